@@ -24,6 +24,8 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 OPTIONAL = {"reference/json.md": "Reference", "pytest-plugin.md": "How to", "editors/README.md": "How to"}
 """Pages that join the site, under these headings, where they exist."""
+TABLES = re.compile(r"benchmark.*|conformance-.*|real-kernels|json")
+"""Pages of long tables, which the search puts behind those that explain."""
 
 _MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
@@ -80,6 +82,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     filled = _MARK.sub(lambda match: MADE[match[1]](), markdown)
     uri = page.file.src_uri
+    page.meta["search"] = {"boost": 0.1 if TABLES.fullmatch(PurePosixPath(uri).stem) else 4 if _explains(uri) else 1}
 
     def linked(match: re.Match[str]) -> str:
         target = os.path.normpath(PurePosixPath(uri).parent / match[3])
@@ -90,6 +93,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     lines = (_BARRED.sub(_code, line) if line.startswith("|") else line for line in filled.split("\n"))
     return _LINK.sub(linked, "\n".join(lines))
+
+
+def _explains(uri: str) -> bool:
+    """Return whether a page is written for readers who do not yet know the word that they look up."""
+    return uri == "glossary.md" or uri.startswith(("how-to/", "tutorial/"))
 
 
 def _code(match: re.Match[str]) -> str:

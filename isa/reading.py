@@ -36,6 +36,9 @@ _limit: ContextVar[int | None] = ContextVar("file limit", default=None)
 def file_limit(limit: int | None) -> Iterator[None]:
     """Reject files of more than `limit` bytes while the block lasts; None takes the defaults.
 
+    Args:
+        limit: bytes of a file.
+
     Raises:
         ReadError: a limit below 1.
     """

@@ -71,6 +71,9 @@ def cast(
         tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest that pays.
         out: array to fill and return, of any layout; `array` itself where the widths agree, no other memory of it.
 
+    Returns:
+        An array of the shape of `array`: numbers in the native dtype of `dst`, or its codes; `out` if it is given.
+
     Raises:
         ReadError: unknown format, mode or dtype; numbers that `src` cannot hold.
         IllegalError: a mode or pair that the target or format does not have.

@@ -50,6 +50,12 @@ def specification_names() -> tuple[str, ...]:
 def load_target(name: str | Path) -> Target:
     """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
 
+    Args:
+        name: as `castsim targets` lists it, or the path of a TOML file.
+
+    Returns:
+        The target; every function that takes a target takes it in place of its name.
+
     Raises:
         ReadError: no such target or file; lists the shipped ones.
         IllegalError: the name of a specification.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from expected_files import PROGRAMS
+from sample_arguments import command
 
 from castsim.__main__ import main
 
@@ -29,6 +31,12 @@ GRAPHS = {
     "quantise_half.onnx": "--target a2a3 --in x=random:1 --arg rows=4",
     "requantise.mlir": "--target a2a3 --in arg0=random:1 --in arg1=random:2",
 }
+
+
+def run_command(path: Path) -> list[str]:
+    """The arguments with which a sample is run; those that come with another command cast `src`."""
+    words = command(path)[1:]
+    return words if words[0] == "run" else ["run", str(path), "--in", "src=random:1"]
 
 
 def graph_command(name: str) -> list[str]:
@@ -68,7 +76,7 @@ def elements(text: str) -> Elements:
 
 def data_of(text: str) -> dict[str, Any]:
     """The data of a page."""
-    (data,) = ["".join([t for tag, attrs, t in elements(text).texts if attrs.get("type") == "application/json"])]
+    (data,) = re.findall('<script type="application/json" id="data">([^<]*)</script>', text)
     found: dict[str, Any] = json.loads(data)
     return found
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from castsim.__main__ import main
 from castsim.commands import command_line
 from castsim.commands.failure import report_failure
 
+CHECKOUT = Path(__file__).resolve().parent.parent
 Capture = pytest.CaptureFixture[str]
 HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "dataclasses")
 """Modules that take tens of milliseconds to import; the last one because it pulls in `inspect`."""
@@ -44,6 +47,18 @@ def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) 
         [sys.executable, "-S", "-c", script, *argv], capture_output=True, text=True, check=True, env=environment
     )
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
+
+
+def test_import_and_its_names_load_nothing_of_the_extras() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = {re.split(r"[\[<>=]", each)[0] for extra in project["optional-dependencies"].values() for each in extra}
+    assert {"numba", "onnx", "pygls", "pandas"} <= extras
+    script = (
+        "import sys, castsim; before = set(sys.modules); [getattr(castsim, name) for name in castsim.__all__]; "
+        f"print('numpy' in before, *({extras!r} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
 
 
 @pytest.mark.parametrize(

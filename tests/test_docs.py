@@ -11,12 +11,12 @@ import io
 import json
 import re
 import shlex
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from built_site import built_site
 
 import castsim
 from castsim.__main__ import main
@@ -160,14 +160,35 @@ def test_every_public_name_has_a_docstring(name):
         assert [field for field in fields(found) if field not in text and field not in told(found)] == []
 
 
+FUNCTIONS = [name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name))]
+UNITS = {"rows": "elements", "row_stride": "elements", "limit": "bytes", "x": "elements", "array": "shape"}
+"""Parameters that have a unit or a shape, which their functions state."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_what_they_take_and_return_and_refuse(name):
+    found = getattr(castsim, name)
+    text, parameters = inspect.getdoc(found), inspect.signature(found).parameters
+    taken = text.partition("Args:\n")[2].partition("Raises:")[0]
+    told_of = {word for line in re.findall(r"^    (\w[\w, ]*):", taken, re.M) for word in line.split(", ")}
+    assert set(parameters) <= told_of
+    assert all(UNITS[each] in taken for each in parameters if each in UNITS)
+    assert "Raises:\n" in text or not parameters
+    assert "Returns:\n" in text or text.startswith("Return") or inspect.isgeneratorfunction(inspect.unwrap(found))
+
+
+@pytest.mark.parametrize("name", [name for name in castsim.__all__ if inspect.isclass(getattr(castsim, name))])
+def test_methods_of_results_say_what_they_return(name):
+    for member, found in members(getattr(castsim, name)):
+        text = inspect.getdoc(found)
+        assert text[0].isupper() and text.rstrip().endswith((".", ":")) and len(text.split()) > 4, member
+        if member in ("cycles", "pipes"):
+            assert "cycles" in text.lower(), member
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site, strictly."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", str(DOCS / "mkdocs.yml"), "-d", folder]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return folder
+    return built_site(tmp_path_factory)
 
 
 @needs_mkdocs

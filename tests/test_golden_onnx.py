@@ -11,7 +11,8 @@ import oracle
 import pytest
 from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
 
-pytestmark = pytest.mark.smoke
+# The smoke tests judge castsim, not its oracle.
+WHO = [pytest.param(name, marks=pytest.mark.smoke if name == "product" else ()) for name in SUBJECTS]
 
 DATA = load("golden_onnx_cast.npz")
 NODES = load("golden_onnx_node.npz")
@@ -67,7 +68,7 @@ def signed_codes(source: np.ndarray, src: str) -> list[tuple[int, int]]:
     return [(code, bits if src[0] == "i" else bits + 1) for code in source.tolist()]
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("subject", WHO)
 @pytest.mark.parametrize("key", OTHERS)
 def test_cast(key: str, subject: str) -> None:
     base = key.rsplit("__", 1)[0]
@@ -79,7 +80,7 @@ def test_cast(key: str, subject: str) -> None:
     assert_same(expected[keep], got, source[keep], src, dst)
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("subject", WHO)
 @pytest.mark.parametrize("key", TO_E8M0)
 def test_e8m0_rule(key: str, subject: str) -> None:
     """The rule `onnx`.
@@ -105,7 +106,7 @@ def test_e8m0_rule(key: str, subject: str) -> None:
     assert_same(expected[keep], got, source[keep], src, "e8m0")
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("subject", WHO)
 @pytest.mark.parametrize("name", NODE_NAMES)
 def test_backend_node_tests(name: str, subject: str) -> None:
     source_id, target_id, saturate, _ = NODES[f"{name}__info"].tolist()

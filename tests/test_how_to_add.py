@@ -1,4 +1,4 @@
-"""README, "How to add": each list is carried out on a copy of castsim, and the files that it names are enough.
+"""Contributing, "How to add something": each list is carried out on a copy of castsim; the files that it names suffice.
 
 The edits touch no test and no file that the lists do not name.
 """
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "pages" / "contributing.md"
 PACKAGES = {"simulator": "castsim", "isa": "castsim/isa", "targets": "castsim/targets"}
 
 
@@ -62,7 +63,7 @@ def copy(tmp_path: Path) -> Copy:
 
 
 def matched(number: int) -> set[str]:
-    """Return the files that an item of the README's list means; a star stands for any name, a folder for its files."""
+    """Return the files that an item of the page's list means; a star stands for any name, a folder for its files."""
     return {
         path.relative_to(ROOT).as_posix()
         for pattern in listed(number)
@@ -71,8 +72,8 @@ def matched(number: int) -> set[str]:
 
 
 def listed(number: int) -> set[str]:
-    """Return the paths that an item of the README's list names."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## How to add\n")[1].split("\n## ")[0]
+    """Return the paths that an item of the page's list names."""
+    text = PAGE.read_text(encoding="utf-8").split("## How to add something\n")[1].split("\n## ")[0]
     item = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", text, re.MULTILINE | re.DOTALL)
     assert item is not None
     return set(re.findall(r"`((?:isa|targets|simulator)/[^`]+)`", item[1]))

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,16 @@ from html_pages import (
     elements,
     graph_command,
     intervals,
+    run_command,
     run_page,
     unpacked,
 )
-from sample_arguments import command, scalars
+from sample_arguments import scalars
 
 from castsim.__main__ import main
 from castsim.engines import observe
+from castsim.reports.pages.blocks import block_document
+from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.pages.shell import json_for_html
 from castsim.reports.views.recording import Recorder
@@ -59,7 +63,7 @@ def timed(path: Path) -> Result:
 
 @pytest.mark.parametrize("path", CHECKED, ids=lambda path: path.name)
 def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
-    data, document, text, code = run_page(command(path)[1:], tmp_path)
+    data, document, text, code = run_page(run_command(path), tmp_path)
     assert code == 0
     assert len(text.encode()) < 3_000_000
     assert {key: document[key] for key in data["result"] if key != "schema_version"} == {
@@ -97,7 +101,7 @@ def test_figures_of_graphs_are_those_of_the_json(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("path", [PROGRAMS / name for name in KINDS], ids=lambda path: path.name)
 def test_the_page_asks_for_nothing(path: Path, tmp_path: Path) -> None:
-    _, _, text, _ = run_page(command(path)[1:], tmp_path)
+    _, _, text, _ = run_page(run_command(path), tmp_path)
     found = elements(text)
     policies = [attrs["content"] for tag, attrs in found.found if attrs.get("http-equiv") == "Content-Security-Policy"]
     assert policies == ["default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"]
@@ -179,11 +183,11 @@ def test_what_was_there_is_replaced_whole_or_kept(tmp_path: Path) -> None:
 
 
 def test_a_window_shows_its_cycles(tmp_path: Path) -> None:
-    argv = [*command(PROGRAMS / KINDS[0])[1:], "--window", "1000:3000"]
+    argv = [*run_command(PROGRAMS / KINDS[0]), "--window", "1000:3000"]
     data, document, _, _ = run_page(argv, tmp_path)
     (lanes,) = blocks(data, "lanes", "timeline")
     assert (lanes["start"], lanes["end"]) == (1000, 3000)
-    whole = run_page(command(PROGRAMS / KINDS[0])[1:], tmp_path)[0]
+    whole = run_page(run_command(PROGRAMS / KINDS[0]), tmp_path)[0]
     (all_lanes,) = blocks(whole, "lanes", "timeline")
     for pipe in document["pipes"]:
         inside = [
@@ -246,9 +250,30 @@ def test_the_critical_path_of_a_hand_counted_chain() -> None:
     assert set(main_pipes) == {"MTE2", "V", "MTE3"}
 
 
+@pytest.mark.parametrize("name", ["tpc_u8_f32_dequantise_greco.tpc", "tpc_f32_i32_pipelined_goya.tpc"])
+def test_bundles_take_every_cycle_and_stand_still_as_the_engine_says(name: str, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(run_command(PROGRAMS / name), tmp_path)
+    (table,) = blocks(data, "table", "path")
+    assert sum(row[3] for row in table["rows"]) == document["total_cycles"]
+    causes = document["pipes"]["VPU"]["causes"]
+    stalls = sum(cycles for cause, cycles in causes.items() if cause not in ("busy", "empty", "drain"))
+    assert sum(row[4] or 0 for row in table["rows"]) == stalls
+    assert (stalls > 0) == ("u8" in name)
+
+
+def test_casts_are_shown_as_the_json_counts_them() -> None:
+    cast: Any = {"line": 3, "op": "tcvt", "src": "f32", "dst": "i8", "elements": 100, "rounded": 40, "clamped": 7,
+                 "wrapped": 0, "overflow": 0, "nan": 3}  # fmt: skip
+    (bars,) = map(block_document, cast_blocks({"casts": [cast]}))
+    assert {each["name"]: each["values"] for each in bars["series"]} == {
+        "exact": [50], "rounded": [40], "clamped": [7], "NaN lost": [3],
+    }  # fmt: skip
+    assert list(cast_blocks({})) == []
+
+
 def test_histograms_count_every_value(tmp_path: Path) -> None:
     path = PROGRAMS / "f16_to_i8_wrap.pto"
-    data, document, _, _ = run_page([*command(path)[1:], "--out", str(tmp_path / "out")], tmp_path)
+    data, document, _, _ = run_page([*run_command(path), "--out", str(tmp_path / "out")], tmp_path)
     (found,) = blocks(data, "histogram", "outputs")
     (output,) = document["outputs"]
     values = np.load(output["file"])
@@ -265,7 +290,7 @@ def test_histograms_count_every_value(tmp_path: Path) -> None:
 
 def test_bytes_of_operations_are_those_of_the_program(tmp_path: Path) -> None:
     """The loads of the first trip fill the two halves of the buffer, as the addresses in the text say."""
-    data, _, _, _ = run_page(command(PROGRAMS / KINDS[0])[1:], tmp_path)
+    data, _, _, _ = run_page(run_command(PROGRAMS / KINDS[0]), tmp_path)
     (lanes,) = blocks(data, "lanes", "timeline")
     columns = unpacked(lanes)["operations"]
     at, written = 0, []

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from expected_files import PROGRAMS, ROOT
-from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_page
-from sample_arguments import command
+from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_command, run_page
 
 from castsim.__main__ import main
 
@@ -93,7 +92,7 @@ def figures(tab: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_every_sample_opens_draws_and_zooms(path: Path, opened: Opened, tmp_path: Path) -> None:
-    _, document, _, _ = run_page(command(path)[1:], tmp_path)
+    _, document, _, _ = run_page(run_command(path), tmp_path)
     page = tmp_path / "page.html"
     opened.go(page)
     assert opened.tab.locator("h1").text_content() == f"{document['program']} @{document['entry']}"
@@ -128,7 +127,7 @@ def test_every_graph_opens_and_draws(name: str, opened: Opened, tmp_path: Path) 
 
 @pytest.fixture
 def pipelined(opened: Opened, tmp_path: Path) -> Opened:
-    run_page(command(PROGRAMS / "f32_to_f16_pipelined.pto")[1:], tmp_path)
+    run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
     opened.go(tmp_path / "page.html")
     opened.lanes()
     return opened
@@ -215,7 +214,7 @@ def test_everything_is_reached_by_the_tab_key(pipelined: Opened) -> None:
 
 
 def test_light_dark_and_narrow(browser: Any, tmp_path: Path) -> None:
-    run_page(command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc")[1:], tmp_path)
+    run_page(run_command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"), tmp_path)
     backgrounds = {}
     for scheme in ("light", "dark"):
         opened = Opened(browser, color_scheme=scheme)
@@ -254,7 +253,7 @@ def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:
 
 
 def test_the_data_of_the_page_are_json_in_the_page(opened: Opened, tmp_path: Path) -> None:
-    _, document, text, _ = run_page(command(PROGRAMS / "f32_to_f16.pto")[1:], tmp_path)
+    _, document, text, _ = run_page(run_command(PROGRAMS / "f32_to_f16.pto"), tmp_path)
     opened.go(tmp_path / "page.html")
     found = json.loads(opened.tab.evaluate("() => JSON.stringify(page.data.result)"))
     assert found == data_of(text)["result"]

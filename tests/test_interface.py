@@ -132,8 +132,8 @@ def test_names_of_dtypes_as_pytorch_writes_them(name: Any) -> None:
 
 
 def test_lowering_is_a_call() -> None:
-    found = castsim.lower(np.float32, "f16", target="a5", spec="tosa@1.1")
-    request = CastRequest("f32", "f16", "a5", spec="tosa", version="1.1")
+    found = castsim.lower(np.float16, "i8", target="a5", spec="tosa@1.1")
+    request = CastRequest("f16", "i8", "a5", spec="tosa", version="1.1")
     expected = answer(request)
     assert (found.kind, found.settings, found.text) == (expected.kind, expected.settings, expected.text)
     assert found.text is not None

@@ -1,4 +1,4 @@
-"""What README says of adding a tile operation is all that it takes: a made-up one is added to a copy of the tree.
+"""What the page for contributors says of a tile operation is all that it takes: one is added to a copy of the tree.
 
 `trelu6` clamps to [0, 6]; no chip has it. Expected values are NumPy's, cycles those of the instructions of its kernels.
 """

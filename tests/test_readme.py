@@ -19,12 +19,15 @@ THOROUGH = "CASTSIM_THOROUGH" in os.environ
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 SETUP = re.findall(r"<!-- setup: (\w+) -->\n```console\n(.*?)\n```", README, re.DOTALL)
-COMMANDS = [
-    line
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    for line in block.splitlines()
-    if line.startswith("castsim ")
-]
+
+
+def commands(text):
+    """Return the lines of a page's console blocks that call castsim."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("castsim ")]
+
+
+COMMANDS = commands(README)
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -34,6 +37,19 @@ def test_the_set_up_lines_are_the_ones_that_ci_runs():
     for name, line in SETUP:
         assert line.startswith("python3 -m venv") and "\n" not in line
         assert f"readme_line {name}" in script
+
+
+def test_it_is_two_screens_and_links():
+    assert len(README.splitlines()) <= 120
+    links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
+    assert len(links) > 15
+    assert not [path for path, _ in links if not (ROOT / path).is_file()]
+
+
+def test_how_long_the_tests_take_is_said_in_one_place():
+    pages = [ROOT / "README.md", ROOT / "pyproject.toml", *(ROOT / "docs" / "pages").rglob("*.md")]
+    said = [path for path in pages if re.search(r"[0-9]+ minutes on two", path.read_text(encoding="utf-8"))]
+    assert said == [ROOT / "README.md"]
 
 
 def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, capsys):

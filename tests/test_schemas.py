@@ -18,7 +18,7 @@ from sample_arguments import command as sample_command
 from test_cli_help import examples, folder  # noqa: F401 - a fixture
 from test_cli_help import kernel as tile_kernel
 from test_readme import COMMANDS as README_COMMANDS
-from test_readme import some_codes
+from test_readme import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands import command_line
@@ -32,6 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FORMS = {form.NAME: form for form in registry.every_form()}
 KEY = re.compile(r"[a-z][a-z0-9_]*")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+WRITTEN = re.compile(r"(?<![\w/])\w+\.(tpc|pto|toml|bin)\b|--out|--json|--format")
+"""What marks commands that read or write files beside the page, or whose standard output is for something else."""
 
 NAMES_IN_DIGITS = {
     "version", "version_asked", "versions", "default_version", "since",  # of specifications: `1.1`, `21`
@@ -87,6 +90,14 @@ def validator(command: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
+def commands_of_pages() -> list[str]:
+    """Return the commands of the how-to pages, and of some others, that need no file which a page makes."""
+    pages = [*(ROOT / "docs" / "pages" / "how-to").glob("*.md")]
+    pages += [ROOT / "docs" / "pages" / name for name in ("accuracy.md", "inputs-outputs.md")]
+    found = dict.fromkeys(line for page in sorted(pages) for line in commands(page.read_text(encoding="utf-8")))
+    return [line for line in found if line not in README_COMMANDS and not WRITTEN.search(line)]
+
+
 def strings(node: object, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(node, str):
         yield key, node
@@ -136,8 +147,8 @@ def head(path: Path) -> str:
     return (report if report.exists() else path).read_text().replace("\n//", "")
 
 
-@pytest.mark.parametrize("line", README_COMMANDS)
-def test_commands_of_the_readme(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [*README_COMMANDS, *commands_of_pages()])
+def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "all_codes", some_codes)
     monkeypatch.chdir(ROOT)
     check(shlex.split(line)[1:], tmp_path / "document.json")
@@ -170,7 +181,7 @@ def test_commands_that_lack_a_schema() -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
-    """After a change: a greater number in VERSIONS, its digest in DIGESTS, and a line under Changes of the README."""
+    """After a change: a greater number in VERSIONS, its digest in DIGESTS, and a line in docs/pages/changes.md."""
     form = FORMS[name]
     held = DIGESTS[name]
     assert max(held) == registry.version_of(form)

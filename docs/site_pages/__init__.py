@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
-from site_pages import api, assembly, command_line, glossary, micro, readme, targets, tiles
+from site_pages import api, assembly, command_line, glossary, micro, targets, tiles
 
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
@@ -27,9 +26,5 @@ MADE: Mapping[str, Callable[[], str]] = {
     "target-options": targets.options,
     "target-limits": targets.limits,
     "target-statuses": targets.statuses,
-    "readme-accuracy": partial(readme.section, "Accuracy of cycles"),
-    "readme-limits": partial(readme.section, "What it does not model"),
-    "readme-facts": partial(readme.section, "What each number rests on"),
-    "readme-how-to-add": partial(readme.section, "How to add"),
 }
 """What makes the text of each name."""

@@ -73,7 +73,16 @@ def check_text(
 ) -> tuple[Finding, ...]:
     """Return all that is wrong with a text; `name` is what messages call it, its suffix tells the language.
 
-    The other parameters are those of `check`.
+    Args:
+        name: the name or path of a file; it need not exist.
+        text: what the file would hold.
+        target: as for `check`, like all that follow.
+        args: values of scalar arguments of `.pto` kernels.
+        language: one of `LANGUAGES`, for names whose suffix does not tell.
+        limits: how much is walked.
+
+    Returns:
+        Findings, as `check` returns them.
 
     Raises:
         ReadError: an unknown target or language.

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """Something that is wrong with a file, or worth a look.
 
     `line` and `column` count from 1, columns in code points; `end_column` is the one behind the last character. All
     three are None where the finding is about the whole file. `legal` lists legal values, `help` names a cure;

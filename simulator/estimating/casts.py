@@ -156,6 +156,9 @@ def estimate(
         scratch: whether a tmp tile is given; it then has the size of an int32 tile of the source's shape, which
             always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
 
+    Returns:
+        Cycles, and the causes that they add up to; an `Estimates` of arrays where an extent or stride is an array.
+
     Raises:
         ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
             fit raises nothing: its cycles are NaN, and `reasons` says why.

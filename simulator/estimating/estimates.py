@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(Drawn[Literal["causes"]]):
-    """Cycles of an operation alone, as the published convention of its mechanism counts them.
+    """The `cycles` of an operation alone, as the published convention of its mechanism counts them.
 
     For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
     its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that

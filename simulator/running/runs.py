@@ -178,9 +178,13 @@ def run(
         toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
 
+    Returns:
+        Arrays by argument name, cycles by pipe and cause, and what the run has to tell: races, stale reads, warnings.
+
     Raises:
         ReadError, IllegalError, TileError, ScratchError, RaceError, StaleReadError, LimitError: see
-        `castsim.isa.errors`. EngineError: deadlock or cycle limit.
+            `castsim.isa.errors`.
+        EngineError: deadlock or cycle limit.
     """
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)

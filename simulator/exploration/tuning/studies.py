@@ -153,6 +153,9 @@ def tune(
         resume: file that keeps what is done; if it is there, the search goes on from it.
         progress: hears the stage, what of it is done, and how much it is.
 
+    Returns:
+        The points that were simulated, in cycles and bytes, and what is known of the others.
+
     Raises:
         ReadError: the program, the choices or a condition cannot be read; the space is empty; the ledger is about
             something else.

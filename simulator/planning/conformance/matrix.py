@@ -29,11 +29,12 @@ from castsim.timing import ProgressCallback
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matrix(Drawn[Literal["cells"]]):
-    """Casts in the order of the specification, targets, and the entries of all cells, cast by cast.
+    """What `conform` answers: every cast of a specification on every target.
 
-    `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of its
-    verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under the
-    same names, and the `answer` in words.
+    `casts` are in the order of the specification `spec`, `targets` by name; `entries` are those of all cells, cast by
+    cast. `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of
+    its verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under
+    the same names, and the `answer` in words.
     """
 
     spec: Specification
@@ -90,6 +91,9 @@ def conform(
         workers: processes.
         progress: is told how many cells are done.
         options: of the targets, which all must have them.
+
+    Returns:
+        A matrix of a row per cast and a column per target.
 
     Raises:
         ReadError: unknown specification, version, target, format, option or value of one.

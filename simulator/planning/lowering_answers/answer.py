@@ -27,8 +27,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Presented[Literal["steps"]]):
-    """A plan, and the options of the target with which it holds.
+    """What `lower` answers: a plan, and the options of the target with which it holds.
 
+    `plan` has the verdict, the instructions, the cost in cycles and bytes, and the counterexample if there is one.
     `given` are the options that were asked for, `chosen` further ones, without which nothing satisfies the request:
     `refuted` is the plan without them. `native` is one instruction with further options, where the plan without them
     is a chain.

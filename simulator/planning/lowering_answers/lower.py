@@ -41,6 +41,10 @@ def lower(
         rows, cols: extent in elements of the tensor that the program converts.
         steps: instructions of the longest chain that is searched, 1 to 3.
 
+    Returns:
+        The plan with its proof, its cycles and its program; where nothing gives what is asked, the smallest input
+        that shows it. That is an answer, not an error.
+
     Raises:
         ReadError: unknown format, target, specification, option or mode.
         IllegalError: the specification does not have the cast.

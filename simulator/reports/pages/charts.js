@@ -67,7 +67,7 @@ page.blocks.bars = (block) => {
   const option = (ink, width) => ({
     animation: false,
     aria: { enabled: false },
-    grid: { left: Math.min(width / 3, 12 + 7.5 * wide), right: 24, top: 8, bottom: 28 },
+    grid: { left: Math.min(width / 3, 18 + 8.2 * wide), right: 24, top: 8, bottom: 28 },
     tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
       `${names[at.dataIndex]}: ${at.seriesName}`,
       `${page.number(at.value)} ${unit}, ${page.percent(at.value, page.sumOf(series, at.dataIndex))}`,
@@ -75,7 +75,7 @@ page.blocks.bars = (block) => {
     xAxis: page.axis(ink, { type: "value", max: "dataMax", axisLabel: { color: ink.dim, hideOverlap: true,
       formatter: (value) => page.number(value) } }),
     yAxis: page.axis(ink, { type: "category", data: names, inverse: true, axisLabel: { color: ink.ink,
-      width: Math.min(width / 3, 12 + 7.5 * wide) - 8, overflow: "truncate" } }),
+      width: Math.min(width / 3, 18 + 8.2 * wide) - 8, overflow: "truncate" } }),
     series: series.map((each, number) => ({ type: "bar", stack: "all", name: each.name, data: each.values,
       barMaxWidth: 22, itemStyle: { color: page.colour(each.tone, number) }, emphasis: { focus: "series" } })),
   });

@@ -59,7 +59,7 @@ lanes.start = (view) => {
 
 lanes.left = (view) => {
   const wide = Math.max(...view.block.rows.map((row) => row.length));
-  return Math.min(view.host.clientWidth / 3.2, 16 + 7.2 * wide);
+  return Math.min(view.host.clientWidth / 3.2, 16 + 7.4 * wide);
 };
 
 lanes.draw = (view) => {
@@ -81,7 +81,7 @@ lanes.draw = (view) => {
       { type: "inside", filterMode: "none", startValue: view.from, endValue: view.to, minValueSpan: 4,
         zoomOnMouseWheel: true, moveOnMouseMove: true },
       { type: "slider", filterMode: "none", startValue: view.from, endValue: view.to, minValueSpan: 4, height: 20,
-        bottom: 8, showDataShadow: false, textStyle: { color: ink.dim }, borderColor: ink.rule,
+        bottom: 8, left, right: 16, showDataShadow: false, textStyle: { color: ink.dim }, borderColor: ink.rule,
         labelFormatter: (value) => page.number(Math.round(value)) },
     ],
     series: [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
-from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Line, Page, Section, Series, Table, Text
+from castsim.reports.pages.blocks import Bars, Block, Cell, Figure, Figures, Page, Section, Series, Table, Text
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_memory import memory_blocks
 from castsim.reports.pages.run_program import program_block
@@ -33,6 +34,8 @@ _OUTCOMES: Mapping[str, str] = {
     "nan": "memory_bandwidth",
 }
 """The ways in which a cast does not keep a number, each with its tone."""
+
+_NAMED = {"nan": "NaN lost"}
 
 
 def run_page(report: RunReport, document: Document, window: Window | None = None) -> Page:
@@ -75,7 +78,7 @@ def _sections(
         yield "path", "Critical path", _path(report, shown)
         yield "launches", "Inside of launches", _of_text(report, "launches")
     yield "outputs", "Outputs", (*_of_text(report, "outputs"), *output_blocks(result))
-    yield "casts", "Casts", _casts(document)
+    yield "casts", "Casts", cast_blocks(document)
     yield "stale", "Stale reads", _of_text(report, "stale_reads")
     yield "lint", "Lint", _of_text(report, "lint")
     yield "what-if", "What if", _of_text(report, "what_if")
@@ -94,7 +97,12 @@ def _summary(report: RunReport) -> Iterator[Block]:
     result = report.result
     if not result.untimed:
         yield Figures(tuple(_figures(report)))
-    yield from _of_text(report, "notice", "head", "warnings", "races")
+    title = f"{result.loaded.file} @{result.loaded.entry}"
+    for block in _of_text(report, "notice", "head", "warnings", "races"):
+        if isinstance(block, Text):  # its first line is the title of the page
+            yield Text(tuple(line for line in block.lines if line.text != title))
+        else:
+            yield block
 
 
 def _figures(report: RunReport) -> Iterator[Figure]:
@@ -119,7 +127,7 @@ def _causes(report: RunReport) -> Iterator[Block]:
     yield from _of_text(report, "pipes", "lines")
 
 
-def _casts(document: Document) -> Iterator[Block]:
+def cast_blocks(document: Document) -> Iterator[Block]:
     """Yield how many numbers each cast rounded, clamped and so on, as the JSON has it."""
     casts = document.get("casts")
     if not isinstance(casts, list | tuple) or not casts:
@@ -129,8 +137,9 @@ def _casts(document: Document) -> Iterator[Block]:
     counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
-    series = [Series("exact", exact, "good"), *(Series(name, counts[name], tone) for name, tone in _OUTCOMES.items())]
-    yield Bars("What casts did to their numbers", "numbers", names, tuple(series))
+    series = [Series("exact", exact, "good")]
+    series += (Series(_NAMED.get(name, name), counts[name], tone) for name, tone in _OUTCOMES.items())
+    yield Bars("What casts did to their numbers", "numbers", names, tuple(each for each in series if any(each.values)))
 
 
 def _count(entry: Mapping[str, Json], name: str) -> int:
@@ -140,15 +149,8 @@ def _count(entry: Mapping[str, Json], name: str) -> int:
 
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     """Yield what the critical path spends its cycles on, most first."""
-    if not shown.path:
-        if not report.result.loaded.target.has_tiles:
-            yield Text(
-                (
-                    Line(
-                        "Bundles are issued in order, so all are on the path: what takes cycles are bundles and stalls."
-                    ),
-                )
-            )
+    if not report.result.loaded.target.has_tiles:
+        yield _bundles(report, shown)
         return
     spent: dict[tuple[int | None, str, str], list[int]] = {}
     for step in shown.path:
@@ -169,6 +171,31 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     )
     columns = ("line", "operation", "pipe", "times", "cycles", "share")
     yield Table(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)
+
+
+def _bundles(report: RunReport, shown: RunTimeline) -> Table:
+    """Return what bundles take: they are issued one after the other, each after what it waits for."""
+    timeline, tree = shown.timeline, report.result.loaded.tree
+    spent: dict[int, list[int]] = {}
+    last = timeline.start - 1
+    for execution in islice(report.result.timing.executions, timeline.executions):
+        if timeline.start <= execution.start < timeline.end:
+            own = spent.setdefault(execution.instruction, [0, 0])
+            own[0] += 1
+            own[1] += execution.start - last
+            last = execution.start
+    found = sorted(spent.items(), key=lambda item: -item[1][1])
+    rows: list[tuple[Cell, ...]] = [
+        (tree.instructions[number].span.line, tree.instructions[number].text, times, cycles, cycles - times)
+        for number, (times, cycles) in found
+    ]
+    rows.append((None, "after the last bundle, until every result is there", 1, timeline.end - 1 - last, None))
+    caption = (
+        f"Bundles are issued one by one: cycles {timeline.start} .. {timeline.end} by the bundle that was issued "
+        "at their end, and of these the cycles in which it stood still"
+    )
+    columns = ("line", "bundle", "times", "cycles", "stalled")
+    return Table(caption, columns, tuple(rows), numbers=(0, 2, 3, 4), heat=3, lines=0)
 
 
 def _named(row: DrawnOperation) -> str:

@@ -80,7 +80,16 @@ page.blocks.program = (block) => {
   const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
   for (const row of block.rows) page.add(body, page.programRow(row, most));
   page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
-  return page.add(found, frame);
+  return page.add(found, page.hottest(block), frame);
+};
+
+// A button that leads to the line with most cycles, then to the next one.
+page.hottest = (block) => {
+  const hot = block.rows.filter((row) => row.cycles).sort((one, other) => other.cycles - one.cycles);
+  let next = 0;
+  if (!hot.length) return null;
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most cycles, then the next",
+    () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
 page.programRow = (row, most) => {

@@ -130,6 +130,9 @@ def builtin(
         args: values of the scalar arguments, `shift` (int) or `scale` (float).
         rounding: see `emitted`.
 
+    Returns:
+        An array of as many elements as a call gives, or of a row of them per call, and the cycles of all calls.
+
     Raises:
         ReadError: unknown target or builtin; a wrong dtype or number of elements; a scalar missing or unknown.
         IllegalError: as `emitted`; values that no source documents (option `unpacked_lane_order` gives a rule).

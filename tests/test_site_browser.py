@@ -1,0 +1,85 @@
+"""The documentation site in a browser, opened from disk: search finds, pages load, nothing is complained of."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from built_site import built_site
+
+THOROUGH = "CASTSIM_THOROUGH" in os.environ
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra `docs`"),
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="needs playwright, of the extra `test`"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs the program chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_site(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complains of: it must stay empty."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
+    found = browser.new_page()
+    found.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    found.on("pageerror", lambda error: complaints.append(str(error)))
+    found.on("requestfailed", lambda request: complaints.append(f"not loaded: {request.url}"))
+    found.on("request", lambda request: complaints.append(request.url) if request.url[:4] == "http" else None)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("words", ["saturation", "tmp", "stale read"])
+def test_search_finds(site: Path, page: Any, complaints: list[str], words: str) -> None:
+    page.goto((site / "index.html").as_uri())
+    page.fill("input[name=query]", words)
+    page.wait_for_selector(".md-search-result__item a", timeout=20_000)
+    hits = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
+    assert any("glossary.html" in hit for hit in hits)
+    page.goto(hits[0])
+    assert words in page.inner_text("article").lower()
+    assert not complaints
+
+
+def test_every_page_of_the_navigation_loads(site: Path, page: Any, complaints: list[str]) -> None:
+    page.goto((site / "index.html").as_uri())
+    links = page.eval_on_selector_all(".md-nav--primary a.md-nav__link", "links => links.map(link => link.href)")
+    pages = sorted({link.partition("#")[0] for link in links})
+    assert len(pages) > 30
+    for link in pages if THOROUGH else pages[::5]:
+        page.goto(link, wait_until="domcontentloaded" if not THOROUGH else "load")
+        assert page.inner_text("article h1").strip()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{link} is too wide"
+    assert not complaints
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_is_wider_than_the_window(site: Path, page: Any, complaints: list[str], width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    for name in ("index.html", "glossary.html", "limits.html", "language/pto.html", "tutorial/faster.html"):
+        page.goto((site / name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+    assert not complaints
