@@ -42,7 +42,15 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     Raises:
         ReadError: it is missing, unreadable, too large, or not UTF-8 text where it should be text.
     """
-    data = read_bytes(path, "program")
+    return source_from(read_bytes(path, "program"), path, prefers_assembly)
+
+
+def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -> Source:
+    """Return the program of a file that has been read; as `read_source`.
+
+    Raises:
+        ReadError: not UTF-8 text where it should be text.
+    """
     if _is_binary(path, data):
         return Source(str(path), Language.BINARY, data=data)
     try:

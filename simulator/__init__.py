@@ -8,6 +8,7 @@
     castsim.lower("f32", "i8", target="a2a3", spec="tosa")
     castsim.check("kernel.pto")
     castsim.accuracy("a5").to_frame("curves")
+    castsim.diff("before.pto", "after.pto", inputs={"x": "random:1"}).lines
 
 Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one of the names is used.
 """
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
+    from castsim.exploration.differences.comparison import ComparisonError, Difference
     from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers.answer import Answer
     from castsim.planning.lowering_answers.lower import lower
+    from castsim.reports.comparing import diff
     from castsim.reports.notebooks.kinds import plot_of as plot_of
     from castsim.reports.notebooks.kinds import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
@@ -52,6 +55,8 @@ __all__ = [
     "Answer",
     "BuiltinResult",
     "CastsimError",
+    "ComparisonError",
+    "Difference",
     "EngineError",
     "Estimate",
     "Estimates",
@@ -75,6 +80,7 @@ __all__ = [
     "check",
     "check_text",
     "conform",
+    "diff",
     "estimate",
     "file_limit",
     "load_target",
@@ -89,6 +95,7 @@ _HOMES = {
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
+    "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
         "StaleReadError", "TargetDataError", "TileError",
@@ -99,6 +106,7 @@ _HOMES = {
     "castsim.planning.lowering_answers": ("Answer", "lower"),
     "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
+    "castsim.reports.comparing": ("diff",),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),

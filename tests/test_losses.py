@@ -15,8 +15,8 @@ from castsim.engines.fast_vliw import simulate_bundles
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.operations import BundleOperation
-from castsim.reports.lines import source_lines
 from castsim.reports.losses import Loss, lost_most
+from castsim.running.lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated

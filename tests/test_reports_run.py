@@ -13,12 +13,12 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import doubtful_facts, facts_of
-from castsim.reports.lines import bookkeeping, inserted, source_lines
 from castsim.reports.pipes import limiter
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.head import duration
 from castsim.running import Result, run
+from castsim.running.lines import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
 from castsim.targets.options import watched, with_options
 from castsim.timing import Cause, PipeTiming, Timing

@@ -26,6 +26,8 @@ CASTS = """func.func @main(%arg0: tensor<4x64xi8>) -> tensor<4x64xi16> {
 
 USUAL = {
     "run": TIMED,
+    "diff": [TILES, TILES, "--timing-only"],
+    "view": [TILES, "--no-open"],
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],

@@ -219,6 +219,16 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "version": "its `schema_version`",
         "what it tells": "its contents in a sentence",
     },
+    "`castsim diff`": {
+        "cycles A": "Cycles of this cause on the first side.",
+        "cycles B": "Cycles of this cause on the second side.",
+        "B - A": "How many more cycles the second side spends; negative if fewer.",
+        "index": "Where in the output the element stands, from 0.",
+        "bits A": "The element of the first side as a code of its format.",
+        "value A": "The number that this code stands for.",
+        "bits B": "The element of the second side as a code of its format.",
+        "value B": "The number that this code stands for.",
+    },
     _NOTEBOOKS: {
         "busy": "Share of the run in which the pipe works.",
         "index": "Of a shape: its index in the arrays that were given to `estimate`.",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "run",
+    "diff",
+    "view",
     "expand",
     "targets",
     "cast",

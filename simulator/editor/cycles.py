@@ -10,7 +10,7 @@ from castsim.execution.choosing import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source
-from castsim.reports.lines import SourceLine, source_lines
+from castsim.running.lines import SourceLine, source_lines
 from castsim.running.loading import load
 from castsim.running.runs import run_loaded
 from castsim.synchronisation.races import IGNORE

@@ -6,6 +6,7 @@ without end, name elements of no bytes or more of them than any file holds. Form
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -123,3 +124,10 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
     if needed == 0:  # no byte can be mapped
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", file.tell(), shape, "F" if order == "F" else "C")
+
+
+def digest(array: Codes) -> str:
+    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    plain = np.ascontiguousarray(array)
+    codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
+    return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()

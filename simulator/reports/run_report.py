@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from castsim.execution.npy import digest
 from castsim.isa.codes import Codes
 from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import NamedFact, doubtful_facts
-from castsim.reports.lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
+from castsim.running.lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.running.loaded import Partial
 
 if TYPE_CHECKING:
@@ -122,13 +122,6 @@ class RunReport:
 def _more_facts(loaded: Loaded) -> tuple[str, ...]:
     """Return the facts that no engine reads, and this run rests on."""
     return ("frequency",) if loaded.synchronised is None else ("frequency", "synchronisation")
-
-
-def digest(array: Codes) -> str:
-    """Return the SHA-256 of an array's elements in C order, little-endian."""
-    plain = np.ascontiguousarray(array)
-    codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
-    return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
 
 
 def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:

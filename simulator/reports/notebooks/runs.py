@@ -12,7 +12,6 @@ from castsim.execution.inputs import arrayed
 from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
-from castsim.reports.lines import source_lines
 from castsim.reports.losses import lost_most
 from castsim.reports.notebooks.colours import cause_colour, colours_of
 from castsim.reports.notebooks.columns import Column, Columns, integers, numbers
@@ -23,6 +22,7 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
 from castsim.running import Result
+from castsim.running.lines import source_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,17 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import VERSIONS, Document, Json
-from castsim.reports.schemas import assembly, cast, compiler, conform, findings, run, specifications, targets
+from castsim.reports.schemas import (
+    assembly,
+    cast,
+    compiler,
+    conform,
+    difference,
+    findings,
+    run,
+    specifications,
+    targets,
+)
 from castsim.reports.schemas import verification as verify
 from castsim.reports.schemas.graph import Graph
 from castsim.reports.schemas.keys import Form
@@ -19,6 +29,8 @@ from castsim.reports.schemas.tuning import Tune
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
+    "diff": (difference.Difference,),
+    "view": (difference.Viewed,),
     "expand": (assembly.Expanded,),
     "targets": (
         targets.TargetsList,

@@ -20,6 +20,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
     "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
     "conform": {2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155"},
+    "diff": {1: "6e180b3f0e060841779886bde0cfccfa210ec56af74fab2a1b7c29526704ee42"},
     "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
     "errors": {1: "cf6c4daf152a7b26fc30afccc5bbdb83ca463c9ebbe82148cdc482869cc05450"},
     "expand": {1: "24187567aaa897843641f1ee56fc35055e901d5e1eaa69dd97da05d770a3defc"},
@@ -47,6 +48,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "verify": {2: "cad0c3451bd6ad070fca81dbff86c5eaf46ac480a8b7fea21e74807d104dde94"},
     "verify-lowering": {2: "e4f9c096732a745f2276a2c447cacb72a098f840241d634df845ce095a37ac9d"},
     "verify-substitutions": {1: "f24b5b013bb040767c39e4a1897e29679068d330712eef812a18642fd03c79f3"},
+    "view": {1: "79039746a96587f14d49e67ffdbf30e2a33bf1a9edf333fecb1891322d6d7e9a"},
 }
 """SHA-256 of the schema of each document without its descriptions, by name and `schema_version`.
 

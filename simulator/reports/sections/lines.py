@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.reports.documents import Document
-from castsim.reports.lines import listed
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
+from castsim.running.lines import listed
 from castsim.timing import repeated
 
 WIDE = 130

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from castsim.execution.tree import Instruction, Role, Tree
 from castsim.isa.errors import Span
-from castsim.timing import Timing, repeated
+from castsim.timing import Cause, Timing, repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,18 @@ def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
     spent, spans = _pipe_cycles(timing), _by_instruction(timing)
     executions = sum(each.count for number, each in spans.items() if tree.instructions[number].inserted)
     return executions, sum(cycles for number, cycles in spent.items() if tree.instructions[number].inserted)
+
+
+def causes_by_line(tree: Tree, timing: Timing) -> dict[int, dict[Cause, int]]:
+    """Return the cycles that pipes spent on the `listed` instructions of each source line, by cause."""
+    found: dict[int, dict[Cause, int]] = {}
+    for operation, _, times in repeated(timing.operations):
+        instruction = tree.instructions[timing.executions[operation.execution].instruction]
+        if listed(instruction):
+            own = found.setdefault(instruction.span.line, {})
+            for cause, cycles in operation.causes.items():
+                own[cause] = own.get(cause, 0) + times * cycles
+    return found
 
 
 @dataclass(slots=True)

@@ -1,0 +1,89 @@
+"""The execution of `castsim diff`."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
+from castsim.commands.outcome import Outcome
+from castsim.isa.errors import ReadError
+from castsim.reports.comparing import SideRequest, diff_sides
+from castsim.reports.difference import difference_document
+from castsim.running import MAX_CYCLES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.exploration.differences.comparison import Difference
+
+_PERCENT = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Compare two sides.
+
+    Raises:
+        ComparisonError, ReadError: a side cannot be compared; what was typed.
+    """
+    limit = _slowdown(options.max_slowdown)
+    found = diff_sides(*_sides(options))
+
+    def text(width: int) -> RenderableType:
+        from castsim.reports.difference_text import difference_text  # noqa: PLC0415 - rich, only if printed
+
+        return difference_text(found, width)
+
+    return Outcome(difference_document(found), text, code=_code(found, limit))
+
+
+def _code(found: Difference, limit: Fraction | None) -> int:
+    """Return 0 if both sides are the same, or the second is no slower than allowed; else 1."""
+    return int(not (found.equal if limit is None else found.within(limit)))
+
+
+def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
+    """Return what was asked for.
+
+    Raises:
+        ReadError: what was typed; graphs; nothing that could differ.
+    """
+    a, b = options.a, options.a if options.b is None else options.b
+    for name in (a, b):
+        if name.endswith(GRAPHS):
+            raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
+    own = assignments("--option-b", options.options_b)
+    if options.b is None and not own and options.target_b is None and options.entry_b is None:
+        raise ReadError("one program, and nothing that differs", legal=("castsim diff A B", "--target-b T", *_LEGAL_B))
+    shared = assignments("--option", options.options)
+    common = {
+        "inputs": assignments("--in", options.inputs),
+        "args": {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        "opaque": opaque_cycles(options.opaque),
+        "timing_only": options.timing_only,
+        "max_cycles": MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
+        "limits": run_limits_of(options),
+    }
+    return (
+        SideRequest(a, options.target, options.entry, shared, **common),
+        SideRequest(b, options.target_b or options.target, options.entry_b or options.entry, own, shared, **common),
+    )
+
+
+_LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")
+_LEGAL_B = ("--option-b NAME=VALUE", "--entry-b F")
+
+
+def _slowdown(text: str | None) -> Fraction | None:
+    """Return the percentage that `--max-slowdown` gives, exactly.
+
+    Raises:
+        ReadError: it is no decimal number from 0.
+    """
+    if text is None:
+        return None
+    if _PERCENT.fullmatch(text.strip()) is None:
+        raise ReadError(f"--max-slowdown {text.strip()[:40]}: not a percentage", legal=("0", "2.5", "100"))
+    return Fraction(text.strip())

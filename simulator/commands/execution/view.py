@@ -1,0 +1,196 @@
+"""The execution of `castsim view`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import webbrowser
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from castsim.commands import command_line
+from castsim.commands.execution.view_server import server_of, viewer_files
+from castsim.commands.option_values import GRAPHS, assignments
+from castsim.commands.outcome import Outcome
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PUBLIC_VIEWER = "https://ui.perfetto.dev"
+_LEGAL = ("castsim run PROGRAM --trace FILE", "castsim run PROGRAM --html FILE")
+_LAST_PORT = 65535
+_TIME_UNIT = "1 us stands for 1 cycle"
+"""By which a trace of castsim is known; see `castsim.reports.views.perfetto`."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Show the file.
+
+    Raises:
+        ReadError: it is none that can be shown, or a trace of another program; a port that cannot be had.
+        CastsimError, EngineError: as `castsim run`, of a program.
+    """
+    port = _port(options.port)
+    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
+        assignments(option, values)
+    if options.file == STDIN or options.file.endswith(GRAPHS):
+        raise ReadError(f"'{options.file}' cannot be viewed", legal=("a .pto or .tpc file", *_LEGAL))
+    if options.trace is not None:
+        _check_program_of(options.trace, options.file)
+        return _show_trace(options, options.trace, port)
+    data = read_bytes(options.file, "file", default=MAX_MODEL_BYTES)
+    if options.file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
+        return _shown(options, "report", Path(options.file))
+    if options.file.endswith(".json") or (not options.file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{"):
+        found = _object(data, options.file)
+        if "traceEvents" in found:
+            _check_trace(found, options.file)
+            return _show_trace(options, options.file, port)
+        return _shown(options, "result", _report_again(options, found))
+    return _shown(options, "program", _report(options, options.file, options.target, options.entry)[0])
+
+
+def _port(text: str | None) -> int:
+    """Return the port, 0 for any.
+
+    Raises:
+        ReadError: it is none.
+    """
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > _LAST_PORT:
+        raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {_LAST_PORT}"))
+    return int(text)
+
+
+def _object(data: bytes, file: str) -> Mapping[str, object]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ReadError: there is none.
+    """
+    try:
+        found = json.loads(data)
+    except json.JSONDecodeError as error:
+        line = error.doc.split("\n")[error.lineno - 1]
+        raise ReadError(
+            f"no JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+        ) from None
+    except (ValueError, RecursionError):
+        raise ReadError(f"'{file}' is no JSON that can be read", legal=_LEGAL) from None
+    if not isinstance(found, dict):
+        raise ReadError(f"'{file}' is neither a trace nor the result of a run", legal=_LEGAL)
+    return found
+
+
+def _check_trace(found: Mapping[str, object], file: str) -> str:
+    """Return the program that a trace names.
+
+    Raises:
+        ReadError: it is no trace that castsim wrote.
+    """
+    about, events = found.get("otherData"), found.get("traceEvents")
+    if not isinstance(events, list):
+        raise ReadError(f"'{file}' is no trace", legal=_LEGAL[:1])
+    if not isinstance(about, dict) or about.get("time_unit") != _TIME_UNIT or not isinstance(about.get("program"), str):
+        raise ReadError(f"'{file}' is a trace, but none that castsim wrote", legal=_LEGAL[:1])
+    return str(about["program"])
+
+
+def _check_program_of(trace: str, program: str) -> None:
+    """Raise an error if a trace is of another program than the file.
+
+    Raises:
+        ReadError: as said, or no trace, or no such program.
+    """
+    read_bytes(program, "program")
+    title = _check_trace(_object(read_bytes(trace, "trace", default=MAX_MODEL_BYTES), trace), trace)
+    of = title.rpartition(" @")[0] or title
+    if Path(of).name != Path(program).name:
+        raise ReadError(
+            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {program} --trace FILE",)
+        )
+
+
+def _report(options: Namespace, program: str, target: str | None, entry: str | None) -> tuple[Path, Outcome]:
+    """Run a program, write its report, and return the file."""
+    path = (
+        Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / f"{Path(program).stem}.html"
+    )
+    words = ["run", program, "--html", str(path)]
+    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
+        words += [word for value in values for word in (option, value)]
+    for option, value in (("--target", target), ("--entry", entry), ("--max-file-bytes", options.max_file_bytes)):
+        words += [] if value is None else [option, str(value)]
+    try:
+        outcome = command_line.execute(*command_line.parse(words if options.inputs else [*words, "--timing-only"]))
+    except ReadError as error:
+        error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
+        raise
+    return path, outcome
+
+
+def _report_again(options: Namespace, found: Mapping[str, object]) -> Path:
+    """Run the program of a result again, and return its report.
+
+    Raises:
+        ReadError: the result of something else, or one that the program no longer has.
+    """
+    program, cycles = found.get("program"), found.get("total_cycles")
+    if not isinstance(program, str) or "instructions" not in found:
+        raise ReadError(f"'{options.file}' is neither a trace nor the result of a run", legal=_LEGAL)
+    target, entry = options.target or found.get("target"), options.entry or found.get("entry")
+    is_text = Path(program).suffix == ".pto"
+    path, outcome = _report(
+        options, program, str(target) if target else None, str(entry) if entry and is_text else None
+    )
+    if outcome.document.get("total_cycles") != cycles:
+        raise ReadError(
+            f"'{options.file}': '{program}' took {cycles} cycles and takes {outcome.document.get('total_cycles')} now",
+            legal=(f"castsim view {program}",),
+        )
+    return path
+
+
+def _shown(options: Namespace, kind: str, path: Path) -> Outcome:
+    """Open a report, or print where it is."""
+    address = path.resolve().as_uri()
+    if not options.no_open:
+        webbrowser.open(address)
+    return _outcome(options, kind, path, None, str(path))
+
+
+def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
+    """Serve a trace until Ctrl-C, or say how it can be opened."""
+    files = viewer_files()
+    if files is None:
+        how = (
+            f"open {PUBLIC_VIEWER} in a browser and choose 'Open trace file': {trace}\n"
+            "or install the extra `view` (pip install 'castsim[view]') and view it from this machine"
+        )
+        return _outcome(options, "trace", Path(trace), None, how)
+    with server_of(Path(trace), files, port) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        if not options.quiet and options.json != STDIN:
+            print(f"{trace}: {address} (Ctrl-C ends)", flush=True)
+        if not options.no_open:
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return _outcome(options, "trace", Path(trace), address, "")
+    raise AssertionError("the server does not end by itself")
+
+
+def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> Outcome:
+    def text(_: int) -> RenderableType:
+        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+
+        return Text(said, no_wrap=True)
+
+    return Outcome({"file": options.file, "kind": kind, "path": str(path), "address": address}, text)

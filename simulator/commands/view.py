@@ -1,0 +1,34 @@
+"""FILE is a program, the JSON of a run, an HTML report (`castsim run --html`) or a trace (`castsim run --trace`).
+
+A program is run without values unless inputs are given, and its report is opened; --option and the like are those of
+`castsim run`. Of a JSON result the program that it names is run again, which must still take as many cycles. A trace is
+served from this machine, to this machine only, for the Perfetto UI that the extra `view` brings; Ctrl-C ends it.
+Without the extra the address of the public viewer is printed. With a program and TRACE, the trace must be of it.
+
+examples:
+  castsim view kernel.pto --in x=random:1
+  castsim view report.html
+  castsim view kernel-trace.json
+  castsim view kernel.pto kernel-trace.json --no-open --port 9001
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+SUMMARY = "open the report of a program in the browser, or a trace in the Perfetto UI"
+
+
+def declare(parser: ArgumentParser) -> None:
+    """Add the arguments of `view`."""
+    add = parser.add_argument
+    add("file", metavar="FILE", help="a program, the JSON of a run, an HTML report or a trace")
+    add("trace", metavar="TRACE", nargs="?", help="a trace of the program FILE")
+    add("--no-open", action="store_true", help="open no browser; print the path or the address alone")
+    add("--port", metavar="N", help="port of this machine for a trace; default: any that is free")
+    add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
+    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
+    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
+    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")

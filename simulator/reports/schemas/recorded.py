@@ -1,0 +1,86 @@
+"""What a comparison reads of the document of `castsim run`; what else the document holds does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field, ValidationError
+
+from castsim.isa.errors import ReadError
+
+
+class RecordedInstruction(BaseModel):
+    """Executions of an instruction."""
+
+    line: int
+    op: str
+    pipe: str
+    start_cycle: int
+    end_cycle: int
+    executions: int = 1
+
+
+class RecordedLine(BaseModel):
+    """The cycles of a line of a kernel or a launch."""
+
+    line: int | None
+    op: str
+    cycles: int
+    causes: dict[str, int]
+
+
+class RecordedLaunches(BaseModel):
+    """The launches of a line."""
+
+    lines: list[RecordedLine]
+
+
+class RecordedKernel(BaseModel):
+    """The lines of a kernel."""
+
+    lines: list[RecordedLine]
+
+
+class RecordedPipe(BaseModel):
+    """The cycles of a pipe."""
+
+    causes: dict[str, int]
+
+
+class RecordedOutput(BaseModel):
+    """An output array."""
+
+    name: str
+    file: str | None
+    format: str
+    shape: list[int]
+    sha256: str
+
+
+class RecordedRun(BaseModel):
+    """What a comparison reads of the document; what else it holds does not matter."""
+
+    program: str
+    entry: str | None
+    target: str
+    total_cycles: int | None
+    seconds: float | None
+    pipes: dict[str, RecordedPipe] | None
+    instructions: list[RecordedInstruction] | None
+    launches: list[RecordedLaunches] = Field(default_factory=list)
+    kernel: RecordedKernel | None = None
+    outputs: list[RecordedOutput]
+    outputs_not_computed: list[RecordedOutput] = Field(default_factory=list)
+
+
+def read_run(found: Mapping[str, object]) -> RecordedRun:
+    """Return what is needed of a document.
+
+    Raises:
+        ReadError: a value is missing, or of another type.
+    """
+    try:
+        return RecordedRun.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ReadError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,0 +1,214 @@
+"""`castsim diff`: nothing differs of a program and itself, edits are shown where they were made, bits are compared."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from diff_mutations import MUTATIONS, PROGRAMS, Mutation
+from sample_arguments import command, scalars
+
+import castsim
+from castsim.__main__ import main
+from castsim.reports.schemas import registry
+from castsim.targets import load_target
+from castsim.targets.options import with_options
+
+SMALL = PROGRAMS / "f32_to_f16.pto"
+GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
+Capture = pytest.CaptureFixture[str]
+
+
+def samples() -> list[Path]:
+    """The programs that run as they are."""
+    found = sorted(path for path in PROGRAMS.rglob("*") if path.suffix in (".pto", ".tpc"))
+    return [path for path in found if path.parent.name != "sequential"]
+
+
+def arguments(path: Path) -> dict[str, int | float]:
+    """The scalar arguments of the command that stands with a program, if one does."""
+    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
+    return scalars(path) if has_one else {}
+
+
+def edited(folder: Path, program: Path, old: str, new: str) -> Path:
+    """Write a program with one word changed."""
+    text = program.read_text()
+    assert old in text
+    file = folder / program.name
+    file.write_text(text.replace(old, new))
+    return file
+
+
+def told(words: list[object], capsys: Capture) -> tuple[int, dict]:
+    """Exit code and document of a command; the document is what the schema says."""
+    code = main(["diff", *map(str, words), "--json", "-"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(registry.schema_of("diff")).validate(document)
+    return code, document
+
+
+@pytest.mark.parametrize("path", samples(), ids=lambda path: path.stem)
+def test_a_program_does_not_differ_from_itself(path: Path) -> None:
+    found = castsim.diff(path, path, timing_only=True, args=scalars_of(path))
+    assert found.equal
+    assert (found.lines, found.pipes, found.slowdown_percent) == ((), (), 0.0)
+
+
+def scalars_of(path: Path) -> dict[str, int | float]:
+    try:
+        return arguments(path)
+    except (ValueError, IndexError):  # a comment without a command
+        return {}
+
+
+@pytest.mark.parametrize("name", ["f32_to_f16.pto", "tpc_f32_i16_quantise_greco.tpc", "micro/f32_to_f16_parts.pto"])
+def test_nor_do_its_values(name: str, capsys: Capture) -> None:
+    words = command(PROGRAMS / name)
+    inputs = [word for pair in pairwise(words) if pair[0] == "--in" for word in pair]
+    code, document = told([PROGRAMS / name, PROGRAMS / name, *inputs], capsys)
+    assert code == 0
+    assert document["equal"]
+    assert document["lines"] == document["pipes"] == []
+    assert [(each["equal"], each["differing"], each["first"]) for each in document["outputs"]] == [(True, 0, [])]
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
+def test_an_edit_is_shown_where_it_was_made(mutation: Mutation, tmp_path: Path) -> None:
+    text, shown = mutation.edited()
+    before, after = PROGRAMS / mutation.program, tmp_path / Path(mutation.program).name
+    after.write_text(text)
+    found = castsim.diff(before, after, timing_only=True, args=mutation.arguments)
+    assert [(each.change, each.line_a, each.line_b) for each in found.lines if each.change != "cycles"] == shown
+    runs = [castsim.run(path, timing_only=True, args=mutation.arguments) for path in (before, after)]
+    assert (found.cycles_a, found.cycles_b) == tuple(run.cycles for run in runs)
+    assert found.equal == (runs[0].cycles == runs[1].cycles)
+
+
+def test_there_are_thirty_edits() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 30
+
+
+def test_cycles_of_lines_are_those_of_the_instructions(tmp_path: Path, capsys: Capture) -> None:
+    """Of a repeated tile cast: sums over the executions that `castsim run --json` lists, line by line."""
+    lines = SMALL.read_text().split("\n")
+    lines.insert(15, lines[14])
+    after = tmp_path / "after.pto"
+    after.write_text("\n".join(lines))
+    sums: list[dict[int, int]] = []
+    for path in (SMALL, after):
+        main(["run", str(path), "--timing-only", "--json", "-"])
+        sums.append({})
+        for each in json.loads(capsys.readouterr().out)["instructions"]:
+            spent = each["end_cycle"] - each["start_cycle"]
+            sums[-1][each["line"]] = sums[-1].get(each["line"], 0) + spent
+    _, document = told([SMALL, after, "--timing-only"], capsys)
+    shown = {(each["line_a"], each["line_b"]): (each["cycles_a"], each["cycles_b"]) for each in document["lines"]}
+    assert shown[None, 16] == (None, sums[1][16])
+    for (a, b), cycles in shown.items():
+        assert cycles == (sums[0].get(a), sums[1].get(b))
+    for line in sums[0]:
+        other = line if line < 16 else line + 1
+        assert ((line, other) in shown) == (sums[0][line] != sums[1][other])
+
+
+def test_pipes_are_those_of_the_runs(capsys: Capture) -> None:
+    words = [GREATER, "--timing-only", "--option-b", "global_latency_cycles=100"]
+    code, document = told(words, capsys)
+    pipes = []
+    for options in ([], ["--option", "global_latency_cycles=100"]):
+        main(["run", str(GREATER), "--timing-only", *options, "--json", "-"])
+        pipes.append(json.loads(capsys.readouterr().out)["pipes"])
+    assert code == 1
+    assert {each["pipe"]: (each["causes_a"], each["causes_b"]) for each in document["pipes"]} == {
+        name: (pipes[0][name]["causes"], pipes[1][name]["causes"])
+        for name in pipes[0]
+        if pipes[0][name]["causes"] != pipes[1][name]["causes"]
+    }
+
+
+def test_elements_that_differ_are_those_that_numpy_finds(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "RINT", "TRUNC")
+    code, document = told([SMALL, after, "--in", "src=random:3"], capsys)
+    a, b = (castsim.run(path, inputs={"src": "random:3"}).outputs["dst"] for path in (SMALL, after))
+    where = np.argwhere(a.view("u2") != b.view("u2"))
+    (output,) = document["outputs"]
+    assert code == 1
+    assert (output["equal"], output["differing"]) == (False, len(where))
+    assert [each["index"] for each in output["first"]] == where[:10].tolist()
+    for each in output["first"]:
+        index = tuple(each["index"])
+        assert (int(each["bits_a"], 16), int(each["bits_b"], 16)) == (a.view("u2")[index], b.view("u2")[index])
+        assert (each["value_a"], each["value_b"]) == (float(a[index]), float(b[index]))
+
+
+def test_nan_is_compared_by_its_bits(tmp_path: Path, capsys: Capture) -> None:
+    x = np.full((4, 64), np.nan, np.float32)
+    np.save(tmp_path / "x.npy", x)
+    code, document = told([SMALL, SMALL, "--in", f"src={tmp_path}/x.npy"], capsys)
+    assert (code, document["equal"], document["outputs"][0]["differing"]) == (0, True, 0)
+
+
+def test_outputs_match_under_other_names(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "%dst", "%out")
+    code, document = told([SMALL, after, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["name"], output["name_b"], output["equal"]) == (0, "dst", "out", True)
+    assert {each["change"] for each in document["lines"]} == {"renamed"}
+
+
+def test_an_input_goes_to_the_side_that_has_it(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "%src", "%x")
+    code, _ = told([SMALL, after, "--in", "src=random:0", "--in", "x=random:0"], capsys)
+    assert code == 0
+    assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"]) == 2
+    assert "'zz'" in capsys.readouterr().err
+
+
+def test_formats_and_shapes_that_differ(tmp_path: Path, capsys: Capture) -> None:
+    after = edited(tmp_path, SMALL, "f16", "bf16")
+    code, document = told([SMALL, after, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["equal"], output["format_a"], output["format_b"]) == (1, False, "f16", "bf16")
+    first = output["first"][0]
+    both = [castsim.run(path, inputs={"src": "random:0"}).outputs["dst"] for path in (SMALL, after)]
+    assert [first["value_a"], first["value_b"]] == [float(each[tuple(first["index"])]) for each in both]
+    one = tmp_path / "shape.pto"
+    one.write_text(
+        SMALL.read_text().replace("4x64", "8x64").replace("constant 4 :", "constant 8 :").replace("=4", "=8")
+    )
+    code, document = told([SMALL, one, "--in", "src=random:0"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["differing"], output["shape_a"], output["shape_b"]) == (1, None, [4, 64], [8, 64])
+
+
+def test_a_slowdown_is_measured_exactly() -> None:
+    runs = [castsim.run(GREATER, timing_only=True, target=target).cycles for target in (load_target("greco"), slower())]
+    percent = 100 * (runs[1] - runs[0]) / runs[0]  # no whole number, so that no float is on the edge
+    assert percent % 1
+    words = [str(GREATER), "--timing-only", "--option-b", "global_latency_cycles=100", "--quiet", "--max-slowdown"]
+    below, above = f"{percent - 1e-6:.7f}", f"{percent + 1e-6:.7f}"
+    assert [main(["diff", *words, limit]) for limit in (below, above, "0", "1e9", "99999")] == [1, 0, 1, 2, 0]
+
+
+def slower() -> castsim.Target:
+    return with_options(load_target("greco"), {"global_latency_cycles": 100})
+
+
+def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> None:
+    words = [
+        "--timing-only",
+        "--option",
+        "global_latency_cycles=100",
+        "--option-b",
+        "global_latency_cycles=0",
+        "--quiet",
+    ]
+    assert main(["diff", str(GREATER), *words]) == 1
+    assert main(["diff", str(GREATER), *words, "--max-slowdown", "0"]) == 0
+    after = edited(tmp_path, SMALL, "RINT", "TRUNC")
+    assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--max-slowdown", "100", "--quiet"]) == 1
