@@ -71,8 +71,8 @@ class Figures:
 class Table:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are shown
-    when they are asked for.
+    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
+    shown when they are asked for.
     """
 
     caption: str

@@ -115,8 +115,10 @@ page.nextTheme = (button) => {
 };
 
 // Leads to a line of the program, if the page shows it.
+page.rowOfLine = (line) => document.querySelector(`tr[data-line="${Number(line)}"]`);
+
 page.goToLine = (line) => {
-  const row = document.querySelector(`tr[data-line="${Number(line)}"]`);
+  const row = page.rowOfLine(line);
   if (!row) return;
   for (const other of document.querySelectorAll("tr.found")) other.classList.remove("found");
   row.classList.add("found");

@@ -25,6 +25,7 @@ _SCRIPTS = (
     "conformance.js",
     "measurements.js",
     "tuning.js",
+    "changes.js",
     "start.js",
 )
 """The scripts of a page in the order in which they run, behind the library."""
