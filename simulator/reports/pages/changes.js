@@ -24,7 +24,7 @@ changes.table = (lines, timelines) => {
   }
   const body = page.make("tbody");
   for (const line of lines) page.add(body, changes.row(line, timelines));
-  return page.add(page.make("table"), page.add(page.make("thead"), head), body);
+  return page.add(page.make("table", "changes"), page.add(page.make("thead"), head), body);
 };
 
 changes.row = (line, timelines) => {
@@ -33,9 +33,9 @@ changes.row = (line, timelines) => {
   const more = (line.cycles_b || 0) - (line.cycles_a || 0);
   const known = line.cycles_a !== null || line.cycles_b !== null;
   page.add(found, changes.number(line.line_a, timelines, 0), changes.number(line.line_b, timelines, 1),
-    page.make("td", "", line.change), page.make("td", "number", page.number(line.cycles_a)),
-    page.make("td", "number", page.number(line.cycles_b)),
-    page.make("td", "number", known ? `${more > 0 ? "+" : ""}${page.number(more)}` : ""));
+    page.make("td", "", line.change), changes.cycles("A", page.number(line.cycles_a)),
+    changes.cycles("B", page.number(line.cycles_b)),
+    changes.cycles("", known ? `${more > 0 ? "+" : ""}${page.number(more)}` : ""));
   const text = page.make("td", "change");
   const both = line.text_a === line.text_b;
   const say = (sign, content, tone) => page.add(text, page.make("div", tone, `${sign} ${content}`));
@@ -46,6 +46,13 @@ changes.row = (line, timelines) => {
     if (line.text_b !== null) say("+", line.text_b, "plus");
   }
   return page.add(found, text);
+};
+
+// A cell of cycles; where there is no room for the head of the table it says whose they are.
+changes.cycles = (side, text) => {
+  const found = page.make("td", "number", text);
+  if (text) found.dataset.side = side;
+  return found;
 };
 
 // The number of a line, as a button that leads to what it did on its side.

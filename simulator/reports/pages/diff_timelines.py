@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from heapq import heappop, heappush
 from itertools import islice
 
 from castsim.exploration.differences.comparison import Difference
-from castsim.exploration.differences.sides import LineSpan, Side
+from castsim.exploration.differences.sides import Side
 from castsim.reports.pages.blocks import Lanes, Packed, Tone
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
 
 _MOST = 100_000
 """Executions that a timeline made of a JSON result shows."""
 
-_TONES = (Tone("executed, waits included", "busy"),)
+_TONES = (Tone("instruction, from the end of the one before on its pipe", "busy"),)
 
 
 def timelines(found: Difference) -> Iterator[Lanes]:
@@ -29,31 +28,21 @@ def timelines(found: Difference) -> Iterator[Lanes]:
 
 
 def _recorded(side: Side) -> Lanes:
-    """Return the executions that a JSON result tells of; of some at the same time on a pipe each has a row."""
+    """Return the executions that a JSON result tells of, a row for each pipe.
+
+    Many begin when their instruction is sent, and wait in the queue of the pipe; each is shown from the end of the one
+    before.
+    """
     rows: dict[str, list[tuple[int, int, int, int]]] = {}
-    free: dict[str, list[tuple[int, int]]] = {}
-    texts: list[list[str]] = []
-    numbers: dict[tuple[int, str], int] = {}
-    spans = sorted(islice(side.spans(), _MOST + 1), key=lambda span: (span.start, span.end))
+    numbers: dict[tuple[int, str, str], int] = {}
+    spans = sorted(islice(side.spans(), _MOST + 1), key=lambda span: (span.end, span.start))
     for span in spans[:_MOST]:
-        if span.end <= span.start:
-            continue
-        busy = free.setdefault(span.pipe, [])
-        track = heappop(busy)[1] if busy and busy[0][0] <= span.start else len(busy)
-        heappush(busy, (span.end, track))
-        name = f"{span.pipe} {track + 1}" if track else span.pipe
-        item = numbers.setdefault((span.line, span.text), len(numbers) + 1)
-        if item > len(texts):
-            texts.append(_told(span))
-        rows.setdefault(name, []).append((span.start, span.end, 0, item))
-    ordered = dict(sorted(rows.items()))
-    columns = interval_columns(ordered.values(), 0)
-    columns["texts"] = texts
-    more = f"The first {_MOST} executions." if len(spans) > _MOST else ""
-    return Lanes(
-        "", "cycles", 0, side.cycles or 0, tuple(ordered), _TONES, Packed(columns), notes=(more,) if more else ()
-    )
-
-
-def _told(span: LineSpan) -> list[str]:
-    return [span.text, f"line {span.line}", f"pipe {span.pipe}"]
+        row = rows.setdefault(span.pipe, [])
+        start = max(span.start, row[-1][1]) if row else span.start
+        item = numbers.setdefault((span.line, span.text, span.pipe), len(numbers) + 1)
+        if start < span.end:
+            row.append((start, span.end, 0, item))
+    columns = interval_columns(rows.values(), 0)
+    columns["texts"] = [[text, f"line {line}", f"pipe {pipe}"] for line, text, pipe in numbers]
+    notes = (f"The first {_MOST} executions.",) if len(spans) > _MOST else ()
+    return Lanes("", "cycles", 0, side.cycles or 0, tuple(rows), _TONES, Packed(columns), notes=notes)

@@ -62,12 +62,15 @@ lanes.start = (view) => {
   page.sized.push(() => { view.chart.resize(); lanes.draw(view); });
 };
 
+lanes.isBeside = (other, view) => other.block.start === view.block.start && other.block.end === view.block.end;
+
 // Whether lanes over the same axis show something else.
-lanes.isBehind = (other, view) => other.block.start === view.block.start && other.block.end === view.block.end &&
+lanes.isBehind = (other, view) => lanes.isBeside(other, view) &&
   (Math.abs(other.from - view.from) > 1e-6 || Math.abs(other.to - view.to) > 1e-6);
 
 lanes.left = (view) => {
-  const wide = Math.max(...view.block.rows.map((row) => row.length));
+  const beside = view.views.filter((other) => lanes.isBeside(other, view));
+  const wide = Math.max(...beside.flatMap((other) => other.block.rows.map((row) => row.length)));
   return Math.min(view.host.clientWidth / 3.2, 16 + 7.4 * wide);
 };
 
@@ -201,13 +204,26 @@ lanes.goToLine = (view, line) => {
   view.host.scrollIntoView({ block: "center" });
   view.host.focus({ preventScroll: true });
   const { operations } = view.data || {};
-  if (!operations) return;
+  if (!operations) { if (view.data) lanes.goToText(view, `line ${line}`); return; }
   const isIt = (_, item) => operations.instructions[operations.instruction[operations.execution[item]]].line === line;
   const item = operations.from.findIndex(isIt);
   if (item < 0) return;
   const span = Math.min(view.to - view.from, 20 * Math.max(operations.to[item] - operations.from[item], 10));
   lanes.show(view, operations.from[item] - span / 4, operations.from[item] + (3 * span) / 4);
   lanes.select(view, item);
+};
+
+// The same for intervals that have texts alone.
+lanes.goToText = (view, text) => {
+  for (const [number, row] of view.data.rows.entries()) {
+    const k = row.item.findIndex((item) => item > 0 && view.data.texts[item - 1].includes(text));
+    if (k < 0) continue;
+    const [from, to] = [row.from[k], row.to[k]];
+    const span = Math.min(view.to - view.from, 20 * Math.max(to - from, 10));
+    lanes.show(view, from - span / 4, from + (3 * span) / 4);
+    lanes.say(view, lanes.words(view, [number, from, to, row.tone[k], row.item[k], 1]));
+    return;
+  }
 };
 
 lanes.others = (view, verb, edges, which) => {

@@ -39,8 +39,8 @@ const tuning = {};
 tuning.words = (row) => [
   Object.entries(row.choices).map(([name, value]) => `${name}=${value}`).join(", "),
   row.cycles === null ? `not simulated, at least ${page.number(row.at_least)} cycles` : `${page.number(row.cycles)} cycles`,
-  ...(row.cycles_per_element === null ? [] : [`${page.number(row.cycles_per_element)} per element`]),
-  `${page.number(row.buffer_bytes)} bytes of the buffer`,
+  `${page.number(row.buffer_bytes)} bytes of the buffer${row.cycles_per_element === null ? ""
+    : `, ${page.number(row.cycles_per_element)} cycles per element`}`,
   ...(row.bound_by ? [`bound by ${row.bound_by}`] : []), ...(row.pareto ? ["on the front"] : []),
   ...(row.reason ? [row.reason] : []),
 ];
