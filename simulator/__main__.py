@@ -76,7 +76,7 @@ def _run(arguments: list[str]) -> int:
         return report_failure(error, destination)
     from castsim.commands.output import deliver  # noqa: PLC0415 - only a command that found something needs it
 
-    return deliver(outcome, options.json, quiet=options.quiet)
+    return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)
 
 
 def _executed(name: str, options: Namespace) -> Outcome:

@@ -52,7 +52,7 @@ class Overlay:
         missing = [name for name in _NEEDED if name not in owner.change]
         if missing:
             message = (
-                f"{'.'.join(path)} is changed, but not said where it is from: write {' and '.join(missing)} into "
+                f"{'.'.join(path)} is changed without saying where it comes from: write {' and '.join(missing)} into "
                 f"[{'.'.join(owner.path)}] as well; those of the base are of its own number"
             )
             self.unsaid.append(TargetDataError(message, span=place(path)))

@@ -227,12 +227,12 @@ SCALARS = (
     Case(
         "element before its tensor",
         "%m = arith.constant -1 : index\n%a = §pto.load_scalar %q[%m] : !pto.ptr<i32> -> i32",
-        "outside of the tensor",
+        "outside the tensor",
     ),
     Case(
         "element behind its tensor",
         "§pto.store_scalar %x, %p[%m] : !pto.ptr<f32>, f32".replace("§", "%m = arith.constant 1024 : index\n§"),
-        "outside of the tensor",
+        "outside the tensor",
     ),
     Case(
         "element of a tile under another type",

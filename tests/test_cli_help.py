@@ -85,8 +85,8 @@ def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, 
 
 LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")
 """Examples that take minutes or more, or go on with one that does."""
-SERVING = ("lsp",)
-"""What runs until a client ends it: tests/test_lsp.py does so."""
+SERVING = ("lsp", "debug")
+"""What runs until a client ends it, or its input: tests/test_lsp.py and tests/test_debug_console.py do so."""
 SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
 REFUTED = ("lower f16 i8 --spec tosa --target greco --via",)

@@ -80,7 +80,10 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
             assert text in (ROOT / "README.md").read_text()  # `.ci/run` executes that line
         elif language == "console":
             for line in text.splitlines():
-                words = shlex.split(line)
+                typed, _, given = line.partition(" < ")
+                if given:
+                    monkeypatch.setattr(sys, "stdin", io.StringIO(Path(given).read_text()))
+                words = shlex.split(typed)
                 assert words[0] == "castsim"
                 assert main(words[1:]) == int(mark.removeprefix("exit ") or 0), line
         else:

@@ -90,7 +90,7 @@ def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
         ("tcvt f32 -> f17 4x64", 2, (1, 13), "unknown format 'f17'"),
         ("tcvt f32 -> f16 4by64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 0x64", 2, (1, 17), "not a shape"),
-        ("tcvt f32 -> f16 4x64 sideways", 2, (1, 22), "'sideways' cannot stand here"),
+        ("tcvt f32 -> f16 4x64 sideways", 2, (1, 22), "'sideways' cannot be used here"),
         ("tadd f32 4x64 3", 2, (1, 15), "not of the form of tadd"),
         ("tmuls f32 4x64 many", 2, (1, 16), "not a number"),
         ("tadd f32 4x64; tcvt f32 -> f64 4x64", 1, (1, 16), "has no cast f32 -> f64"),

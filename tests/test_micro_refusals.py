@@ -113,12 +113,12 @@ IN_SCOPE = [
     (f"%r = scf.for %j = %i to %i step %i iter_args(%c2 = «%v) -> ({F16}) {{ scf.yield %c2 : {F16} }}",
      "is defined as !pto.vreg<64xf32>", F32),
     # scopes
-    ('«pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]', "set_flag cannot stand inside of a vecscope", None),
-    ("«pto.barrier #pto.pipe<PIPE_ALL>", "barrier cannot stand inside of a vecscope", None),
-    ('«pto.dsb "DDR"', "pto.dsb cannot stand inside of a vecscope", None),
+    ('«pto.set_flag["PIPE_V", "PIPE_MTE3", "EVENT_ID0"]', "set_flag is not allowed inside a vecscope", None),
+    ("«pto.barrier #pto.pipe<PIPE_ALL>", "barrier is not allowed inside a vecscope", None),
+    ('«pto.dsb "DDR"', "pto.dsb is not allowed inside a vecscope", None),
     (
         f"«pto.mte_gm_ub %g, %p, %a, %a nburst(%a, %a, %a) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64, i64",
-        "cannot stand inside of a vecscope", None,
+        "is not allowed inside a vecscope", None,
     ),
     # types
     ("%r = pto.vbr %x : f32 -> !pto.vreg<«128xf32>", "2048 bits, 128 lanes of f32 have 4096", F32),
@@ -129,8 +129,8 @@ IN_SCOPE = [
 ]  # fmt: skip
 
 OUTSIDE = [
-    (f"%r = «pto.vabs %v, %m : {F32}, {B32} -> {F32}", "cannot stand outside of a vecscope", "pto.vecscope { ... }"),
-    (f'%r = «pto.pset_b32 "PAT_ALL" : {B32}', "cannot stand outside of a vecscope", "pto.vecscope { ... }"),
+    (f"%r = «pto.vabs %v, %m : {F32}, {B32} -> {F32}", "is not allowed outside a vecscope", "pto.vecscope { ... }"),
+    (f'%r = «pto.pset_b32 "PAT_ALL" : {B32}', "is not allowed outside a vecscope", "pto.vecscope { ... }"),
     (f"«pto.mte_gm_ub %g, %p, %a, %a : !pto.ptr<f32, gm>, {UB}, i64, i64", "needs nburst", None),
     (
         f"pto.mte_gm_ub %g, %p, %a, %a «nburst(%a, %a) : !pto.ptr<f32, gm>, {UB}, i64, i64, i64, i64",

@@ -67,7 +67,7 @@ pto.vecscope {{
 %ramp = pto.vci %n0 : i32 -> {INDEX}"""
 
 OUTSIDE = [
-    (f"%p = «pto.castptr %far : i64 -> {UB}", "byte 262144 is outside of the buffer", "0 .. 262143"),
+    (f"%p = «pto.castptr %far : i64 -> {UB}", "byte 262144 is outside the buffer", "0 .. 262143"),
     ("«" + LOAD.replace("%u,", "%odd,"), "address 2 of a transfer in the buffer", "32"),
     ("«" + LOAD.replace("nburst(%l1, %l1024, %l1024)", "nburst(%l32, %l1024, %l1)"), "stride 1 of a transfer", "32"),
     ("«" + LOAD.replace("nburst(%l1,", "nburst(%l1024,"), "which has 262144", None),

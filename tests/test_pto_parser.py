@@ -156,7 +156,7 @@ def test_a_function_may_return_values() -> None:
         ("module { } module { }", "one module", None),
         ("module attributes pto.x { }", "expected '{' and attributes", "{"),
         ("func.func @f() { return", "expected '}', found the end of the file", "}"),
-        ("func.func @f() { scf.yield }", "scf.yield cannot stand in this region", None),
+        ("func.func @f() { scf.yield }", "scf.yield is not allowed in this region", None),
         ("func.func @f() attributes { return }", "expected '{'", None),
         ("func.func @f() attributes {a = } { return }", "expected an attribute value", None),
         ("func.func @f() attributes {a = array<i32: 1>} { return }", "not supported", None),

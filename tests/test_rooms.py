@@ -13,7 +13,7 @@ PICTURE = """
 13  __main__         -> commands isa
 12  commands         -> editor reports checking evidence graphs planning exploration running tpc_compiler casting
                         engines machines synchronisation execution specifications numerics targets files isa
-11  editor           -> checking estimating planning running tpc_compiler casting machines synchronisation
+11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
 10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler engines
                         machines synchronisation execution specifications numerics targets isa timing
@@ -25,7 +25,7 @@ PICTURE = """
  7  testing          -> execution numerics targets isa
  7  planning         -> running tpc_compiler machines execution specifications numerics targets isa timing
  7  exploration      -> running engines execution numerics targets isa timing
- 6  running          -> engines machines synchronisation execution targets isa timing
+ 6  running          -> engines machines synchronisation execution numerics targets isa timing
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa
  5  engines          -> machines execution targets isa timing

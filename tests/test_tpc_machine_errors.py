@@ -33,7 +33,7 @@ def refused(text: str, kind: type[CastsimError], message: str, target: str = "ga
 @pytest.mark.parametrize(
     ("line", "message", "legal"),
     [
-        ("nop; pack.i16 source_group=0 element_stride=2 V0, V1; nop; nop", "cannot stand in the SPU slot", "VPU"),
+        ("nop; pack.i16 source_group=0 element_stride=2 V0, V1; nop; nop", "cannot go in the SPU slot", "VPU"),
         ("ld_tnsr S0, 0x0, I0; nop; nop; nop", "operand 1 of ld_tnsr cannot be S0", "a register V"),
         ("nop; nop; convert.f32 target_type=int32 V0, S1; nop", "operand 2 of convert cannot be S1", "a register V"),
         ("ld_tnsr V0, 0x20, I0; nop; nop; nop", "operand 2 of ld_tnsr cannot be 0x20", "0 .. 15"),

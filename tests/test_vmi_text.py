@@ -155,7 +155,7 @@ def test_refusals_say_why_where_and_what_would_be_legal(
 
 
 def test_logical_registers_stand_in_a_vecscope() -> None:
-    with pytest.raises(CastsimError, match="cannot stand outside of a vecscope"):
+    with pytest.raises(CastsimError, match="is not allowed outside a vecscope"):
         parse(f"func.func @f(%x: f32) {{ %r = pto.vmi.vbrc %x : f32 -> {V} return }}")
 
 

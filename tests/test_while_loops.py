@@ -156,7 +156,7 @@ def test_a_loop_that_does_not_end_is_stopped() -> None:
     ("text", "message"),
     [
         ("scf.while %c { }", "expected ':'"),
-        ("scf.condition(%c)", "scf.condition cannot stand in this region"),
+        ("scf.condition(%c)", "scf.condition is not allowed in this region"),
         ("scf.while : () -> () {\n} do {\n}", "ends with scf.condition"),
         ("scf.while : () -> () {\nscf.condition(%n)\n} do {\n}", "used as i1"),
         ("scf.while (%i = %n) : (i32) -> (i32) {\nscf.condition(%c) %i : i32\n} do {\n}", "%n is defined as index"),

@@ -26,7 +26,7 @@ CAUSES: Mapping[Cause, tuple[str, str]] = {
         "Use two buffers, so that loads, casts and stores of different trips overlap.",
     ),
     Cause.BARRIER: (
-        "The pipe stands at a `pipe_barrier` until earlier work has ended. On the scalar unit this is mostly the end "
+        "The pipe waits at a `pipe_barrier` for earlier work to end. On the scalar unit this is mostly the end "
         "of the kernel, and no bottleneck.",
         "Remove barriers between instructions that touch different bytes.",
     ),
@@ -105,7 +105,13 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "removed": "What `unswizzle` takes out.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "What became of it, and why.",
+        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if "
+        "exact.",
+        "elements": "Numbers that a cast converted, in all its executions.",
+        "rounded": "How many became another number, and were within the range of the destination.",
+        "clamped": "How many were beyond the range and became its end: the largest or smallest number.",
+        "wrapped": "How many were beyond the range and became another number, as a rule by their low bits.",
+        "NaN lost": "How many were NaN and became a number.",
     },
     _CAST: {
         "given": "The number as it was typed; of tmp tiles: the bytes that the program gives.",
@@ -115,7 +121,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "read as": "The number that this code stands for.",
         "target": "`abstract` is the cast without a chip; otherwise the chip, or the specification.",
         "rounding": "The mode in force, which may differ from the one asked for.",
-        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN).",
+        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN). In the table "
+        "of casts of `run`: how many numbers became infinity, or NaN.",
         "sat": "The saturation switch in force.",
         "output bits": "The code of the result.",
         "value": "The number that the code stands for.",
@@ -132,7 +139,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "stood in for by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
     },
     _LOWER: {
-        "cast": "Source and destination format.",
+        "cast": "Source and destination format; in `run` the instruction.",
         "answer": "How the target does it: see [conformance of TOSA](conformance-tosa.md) for the words.",
         "native": "Casts that one instruction does as it stands, or with its modes.",
         "native with options": "Casts that one instruction does once options of the target are set.",
@@ -190,6 +197,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     _ACCURACY: {
         "path": "The code path of the vendor's kernel.",
         "counts": "What the published figure counts: with or without fill and drain.",
+        "measurements": "The table of published figures.",
         "measured": "The published cycles.",
         "simulated": "The cycles of castsim.",
         "error %": "Simulated against measured, in percent; behind the public model: that model's error.",

@@ -122,7 +122,7 @@ def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
 def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, terminator: _Terminator) -> None:
     """Reject an operation that may not end this region, or that does not stand at its end."""
     if terminator is None or not isinstance(end, terminator):
-        raise reader.error(f"{reader.texts[start]} cannot stand in this region", start)
+        raise reader.error(f"{reader.texts[start]} is not allowed in this region", start)
     if reader.kinds[reader.position] is TokenKind.END:
         reader.unexpected("'}'", ("}",))
     if not reader.at("}"):

@@ -114,7 +114,7 @@ class _Inliner:
             raise ReadError(f"no function @{node.callee}", span=node.span, legal=near)
         if callee.body is None:
             raise IllegalError(
-                f"@{callee.name} is declared here without a body; nothing tells what it does", span=node.span
+                f"@{callee.name} is declared here without a body; what it does is unknown", span=node.span
             )
         if callee.name in active or len(active) > _DEEPEST:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))

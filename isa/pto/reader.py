@@ -173,7 +173,7 @@ class PtoReader:
             return known, index
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
-            raise self.error(f"'{text}': a result count may stand only where the results are defined", index)
+            raise self.error(f"'{text}': a result count is allowed only where the results are defined", index)
         name = self.scope.resolve(text[1:])
         self.scope.find(name, self.starts[index])
         return name, index

@@ -73,7 +73,7 @@ def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect:
         return found[slot]
     elsewhere, other_misfits = _try(source, [form for form in rows if slot not in form.slots], parts, dialect)
     if elsewhere:
-        message = f"{parts.mnemonic} with these operands cannot stand in the {slot.name} slot"
+        message = f"{parts.mnemonic} with these operands cannot go in the {slot.name} slot"
         raise ReadError(message, span=source.word_span(parts.head), legal=[other.name for other in sorted(elsewhere)])
     raise _refusal(source, parts, misfits or other_misfits, dialect)
 

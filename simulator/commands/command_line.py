@@ -21,6 +21,7 @@ COMMANDS = (
     "run",
     "diff",
     "view",
+    "debug",
     "expand",
     "targets",
     "cast",
@@ -53,7 +54,7 @@ LONGEST = 4096
 LONGEST_NAME = 40
 """Characters of a mistyped name that are compared with what is known."""
 
-NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None)
+NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, summary=False)
 """The global options, none of them given."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
@@ -251,6 +252,9 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
         metavar="N",
         default=defaults.max_file_bytes,
         help="read files of up to N bytes; default: 16777216, ONNX models 268435456; .npy files have no limit",
+    )
+    parser.add_argument(
+        "--summary", action="store_true", default=defaults.summary, help="print no more than one screen"
     )
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 

@@ -24,8 +24,17 @@ UNWRITABLE = 2
 _CLOSED = OSError(errno.EBADF, "it is closed")
 
 
-def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
+SCREEN = 24
+"""Lines of a terminal, and of a report that is to fit it."""
+
+_ENDING = 7
+"""Lines of a report that stay from its end, where it has more than a screen: there are totals and verdicts."""
+
+
+def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool = False) -> int:
     """Write the JSON document if requested; print the text unless disabled or JSON takes standard output.
+
+    With `summary` the text fits one screen.
 
     Returns the exit code: the outcome's, or 2 with a message if something cannot be written.
 
@@ -41,8 +50,22 @@ def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool) -> int:
         return refuse_stdout(_CLOSED)
     from castsim.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
 
-    text = rendered(outcome.text(width_of(sys.stdout)), sys.stdout)
+    made = (summary and outcome.summary) or outcome.text
+    text = rendered(made(width_of(sys.stdout)), sys.stdout)
+    if summary:
+        text = one_screen(text)
     return code if _print(text) else UNWRITABLE
+
+
+def one_screen(text: str) -> str:
+    """Return a report that fits one screen: its beginning and its end, and how much lies between them."""
+    lines = text.rstrip("\n").split("\n")
+    if len(lines) < SCREEN:  # one line is for the prompt
+        return text
+    first = lines[: SCREEN - _ENDING - 2]
+    left_out = len(lines) - len(first) - _ENDING
+    middle = f"... {left_out:,} lines left out; without --summary they are printed"
+    return "\n".join([*first, middle, *lines[-_ENDING:]]) + "\n"
 
 
 def write_json(document: Mapping[str, Any], destination: str) -> bool:

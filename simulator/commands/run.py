@@ -86,7 +86,6 @@ def _declare_views(parser: ArgumentParser) -> None:
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")
-    add("--summary", action="store_true", help="one screen: the answer, warnings, outputs")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
 
 

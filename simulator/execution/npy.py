@@ -111,7 +111,7 @@ def _dtype(description: str) -> np.dtype[Any]:
     except (TypeError, ValueError):
         found = None
     if found is None or found.hasobject or found.itemsize == 0:
-        raise _FormError(f"holds elements of dtype '{description[:40]}', which are no numbers")
+        raise _FormError(f"holds elements of dtype '{description[:40]}', which are not numbers")
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
+from castsim.isa.modes import Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 
 
@@ -93,6 +93,19 @@ class TileCast:
     rounding: RoundMode | None
     saturation: Saturation | None
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CastTiles:
+    """The tiles between which a cast converts element by element, and the modes in force.
+
+    `wraps` tells whether integers beyond the range keep their low bits; None if only the result can tell.
+    """
+
+    src: Tile
+    dst: Tile
+    rounding: Rounding
+    wraps: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from castsim.execution.tiles import CastTiles
 from castsim.isa.errors import Span
+
+if TYPE_CHECKING:
+    from castsim.execution.tiles import Part, Tile
 
 Deltas = tuple[int, ...]
 """How far each address of one tree element moves, in bytes."""
@@ -149,13 +153,17 @@ class Lowered:
     """The operations of one executed instruction: `instruction` indexes `Tree.instructions`.
 
     `shortcut` is what the mechanism has proven all operations together to compute, in one step (None: nothing
-    proven). It is for values only and holds while no loop has moved the operations.
+    proven). It is for values only and holds while no loop has moved the operations. `cast` are the tiles of a cast,
+    where no loop has moved them. `operands` are the tiles and parts of arguments that the text names, for those who
+    look at them.
     """
 
     instruction: int
     body: Block
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
+    cast: CastTiles | None = None
+    operands: tuple[tuple[str, Tile | Part], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def width(self) -> int:

@@ -106,7 +106,7 @@ def dynamically_quantised(runner: KernelRunner, x: GraphTensor) -> tuple[GraphTe
     least, most = _extremes(runner, x.codes.reshape(-1))
     runner.remark(
         "smallest and largest element by halving, a program per halving; scale and zero point are computed from these "
-        "two numbers in f32 between the programs, outside of the cycles"
+        "two numbers in f32 between the programs, outside the cycles"
     )
     low, high = np.minimum(np.float32(0), least), np.maximum(np.float32(0), most)
     top = np.float32(_U8.maximum)  # type: ignore[union-attr]

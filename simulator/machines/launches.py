@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.tree import Tree
+from castsim.execution.tree import Lowered, Tree
 from castsim.targets import Target
 from castsim.timing import Cause, Timing
 
@@ -89,6 +89,12 @@ class LaunchReport(Protocol):
 
     def slices(self, tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
         """Return the cycles of the launches that a program writes itself, in order."""
+        ...
+
+    def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
+        """Return the cycles, from the start of a launch that a program writes itself, in which the front end sends its
+        instructions, in program order; none for anything else.
+        """
         ...
 
     def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.dataflow.cast_counts import CastCounts
     from castsim.execution.dataflow.values import Follower
     from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.micro.bodies import Body
@@ -39,6 +40,7 @@ class ComputeValues(Protocol):
         *,
         shortcuts: bool = True,
         follower: Follower | None = None,
+        counts: CastCounts | None = None,
     ) -> None:
         """See `castsim.machines.strided.values.compute`."""
 

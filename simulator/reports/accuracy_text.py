@@ -22,6 +22,19 @@ def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
     return Group(*parts[:-1])
 
 
+def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
+    """Return the errors over all rows of each table, one line a table."""
+    numbers = ("rows", "mean %", "median %", "max %", "public: mean %", "max % ")
+    made = table("target", "measurements", *numbers, numbers=numbers)
+    for accuracy in found:
+        own, public_model = simulated(accuracy.rows), predicted(accuracy.rows)
+        public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
+        errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
+        made.add_row(accuracy.target.name, Path(accuracy.table.file).stem, str(own.rows), *errors, *public)
+    legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
+    return Group(made, Text(legend, style="dim"))
+
+
 def _one(accuracy: Accuracy) -> list[RenderableType]:
     casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
     what = ("src", "dst") if casts else ("operation", "type")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
 from castsim.reports.cast_specifications import Accepted, accepted_document
-from castsim.reports.documents import Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.ulp import ordinal
 from castsim.specifications import SpecifiedCast
@@ -57,7 +57,7 @@ class CastResultRow:
 
     `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
     distance from the abstract cast with the rounding asked for; None between NaN and a number. `accepted_by` says of
-    each specification whether it accepts the result.
+    each specification whether it accepts the result, `outcome` what became of the value.
     """
 
     source: SourceValue
@@ -70,14 +70,12 @@ class CastResultRow:
     value: Number
     ulps: int | None = 0
     accepted_by: Mapping[str, bool] = field(default_factory=dict)
+    outcome: Outcome = Outcome.EXACT
 
     @property
     def inexact(self) -> bool:
         """Whether the result differs from the value that was cast."""
-        before, after = float(self.source.value), float(self.value)
-        if math.isnan(before) or math.isnan(after):
-            return math.isnan(before) != math.isnan(after)
-        return self.source.value != self.value
+        return self.outcome is not Outcome.EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +109,14 @@ def cast_document(table: CastResults) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
     request = table.request
     return {
+        "schema_version": VERSIONS["cast"],
         "results": [
             {
                 **document(row, "target", "rounding", "overflow", "saturation"),
                 "input_bits": bits_text(row.source.code, request.src),
                 "output_bits": bits_text(row.code, request.dst),
                 "value": json_value(row.value, request.dst),
-                **document(row, "inexact", "ulps", "accepted_by", ulps="ulps_from_abstract"),
+                **document(row, "inexact", "outcome", "ulps", "accepted_by", ulps="ulps_from_abstract"),
             }
             for row in table.rows
         ],

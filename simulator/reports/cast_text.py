@@ -11,13 +11,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
 from castsim.reports.cast import CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.cast_specifications import Accepted
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
 
-_INEXACT = "inexact"
+_OUTCOME = "outcome"
 
 DIGITS = 20
 """Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
@@ -79,8 +80,9 @@ def _table(found: CastResults) -> Table:
 def _abstract_table(found: CastResults) -> Table:
     request = found.request
     numbers = ("input bits", "read as", "output bits", "value")
-    modes = ("target", "rounding", "overflow")
-    made = table("given", "input bits", "read as", *modes, "output bits", "value", "", numbers=numbers)
+    made = table(
+        "given", "input bits", "read as", "rounding", "overflow", "output bits", "value", _OUTCOME, numbers=numbers
+    )
     _make_room(made, found)
     before = None
     for row in found.rows:
@@ -88,7 +90,6 @@ def _abstract_table(found: CastResults) -> Table:
         read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
         made.add_row(
             *(read if source is not before else ("", "", "")),
-            "abstract",
             row.rounding,
             row.overflow,
             bits_text(row.code, request.dst),
@@ -106,9 +107,9 @@ def _targets_table(found: CastResults) -> Table:
     """
     request = found.request
     numbers = ("output bits", "value", "ulps")
-    judged = "rejected by" if request.specified else ""  # the latter column marks what is inexact
+    judged = "rejected by" if request.specified else _OUTCOME  # the latter column says what became of the value
     made = table("given", "target", "rounding", "overflow", "sat", *numbers, judged, numbers=numbers)
-    if not judged:
+    if judged == _OUTCOME:
         _make_room(made, found)
     made.columns[1].min_width = max(len(name) for name in _names(found))
     for index, (source, rows) in enumerate(groupby(found.rows, key=lambda row: row.source)):
@@ -172,9 +173,9 @@ def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
 
 
 def _make_room(made: Table, found: CastResults) -> None:
-    """Keep the last column, which has no heading, from being squeezed."""
+    """Keep the last column from being squeezed."""
     made.columns[-1].no_wrap = True
-    made.columns[-1].min_width = len(_INEXACT) if any(row.inexact for row in found.rows) else 0
+    made.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in found.rows))
 
 
 def _name(row: CastResultRow) -> str:
@@ -186,7 +187,12 @@ def _given(source: SourceValue) -> str:
 
 
 def _mark(row: CastResultRow) -> Text:
-    return Text(_INEXACT if row.inexact else "", style="yellow")
+    """Return what became of the value, nothing if it stayed the same."""
+    word = _MARKS.get(row.outcome, str(row.outcome))
+    return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
+
+
+_MARKS = {Outcome.EXACT: "", Outcome.NAN: "NaN lost"}
 
 
 def _ulps(row: CastResultRow) -> str:

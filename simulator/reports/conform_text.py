@@ -15,11 +15,11 @@ LEGEND = (
     "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "
     "these modes. Several instructions: a chain, with its modes. copy: the bits stay as they are. with options "
     "NAME=VALUE: conforms if these options of the target, which a program or its launcher sets, are given to "
-    "`castsim run`; or native with options: so does one instruction instead of the chain. The number is the cost of "
-    "the whole program in simulated cycles per element, loads and stores included. (within tolerance): conforms, but "
-    "is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all codes "
-    "of 32 bits. no: no chain of up to three steps conforms, with options neither; the value on which the nearest one "
-    "fails, what becomes of it, and what would be right."
+    "`castsim run`; or native with options: so does one instruction instead of the chain. The number is the cost of"
+    " the whole program in simulated cycles per element, loads and stores included. (within tolerance): conforms, "
+    "but is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all"
+    " codes of 32 bits. no: no chain of up to three steps conforms, with or without options; the value on which the"
+    " nearest one fails, what becomes of it, and what would be right."
 )
 
 
@@ -30,6 +30,11 @@ def conform_text(found: Matrix) -> RenderableType:
         for place, entry in enumerate(found.row(number)):
             rows.add_row(cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
     return Group(Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), _totals(found))
+
+
+def conform_summary(found: Matrix) -> RenderableType:
+    """Return how many casts each target does in which way."""
+    return Group(Text(_head(found)), _totals(found), Text("without --summary: every cast on every target", style="dim"))
 
 
 def _head(found: Matrix) -> str:

@@ -21,7 +21,8 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 2,
+    "run": 3,
+    "cast": 2,
     "graph": 2,
     "conform": 2,
     "accuracy": 2,

@@ -115,7 +115,7 @@ def _stages(node: NodeRun) -> list[str]:
 def _compared(found: OutputComparison) -> str:
     text = f"{found.output}: {found.wrong} of {found.elements} elements differ from the {found.against}"
     if found.sets:
-        text = f"{found.output}: {found.wrong} of {found.elements} elements are outside of what {found.against} accepts"
+        text = f"{found.output}: {found.wrong} of {found.elements} elements are outside what {found.against} accepts"
     if found.undefined:
         text += f"; nothing says what {found.undefined} of them should be"
     if found.because:

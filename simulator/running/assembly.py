@@ -80,7 +80,10 @@ class AssemblyProgram:
             max_walk=how.limits.computed,
             heard=how.progress,
             skip=how.skip,
+            watch=None if how.watch is None else how.watch.bundle,
         )
+        if how.watch is not None:
+            how.watch.finish()
         executed = Executed(ran.tree, self.arguments, ran.warnings)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text)
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)

@@ -157,7 +157,9 @@ class _Writer:
             elif word.text.lower() == "tmp" and not tmp:
                 tmp = True
             else:
-                raise word.error(f"'{word.text}' cannot stand here", *map(str.lower, ROUND_MODES), *_SATURATION, "tmp")
+                raise word.error(
+                    f"'{word.text}' cannot be used here", *map(str.lower, ROUND_MODES), *_SATURATION, "tmp"
+                )
         source, result = self._source(src, rows, cols, first), self._result(dst, rows, cols, first)
         names, kinds = f"%{source.name}", self._kind(source)
         if tmp:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.codes import Codes
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.lint import LintFinding
+    from castsim.running.watching import Watch
 
 MAX_CYCLES = 10**10
 """Cycles after which a simulation is given up, unless the caller says otherwise."""
@@ -35,7 +37,7 @@ class Treatment:
 
     `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
     `skip` goes past trips of loops that do what earlier ones did. `stage` hears what is being done, `progress` how many
-    instructions have been issued.
+    instructions have been issued. `watch` follows the values.
     """
 
     values: bool = True
@@ -46,6 +48,7 @@ class Treatment:
     limits: Limits = DEFAULT_LIMITS
     stage: Callable[[str], None] = lambda _: None
     progress: Callable[[int], None] = lambda _: None
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,6 +101,8 @@ class Issued:
     races: tuple[Finding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs that rest on opaque operations, and are not among the others."""
+    casts: Mapping[int, Outcomes] = field(default_factory=dict)
+    """What casts did to their numbers, by the number of the instruction in the tree; empty where nothing is known."""
 
 
 class LoadedProgram(Protocol):

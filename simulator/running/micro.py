@@ -27,6 +27,7 @@ from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
 from castsim.running.racing import races_of
+from castsim.running.watching import Watch
 from castsim.targets import Target
 
 MICRO_ARCHITECTURE = "a5"
@@ -122,7 +123,9 @@ class MicroProgram:
             return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
-        done, memory = self._values(walked, inputs, how, Elements())
+        done, memory = self._values(walked, inputs, how, Elements(), how.watch)
+        if how.watch is not None:
+            how.watch.finish()
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
@@ -159,7 +162,9 @@ class MicroProgram:
             "that agree", legal=("--in NAME=FILE.npy",),
         )  # fmt: skip
 
-    def _values(self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements) -> tuple[Walked, MicroMemory]:
+    def _values(
+        self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements, watch: Watch | None = None
+    ) -> tuple[Walked, MicroMemory]:
         """Walk the program with values, arguments being as long as another walk has used them."""
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(
@@ -167,7 +172,8 @@ class MicroProgram:
         )
         for name, given in self.elements.items():
             put_elements(memory.arguments[name], walked.arguments[name], given)
-        return self._walk(self.units.unit(memory), how, elements, memory), memory
+        unit = self.units.unit(memory)
+        return self._walk(unit if watch is None else watch.micro(unit, memory), how, elements, memory), memory
 
     def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes

@@ -12,6 +12,7 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.outcomes import Outcomes
 from castsim.execution.presented import Drawn
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from castsim.machines.vliw.findings import StaleRead
+    from castsim.running.watching import Watch
 
 RunTable: TypeAlias = Literal["operations", "causes", "lines"]
 """The tables of a run that become frames."""
@@ -70,6 +72,10 @@ class Result(Drawn[RunTable]):
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
+    casts: Mapping[int, Outcomes] = field(default_factory=dict)
+    """How many numbers each cast rounded, clamped, wrapped, overflowed, by the number of its instruction in the tree;
+    empty where no values were computed.
+    """
 
     def __repr__(self) -> str:
         outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
@@ -213,8 +219,11 @@ def run_loaded(
     skip: bool = True,
     stale_reads: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    watch: Watch | None = None,
 ) -> Result:
-    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine."""
+    """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine, `watch` the
+    values.
+    """
     stale = stale_mode(stale_reads, pipeline)
     if races not in MODES:
         raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
@@ -223,18 +232,20 @@ def run_loaded(
         if observer:
             observer.progress(issued, 0)
 
-    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress)
+    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
     issued = loaded.issue(inputs, how)
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
     if ready.untimed:
-        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races)
+        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races, issued.casts)
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
     resting = placeholders_of(
         ready.tree, timing.total,
         lambda tree: simulate(tree, ready.target, None, engine=name, max_cycles=max_cycles, skip=skip).total,
     )  # fmt: skip
-    return Result(ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races)
+    return Result(
+        ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races, issued.casts
+    )
 
 
 def computed(

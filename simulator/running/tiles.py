@@ -13,6 +13,7 @@ import numpy as np
 
 from castsim.execution.choices import Choice
 from castsim.execution.choosing import choose_entry, choose_target
+from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.uncomputed import Uncomputed
 from castsim.execution.filling import check_elements, filled_memory
@@ -56,8 +57,9 @@ class TileProgram(Loaded):
         """Look for races, and compute values."""
         found = races_of(self.tree, self.target, how)
         if how.values:
-            outputs, partial = self._outputs(inputs, how)
-            return Issued(self, outputs, races=found, partial=partial)
+            counts = CastCounts()
+            outputs, partial = self._outputs(inputs, how, counts)
+            return Issued(self, outputs, races=found, partial=partial, casts=counts.found)
         for name in inputs:
             check_known(name, self.arguments)
         return Issued(self, races=found)
@@ -66,8 +68,12 @@ class TileProgram(Loaded):
         """Return None: there are no issue rules."""
         return
 
-    def _outputs(self, inputs: Inputs, how: Treatment) -> tuple[Mapping[str, Codes], Mapping[str, Partial]]:
-        """Return the outputs, and apart those of which not all is computed.
+    def _outputs(
+        self, inputs: Inputs, how: Treatment, counts: CastCounts
+    ) -> tuple[Mapping[str, Codes], Mapping[str, Partial]]:
+        """Return the outputs, and apart those of which not all is computed; `counts` gets what casts do.
+
+        Beside opaque operations nothing is counted, as the numbers of some casts are not known.
 
         Raises:
             IllegalError: the path rests on what an opaque operation gives.
@@ -82,7 +88,10 @@ class TileProgram(Loaded):
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
         followed = Uncomputed.beside(buffer, memory) if opaque else None
-        compute_of(self.target)(self.tree, buffer, memory, follower=followed)
+        follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
+        compute_of(self.target)(self.tree, buffer, memory, follower=follower, counts=None if opaque else counts)
+        if how.watch is not None:
+            how.watch.finish()
         stored = {name: use for name, use in self.arguments.items() if use.stored}
         outputs = {name: from_memory(memory[name], use) for name, use in stored.items()}
         masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}

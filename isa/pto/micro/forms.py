@@ -19,8 +19,8 @@ PAYLOADS = (*NUMBERS, "e4m3fn", "e5m2", "hif8", "e2m1", "e1m2", "bf16_pair")
 class Place(Enum):
     """Where an operation may stand."""
 
-    SCOPE = "inside of a vecscope"
-    OUTSIDE = "outside of a vecscope"
+    SCOPE = "inside a vecscope"
+    OUTSIDE = "outside a vecscope"
     ANYWHERE = "anywhere"
 
 

@@ -1,4 +1,4 @@
-"""What may stand inside of a vecscope and what outside (docs/reference/micro.md section 1.5)."""
+"""What may stand inside a vecscope and what outside (docs/reference/micro.md section 1.5)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
 
 
 def _refuse(node: Operation, what: str, *, inside: bool) -> None:
-    where = "inside of" if inside else "outside of"
+    where = "inside" if inside else "outside"
     legal = ("behind the vecscope",) if inside else ("pto.vecscope { ... }",)
-    raise IllegalError(f"{what} cannot stand {where} a vecscope", span=node.span, legal=legal)
+    raise IllegalError(f"{what} is not allowed {where} a vecscope", span=node.span, legal=legal)
 
 
 def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:

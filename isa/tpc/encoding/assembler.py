@@ -148,10 +148,10 @@ class _Placer:
 
     def _between(self, item: Item, what: str) -> None:
         if self._halves:
-            message = f"{what} cannot stand inside a compressed pair: addresses are those of pairs"
+            message = f"{what} is not allowed inside a compressed pair: addresses are those of pairs"
             raise ReadError(message, span=item.span)
         if self._encoded is not None:
-            raise ReadError(f"{what} cannot stand between .encoded and its bundle", span=item.span)
+            raise ReadError(f"{what} is not allowed between .encoded and its bundle", span=item.span)
 
     def _aligned(self, item: Item | None) -> None:
         size = self.encoding.unit_bytes

@@ -29,7 +29,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     assert loop is not None
     for other in bundle.slots:
         if other is not None and other is not loop:
-            message = f"{other.mnemonic} cannot stand beside loop, whose immediates take the whole bundle"
+            message = f"{other.mnemonic} cannot share a bundle with loop, whose immediates take the whole bundle"
             raise IllegalError(message, span=other.span, legal=("nop in the other slots",))
     put = sheet.put
     put(Slot.SPU, "opcode", 0, None, encoding.opcodes[Slot.SPU, LOOP])

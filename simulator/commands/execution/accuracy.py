@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,12 @@ def execute(options: Namespace) -> Outcome:
 
         write_page(options.html, accuracy_page(found))
 
-    def text(_: int) -> RenderableType:
-        from castsim.reports.accuracy_text import accuracy_text  # noqa: PLC0415 - rich, only if printed
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return with_note(accuracy_text(found), options.html)
+        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options.html)
 
-    return Outcome(accuracy_document(found), text)
+    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
 
 
 def _cross_validation(options: Namespace) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from castsim.casting import cast_on_target
+from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.mode_words import mode_named
@@ -31,6 +32,7 @@ from castsim.reports.numbers import bits_text
 from castsim.reports.ulp import ulp_distance
 from castsim.specifications import acceptance, parse_specification, specified_cast
 from castsim.targets import Target, load_target, target_names
+from castsim.targets.vliw import VliwTarget
 
 ALL = "all"
 """Stands for the abstract cast and every shipped target that has the pair."""
@@ -149,7 +151,7 @@ def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | Non
         legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
         raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
     codes = cast_codes(_codes(request), request.src, request.dst, policy)
-    return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None))
+    return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
 
 
 def _on_targets(
@@ -186,7 +188,8 @@ def _on_target(request: ValueCastRequest, target: Target, rounding: str | None, 
     )
     told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
     saturation = None if result.saturation is None else str(result.saturation)
-    column = _column(request, result.codes, (target.name, rounding), (result.rounding, result.overflow, saturation))
+    modes = (result.rounding, result.overflow, saturation)
+    column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
     return [
         replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst))
@@ -215,18 +218,41 @@ def _codes(request: ValueCastRequest) -> Any:
 
 
 def _column(
-    request: ValueCastRequest, codes: Any, asked: tuple[str | None, str | None], modes: tuple[str, str, str | None]
+    request: ValueCastRequest,
+    codes: Any,
+    asked: tuple[str | None, str | None],
+    modes: tuple[str, str, str | None],
+    meaning: Rounding,
 ) -> list[CastResultRow]:
-    """Return one row per value; `asked` names target and rounding, `modes` are rounding, overflow, saturation."""
+    """Return one row per value.
+
+    `asked` names target and rounding, `modes` are rounding, overflow, saturation; `meaning` is what that rounding does.
+    """
     target, wanted = asked
     wanted = None if wanted is None else str(wanted).lower()
     rounding, overflow, saturation = modes
+    judge = Judge(request.src, request.dst, meaning, wraps=Overflow(overflow) is Overflow.WRAP)
     return [
         CastResultRow(
-            source, target, wanted, str(rounding), str(overflow), saturation, code, value_of(code, request.dst)
+            source,
+            target,
+            wanted,
+            str(rounding),
+            str(overflow),
+            saturation,
+            code,
+            value_of(code, request.dst),
+            outcome=judge.outcome(source.code, code),
         )
         for source, code in zip(request.sources, map(int, codes), strict=True)
     ]
+
+
+def _meaning(target: Target, word: str) -> Rounding:
+    """Return the rounding that a chip's word for it means."""
+    if isinstance(target, VliwTarget) and word in target.convert_rounding.modes:
+        return target.convert_rounding.modes[word].rounding or Rounding.RINT
+    return mode_named(Rounding, bare_mode(word), "rounding mode")
 
 
 _Told = dict[WarningText, None]

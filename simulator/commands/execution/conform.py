@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page
@@ -50,13 +51,13 @@ def execute(options: Namespace) -> Outcome:
 
         write_page(options.html, conform_page(found))
 
-    def text(_: int) -> RenderableType:
+    def text(_: int, *, summary: bool = False) -> RenderableType:
         from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports.conform_text import conform_markdown, conform_text  # noqa: PLC0415 - as above
+        from castsim.reports import conform_text as texts  # noqa: PLC0415 - as above
 
-        if options.markdown:
-            return Text(conform_markdown(found).rstrip("\n"), no_wrap=True)
-        return with_note(conform_text(found), options.html)
+        if options.markdown and not summary:
+            return Text(texts.conform_markdown(found).rstrip("\n"), no_wrap=True)
+        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options.html)
 
-    return Outcome(conform_document(found), text)
+    return Outcome(conform_document(found), text, summary=partial(text, summary=True))

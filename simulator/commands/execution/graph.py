@@ -18,6 +18,8 @@ from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
 from castsim.planning.lowering_answers import setting_of
 from castsim.reports.graph import graph_document
+from castsim.reports.graph_text import graph_text
+from castsim.reports.pages.graph_page import graph_page
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 
@@ -31,6 +33,7 @@ _OF_GRAPHS = frozenset(
         "inputs",
         "args",
         "out",
+        "summary",
         "html",
         "engine",
         "options",
@@ -71,13 +74,9 @@ def execute(options: Namespace) -> Outcome:
 
     document = graph_document(found, files, emitted)
     if html is not None:
-        from castsim.reports.pages.graph_page import graph_page  # noqa: PLC0415 - for those who ask for a page
-
         write_page(html, graph_page(found, files, emitted, document))
 
     def text(_: int) -> Any:
-        from castsim.reports.graph_text import graph_text  # noqa: PLC0415 - rich, only if printed
-
         return graph_text(found, files, emitted)
 
     return Outcome(document, text, code=0 if found.conforms else 1)

@@ -21,7 +21,7 @@ def write_run_page(options: Namespace, report: RunReport, document: Document) ->
     """
     if options.html is None:
         return []
-    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - loads rich, and few ask for a page
+    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - takes a while, and few ask for a page
 
     window = None if options.window is None else window_of(options)
     write_page(options.html, run_page(report, document, window))

@@ -189,7 +189,7 @@ class DataflowLowerer(ABC):
         capacity = self._chip.memories["ub"].capacity_bytes
         if start < 0 or end > capacity:
             raise TileError(
-                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside of the buffer, which has {capacity}",
+                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside the buffer, which has {capacity}",
                 span=element.span,
             )
         warnings: Warnings = ()

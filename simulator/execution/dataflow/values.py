@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
 from castsim.execution.tree import Deltas, Lowered, Operation, Tree, instances, operations
@@ -34,6 +35,7 @@ def compute_tree(
     whole_tile: Callable[[object, Bytes], bool],
     execute: Callable[[Operation, Bytes], object],
     follower: Follower | None = None,
+    counts: CastCounts | None = None,
 ) -> None:
     """Run all operations of a tree on the unified buffer and the global memory, both changed in place.
 
@@ -47,6 +49,7 @@ def compute_tree(
             moved the operations that the shortcut was proven of.
         execute: runs an operation of the vector unit and ignores all others; transfers are run here.
         follower: is told of every instruction, and may leave it out.
+        counts: gets what casts do to their numbers.
     """
     for lowered, deltas in instances(tree, Idle(NO_VALUES)):
         if follower is not None and not follower.step(lowered, deltas):
@@ -55,16 +58,27 @@ def compute_tree(
             effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
             effect.apply(buffer)
             continue
+        pending = None if counts is None else counts.before(lowered, deltas, buffer)
         unmoved = deltas is None or not any(map(any, deltas))
-        if unmoved and lowered.shortcut is not None and whole_tile(lowered.shortcut, buffer):
-            continue
-        for operation in operations(lowered, deltas):
-            if isinstance(operation, Transfer):
-                execute_transfer(operation, buffer, arguments)
-            elif isinstance(operation, ScalarAccess):
-                _write_element(operation, buffer, arguments)
-            else:
-                execute(operation, buffer)
+        if not (unmoved and lowered.shortcut is not None and whole_tile(lowered.shortcut, buffer)):
+            for operation in operations(lowered, deltas):
+                _execute(operation, buffer, arguments, execute)
+        if counts is not None and pending is not None:
+            counts.after(lowered, pending, buffer)
+
+
+def _execute(
+    operation: Operation,
+    buffer: Bytes,
+    arguments: Mapping[str, Bytes],
+    execute: Callable[[Operation, Bytes], object],
+) -> None:
+    if isinstance(operation, Transfer):
+        execute_transfer(operation, buffer, arguments)
+    elif isinstance(operation, ScalarAccess):
+        _write_element(operation, buffer, arguments)
+    else:
+        execute(operation, buffer)
 
 
 def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:

@@ -58,7 +58,7 @@ def check_place(place: Pointer, capacity: int) -> None:
     """
     end = place.address + place.size
     if place.argument is None and not 0 <= place.address <= capacity - place.size:
-        raise TileError(f"bytes {place.address} .. {end - 1} lie outside of the buffer, which has {capacity}")
+        raise TileError(f"bytes {place.address} .. {end - 1} lie outside the buffer, which has {capacity}")
     if place.address < 0:
         raise TileError(f"an element {-place.address} bytes before %{place.argument}")
 

@@ -48,7 +48,7 @@ class VectorUnit(Protocol):
         ...
 
     def loop(self, loop: For, trips: int) -> None:
-        """Begin a loop of so many trips inside of a vecscope."""
+        """Begin a loop of so many trips inside a vecscope."""
         ...
 
     def trip(self, loop: For) -> None:
@@ -64,7 +64,7 @@ class VectorUnit(Protocol):
         ...
 
     def branch(self, node: Operation) -> None:
-        """Hear of a scalar select or a branch inside of a vecscope."""
+        """Hear of a scalar select or a branch inside a vecscope."""
         ...
 
     def transfer(self, copy: Copy, node: MicroOperation) -> None:

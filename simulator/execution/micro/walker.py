@@ -163,7 +163,7 @@ class MicroWalker:
         address = self._number(node.operands[0])
         if not 0 <= address < self.capacity:
             raise IllegalError(
-                f"byte {address} is outside of the buffer of {self.capacity}", legal=(f"0 .. {self.capacity - 1}",)
+                f"byte {address} is outside the buffer of {self.capacity}", legal=(f"0 .. {self.capacity - 1}",)
             )
         return Pointer(None, address, kind.element)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from castsim.execution.choices import Choice
-from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tiles import CastTiles, Element, Part, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
@@ -25,6 +25,8 @@ class LoweredInstruction:
     warnings: Warnings = field(default=())
     choices: tuple[Choice, ...] = ()
     """Options that decide what it computes, as the text leaves that open."""
+    cast: CastTiles | None = None
+    """The tiles of a cast."""
 
 
 class Lowerer(Protocol):

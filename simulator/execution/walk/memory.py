@@ -138,7 +138,7 @@ class Memory:
             size = None if found is None else found.size * 8 // use.format.storage_bits
         if index < 0 or (size is not None and index >= size):
             has = "" if size is None else f", which has {size}"
-            raise TileError(f"element {index} of %{name}{has}: outside of the tensor")
+            raise TileError(f"element {index} of %{name}{has}: outside the tensor")
 
     def widen(self, uses: Mapping[str, ArgumentUse]) -> None:
         """Let arguments of which a run may use a part be as long as their inputs."""

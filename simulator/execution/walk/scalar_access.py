@@ -132,7 +132,7 @@ class Accesses:
         for name, use in self.arguments.items():
             if name not in self.memory.whole and use.touched > use.viewed > 0:
                 raise TileError(
-                    f"element {use.touched - 1} of %{name}, whose views have {use.viewed}: outside of the tensor",
+                    f"element {use.touched - 1} of %{name}, whose views have {use.viewed}: outside the tensor",
                     span=use.touched_at,
                     legal=(f"--in {name}=FILE.npy of more elements",),
                 )

@@ -22,6 +22,7 @@ from castsim.execution.walk.labels import Label, cast_label, order_label, work_l
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory
 from castsim.execution.walk.opaque import Cycles, Opaque, OpaqueWork, is_opaque
+from castsim.execution.walk.operands import named_operands
 from castsim.execution.walk.pieces import Pieces
 from castsim.execution.walk.places import ArgumentUse, Pointer, TileHandle, View, with_extents
 from castsim.execution.walk.scalar_access import Accesses
@@ -30,14 +31,7 @@ from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
 from castsim.execution.walk.tile_parts import TileSlots, check_dense, tile_of_values
 from castsim.execution.walk.views import make_view, partition
-from castsim.execution.walk.works import (
-    SUPPORTED,
-    TRANSFERS,
-    alias_tile,
-    is_foreign,
-    resolve_work,
-    unsupported,
-)
+from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, is_foreign, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
@@ -396,5 +390,6 @@ class Walker:
         for warning in lowered.warnings:
             self.warnings[warning.at(node.span)] = None
         self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
-        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut))
+        operands = named_operands(node, self.environment, self.lowerer.element_bits)
+        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
         self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))

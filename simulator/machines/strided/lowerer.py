@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.implicit_scratch import Needy
 from castsim.execution.dataflow.lowerer import DataflowLowerer, cast_accesses
-from castsim.execution.tiles import Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.tiles import CastTiles, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import Format, IntFormat
+from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import held_format
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
@@ -19,7 +20,7 @@ from castsim.machines.strided.geometry import active_bytes
 from castsim.machines.strided.implicit_scratch import implicit_scratch
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowering import lower_cast
-from castsim.machines.strided.operations import BLOCK, VectorOperation
+from castsim.machines.strided.operations import BLOCK, Convert, ScaledConvert, VectorOperation
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.scratch import ScratchNeed
 from castsim.machines.strided.whole_tile import natural_map
@@ -145,7 +146,10 @@ class StridedLowerer(DataflowLowerer):
         shortcut = None
         if lowered.plan.sequence is None:
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
-        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, lowered.warnings)
+        plan, action = lowered.plan, lowered.plan.action
+        wraps = isinstance(action, Convert | ScaledConvert) and action.policy.overflow is Overflow.WRAP
+        tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps or plan.sequence is not None)
+        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, lowered.warnings, cast=tiles)
 
 
 def scratch_writes(use: ScratchUse) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.values import Bytes, Follower, compute_tree, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.codes import Codes
@@ -48,6 +49,7 @@ def compute(
     *,
     shortcuts: bool = True,
     follower: Follower | None = None,
+    counts: CastCounts | None = None,
 ) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
@@ -61,7 +63,7 @@ def compute(
         if isinstance(operation, VectorOperation):
             execute_vector(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower, counts)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:

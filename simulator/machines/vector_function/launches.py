@@ -91,6 +91,16 @@ def slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
     return found
 
 
+def sent(lowered: Lowered, target: Target) -> Sequence[int]:
+    """Return when the front end sends the instructions of a launch that a program writes itself."""
+    assert isinstance(target, VectorFunctionTarget)
+    found: list[int] = []
+    for operation in lowered.body.items:
+        if isinstance(operation, MicroFunction):
+            time_scope(operation.scope, target, found.append)
+    return found
+
+
 def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
     before = start
     for span in timing.spans:

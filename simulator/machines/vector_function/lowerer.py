@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from castsim.execution.choices import BACKEND, Choice
 from castsim.execution.dataflow.lowerer import DataflowLowerer, tile_access
-from castsim.execution.tiles import TileCast, TileWork
+from castsim.execution.tiles import CastTiles, TileCast, TileWork
 from castsim.execution.tree import Access, Block
 from castsim.execution.vector_operations import as_rows
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
+from castsim.isa.modes import Overflow
 from castsim.machines.vector_function.backends import backend_effect, backend_matters
 from castsim.machines.vector_function.kernel_lowering import lower_work
 from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
-from castsim.machines.vector_function.whole_tile import whole_tile
+from castsim.machines.vector_function.trace import ConvertStep
+from castsim.machines.vector_function.whole_tile import WholeTile, whole_tile
 from castsim.targets.options import unwatched
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -42,7 +44,10 @@ class VectorFunctionLowerer(DataflowLowerer):
             except CastsimError as error:
                 raise error.at(cast.span) from None
             shortcut = whole_tile(lowered.function, cast.src, cast.dst)
-            found = LoweredInstruction(lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings, choices)
+            tiles = CastTiles(cast.src, cast.dst, lowered.plan.rounding, _wraps(shortcut))
+            found = LoweredInstruction(
+                lowered.body, _accesses(cast, lowered), shortcut, lowered.warnings, choices, tiles
+            )
             self._casts[cast] = found
         return found
 
@@ -69,6 +74,13 @@ class VectorFunctionLowerer(DataflowLowerer):
         if found is None:
             found = self._works[work] = lower_work(self.target, work)
         return found
+
+
+def _wraps(whole: WholeTile | None) -> bool | None:
+    """Whether any step keeps the low bits of integers beyond the range; None if nothing is known of the steps."""
+    if whole is None:
+        return None
+    return any(isinstance(step, ConvertStep) and step.policy.overflow is Overflow.WRAP for step in whole.chain)
 
 
 def _accesses(cast: TileCast, lowered: LoweredCast) -> tuple[Access, ...]:

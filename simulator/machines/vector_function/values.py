@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.values import Bytes, Follower, compute_tree
 from castsim.execution.tree import Operation, Tree
 from castsim.machines.vector_function.machine import execute_function
@@ -21,6 +22,7 @@ def compute(
     *,
     shortcuts: bool = True,
     follower: Follower | None = None,
+    counts: CastCounts | None = None,
 ) -> None:
     """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
 
@@ -34,4 +36,4 @@ def compute(
         if isinstance(operation, VectorFunction):
             execute_function(operation, buffer)
 
-    compute_tree(tree, buffer, arguments, whole_tile, execute, follower)
+    compute_tree(tree, buffer, arguments, whole_tile, execute, follower, counts)

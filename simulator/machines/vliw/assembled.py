@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def execute(
     heard: Callable[[int], None] = lambda _: None,
     skip: bool = True,
     stop: bool = False,
+    watch: Callable[[VliwCore, int], None] | None = None,
 ) -> Ran:
     """Run a program to its end.
 
@@ -135,6 +137,7 @@ def execute(
         heard: is told now and then how many bundles have been issued.
         skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
         stop: end the run at the first stale read; needs `checked`.
+        watch: hears of every bundle, by its place in the program, before the core issues it.
 
     Raises:
         ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
@@ -154,7 +157,7 @@ def execute(
         assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip
     )
     _fill_vlm(machine, vlm, codes)
-    tree = machine.run(max_bundles, heard, max_walk)
+    tree = machine.run(max_bundles, heard, max_walk, None if watch is None else partial(watch, machine))
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
     return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks))
 

@@ -61,7 +61,7 @@ def load_binary(
     numbers = encoding.machines if machine is None else (*encoding.machines, machine)
     code = program_bytes(data, numbers, file)
     if not code:
-        raise ReadError(f"{file}: there is no bundle in it")
+        raise ReadError(f"{file}: it contains no bundles")
     found = disassemble(code, encoding, file)
     _refuse_unknown(found, file, chosen)
     program = parse(f"// castsim: target {chosen.name}\n{found.text()}", chosen.dialect, file)

@@ -91,23 +91,19 @@ class VliwCore:
         self._trips: Trips | None = None
         if skip and not values:
             self._trips = Trips(
-                self.structure,
-                self.plans,
-                target,
-                self.horizon,
-                self.registers,
-                self.local,
-                self.configuration,
-                self.findings,
-                self._control,
-                self._trace,
-            )
+                self.structure, self.plans, target, self.horizon, self.registers, self.local, self.configuration,
+                self.findings, self._control, self._trace,
+            )  # fmt: skip
         self._scalar_loads = any(p.accesses[0] and not p.vector for own in self.plans for p in own)
         self._declare_registers()
         self._note_forms()
 
-    def run(self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None) -> Tree:
-        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is.
+    def run(
+        self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None,
+        watch: Callable[[int], None] | None = None,
+    ) -> Tree:  # fmt: skip
+        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is,
+        `watch` of every bundle before it is issued.
 
         Raises:
             EngineError: more bundles than the limit, or a program that will never end.
@@ -123,6 +119,8 @@ class VliwCore:
                 raise EngineError(f"cycle limit of {max_bundles} reached in bundle {control.pc}", span=span)
             index = control.pc
             self._budget.spend(index)
+            if watch is not None:
+                watch(index)
             loads, stores = self._issue(index, now)
             bubbles = jump_bubbles if control.jumping else 0
             self._trace.add(self._recorder.node(index, loads, stores, bubbles, tuple(self.local.touched)))
@@ -209,8 +207,7 @@ class VliwCore:
         state = State(self.configuration.visible(now), words, word)
         effects = meaning(OperandValues(given, income, predicate), state)
         self._draw(plan, effects, now)
-        for remark in effects.remarks:
-            self._remark(plan, remark)
+        self._remark(plan, effects.remarks)
         return effects.result
 
     def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
@@ -388,13 +385,14 @@ class VliwCore:
         """Report lines that count slots and leave some out."""
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
-            others = f", and {len(short) - 1} other lines" if len(short) > 1 else ""
+            place = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
             text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
-            self._warn(WarningKind.SHORT_BUNDLE, text, f"{short[0].span}{others}")
+            self._warn(WarningKind.SHORT_BUNDLE, text, place)
 
-    def _remark(self, plan: InstructionPlan, remark: str) -> None:
-        if self.findings.wanted:
-            self._warn(WarningKind.UNDOCUMENTED, f"{plan.instruction.mnemonic}: {remark}", plan.site.span)
+    def _remark(self, plan: InstructionPlan, remarks: tuple[str, ...]) -> None:
+        for remark in remarks if self.findings.wanted else ():
+            name = f"{plan.instruction.mnemonic}: "
+            self._warn(WarningKind.UNDOCUMENTED, name + remark.replace(name, ""), plan.site.span)
 
     def _warn(self, kind: WarningKind, text: str, place: Span | str | None = None) -> None:
         self.remarks[WarningText(kind, text, place)] = None

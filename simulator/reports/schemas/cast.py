@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from castsim.execution.outcomes import Outcome
 from castsim.reports.schemas.keys import Bits, Bytes, Elements, Form, Keys, Line, Name, Ulps, Value, absent
 from castsim.reports.schemas.objects import Number
 
@@ -29,6 +30,8 @@ class CastResult(Keys):
     """The number that the result stands for, or `nan`, `inf`, `-inf`."""
     inexact: bool
     """Whether it differs from the value that was cast."""
+    outcome: Outcome
+    """What became of the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
     ulps_from_abstract: Ulps | None
     """Distance from the abstract cast with the rounding asked for; null between NaN and a number."""
     accepted_by: dict[Name, bool]

@@ -19,6 +19,7 @@ from castsim.reports.schemas import (
     findings,
     run,
     specifications,
+    stepping,
     targets,
 )
 from castsim.reports.schemas import verification as verify
@@ -31,6 +32,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
     "diff": (difference.Difference,),
     "view": (difference.Viewed,),
+    "debug": (stepping.Debug,),
     "expand": (assembly.Expanded,),
     "targets": (
         targets.TargetsList,

@@ -181,6 +181,31 @@ class Read(Keys):
     """Where the value is from."""
 
 
+class CastLine(Keys):
+    """What the casts of an instruction did to their numbers, all executions together; those not named are exact."""
+
+    line: Line
+    """Line of the source."""
+    op: str
+    """The instruction."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    elements: Elements
+    """How many numbers were cast."""
+    rounded: Elements
+    """How many became another number, and were within the range of the destination."""
+    clamped: Elements
+    """How many were beyond the range and became its end."""
+    wrapped: Elements
+    """How many were beyond the range and became another number, as a rule by their low bits."""
+    overflow: Elements
+    """How many became infinity, or NaN."""
+    nan: Elements
+    """How many were NaN and became a number."""
+
+
 class PlaceholderUse(Keys):
     """An operation that is not simulated."""
 
@@ -259,6 +284,8 @@ class Run(Form):
     """The output arrays."""
     outputs_not_computed: list[PartialOutput] = Field(default_factory=absent)
     """Outputs of which not all is computed, if there are any."""
+    casts: list[CastLine] = Field(default_factory=absent)
+    """What the casts did to their numbers, by instruction; where values were computed."""
     facts_assumed: list[FactEntry] | None
     """The facts that the run rests on and no document states."""
     warnings: list[str]

@@ -18,6 +18,7 @@ PRINTED = (
     "races",
     "pipes",
     "lines",
+    "casts",
     "launches",
     "path",
     "choices",

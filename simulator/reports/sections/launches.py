@@ -29,7 +29,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     loaded = report.result.loaded
     for launches in written_launches(loaded.tree, loaded.target):
         times = f"{launches.executions} launch{'es' * (launches.executions != 1)}"
-        yield Text(f"inside of line {launches.line}: {times}, {launches.cycles} cycles")
+        yield Text(f"inside line {launches.line}: {times}, {launches.cycles} cycles")
         yield launch_table(launches)
         yield indented(Text(_LEGEND, style="dim"))
         yield Text()

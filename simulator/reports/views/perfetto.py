@@ -25,7 +25,7 @@ from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.timing import Cause
 
 _PROCESS = 1
-_LINES = "inside of launches"
+_LINES = "inside launches"
 Event = dict[str, Any]
 
 

@@ -96,7 +96,7 @@ class Recorder:
         self._add(scope, "vecscope", pipe, (function,), accesses)
 
     def loop(self, loop: pto.For, trips: int) -> None:
-        """Begin a loop of so many trips inside of a vecscope."""
+        """Begin a loop of so many trips inside a vecscope."""
         assert self._scope is not None
         self._scope.begin_loop(trips, loop.span.line)
 
@@ -107,7 +107,7 @@ class Recorder:
         self._scope.end_trip()
 
     def branch(self, node: pto.Operation) -> None:
-        """Note a scalar select or a branch inside of a vecscope."""
+        """Note a scalar select or a branch inside a vecscope."""
         if self._scope is not None:
             text = "scf.if" if isinstance(node, pto.If) else "arith.select"
             self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=text))

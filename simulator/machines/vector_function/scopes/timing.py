@@ -6,7 +6,7 @@ One rule for both engines and for the closed forms. Source: docs/reference/micro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from castsim.execution.dataflow.timing import TICKS, ticks
@@ -22,16 +22,22 @@ from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
 
-def time_scope(scope: Scope, target: VectorFunctionTarget) -> ScopeTiming:
-    """Time one launch; the target has a latency for every instruction that computes."""
-    return _FrontEnd(ScopeFacts(target), scope).run()
+def time_scope(
+    scope: Scope, target: VectorFunctionTarget, heard: Callable[[int], None] = lambda _: None
+) -> ScopeTiming:
+    """Time one launch; the target has a latency for every instruction that computes.
+
+    `heard` is told, for each instruction in program order, the cycle of the launch in which the front end sends it.
+    """
+    return _FrontEnd(ScopeFacts(target), scope, heard).run()
 
 
 class _FrontEnd:
     """One launch."""
 
-    def __init__(self, facts: ScopeFacts, scope: Scope) -> None:
+    def __init__(self, facts: ScopeFacts, scope: Scope, heard: Callable[[int], None]) -> None:
         self._facts = facts
+        self._heard = heard
         self._scope = scope
         self._account = Account()
         readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
@@ -75,6 +81,7 @@ class _FrontEnd:
                 self._loop(item)
             else:
                 self._board.step(item)
+                self._heard(self._account.now // TICKS)
 
     def _loop(self, loop: Loop) -> None:
         """Walk a loop; one with a single trip is none."""

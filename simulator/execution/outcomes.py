@@ -1,0 +1,258 @@
+"""What casts did to their numbers: how many were rounded, clamped, wrapped, or overflowed.
+
+Found from codes before and after, whatever made them. Comparisons are exact: of 64-bit integers with floats, too.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.codes import Codes
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics import code_dtype, decode_to_float64, value_of
+from castsim.numerics.unpack import code_bits
+
+Numbers = Codes
+"""What codes stand for: integers or floats of NumPy."""
+
+_BLOCK = 1 << 14
+"""Elements at a time: a block stays in the cache from the first comparison to the last."""
+
+
+class Outcome(StrEnum):
+    """What became of a number in a cast.
+
+    A number is beyond the range of a format if rounding, were there numbers beyond the largest, would lead there.
+    """
+
+    EXACT = "exact"
+    """The result is the same number. NaN that stays NaN and zeros of either sign count as the same."""
+    ROUNDED = "rounded"
+    """The result is another number, and the number was within the range."""
+    CLAMPED = "clamped"
+    """The number was beyond the range and became the end of the range on its side."""
+    WRAPPED = "wrapped"
+    """The number was beyond the range and became another one, as a rule by its low bits."""
+    OVERFLOW = "overflow"
+    """The number became infinity, or NaN."""
+    NAN = "nan"
+    """NaN became a number."""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """How many elements had each outcome; those that are not named were exact."""
+
+    elements: int = 0
+    rounded: int = 0
+    clamped: int = 0
+    wrapped: int = 0
+    overflow: int = 0
+    nan: int = 0
+
+    @property
+    def exact(self) -> int:
+        """Elements that stayed the same number."""
+        return self.elements - self.rounded - self.clamped - self.wrapped - self.overflow - self.nan
+
+    def add(self, other: Outcomes) -> None:
+        """Add the counts of another one."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Tells the outcomes of casts from one format to another.
+
+    `rounding` is the mode in force. `wraps` tells whether integers beyond the range keep their low bits, None if only
+    the result can tell: then one that is the end of the range counts as clamped.
+    """
+
+    src: Format
+    dst: Format
+    rounding: Rounding
+    wraps: bool | None = None
+
+    def outcome(self, before: int, after: int) -> Outcome:
+        """Return the outcome of one element, given as codes."""
+        codes = (np.array([code], code_dtype(fmt)) for code, fmt in ((before, self.src), (after, self.dst)))
+        found = self.count(*codes)
+        return next((each for each in Outcome if each is not Outcome.EXACT and getattr(found, each)), Outcome.EXACT)
+
+    def count(self, before: Codes, after: Codes) -> Outcomes:
+        """Return the outcomes of all elements; the arrays are codes of one shape."""
+        found = Outcomes(before.size)
+        before, after = before.reshape(-1), after.reshape(-1)
+        for start in range(0, before.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self._count(_numbers(before[block], self.src), _numbers(after[block], self.dst), found)
+        return found
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """Where the range ends; from integers to integers nothing is rounded, and doubles do not hold all of them."""
+        integers = isinstance(self.src, IntFormat) and isinstance(self.dst, IntFormat)
+        return _ends(self.dst) if integers else limits(self.dst, self.rounding)
+
+    def _count(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
+        differ = _differ(x, y)
+        changed = int(np.count_nonzero(differ))
+        if not changed:
+            return
+        low, high = self._limits
+        # NaN compares as False, and so do the smallest and the largest of numbers among which there is one.
+        if low <= x.min().item() and x.max().item() <= high and _finite(y):
+            found.rounded += changed
+            return
+        self._count_singly(x[differ], y[differ], found)
+
+    def _count_singly(self, x: Numbers, y: Numbers, found: Outcomes) -> None:
+        """Count elements of which some are special or beyond the range, all of them changed."""
+        low, high = self._limits
+        lost, special = _is_nan(x), ~np.isfinite(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
+        both = lost & _is_nan(y)
+        found.nan += int(np.count_nonzero(lost & ~both))
+        found.overflow += int(np.count_nonzero(special & ~lost))
+        x, y = x[~(lost | special)], y[~(lost | special)]
+        wide = x.astype(np.float64) if x.dtype.kind == "f" else x
+        above, below = wide > high, wide < low
+        smallest, largest = _ends(self.dst)
+        ended = (above & (y == largest)) | (below & (y == smallest))
+        if self.wraps and wide.dtype.kind == "f":
+            ended &= np.isinf(wide)
+        elif self.wraps:
+            ended[:] = False
+        beyond, clamped = int(np.count_nonzero(above | below)), int(np.count_nonzero(ended))
+        found.clamped += clamped
+        found.wrapped += beyond - clamped
+        found.rounded += x.size - beyond
+
+
+@cache
+def limits(fmt: Format, rounding: Rounding) -> tuple[float, float]:
+    """Return the smallest and the largest double within the range of a format.
+
+    What lies between the largest number and the next one, were there any, is within the range if the mode would round
+    it to the largest. Of stochastic rounding that is all that lies there.
+    """
+    if isinstance(fmt, IntFormat):
+        least, most, step, odd = Fraction(fmt.minimum), Fraction(fmt.maximum), Fraction(1), True
+        low_odd = bool(fmt.minimum & 1)
+    else:
+        most = Fraction(value_of(fmt.max_finite_code, fmt))
+        step, odd = _top_step(fmt), bool(fmt.max_finite_code & 1)
+        least, low_odd = (-most, odd) if fmt.signed else (Fraction(value_of(0, fmt)), False)
+    upper = _past(most, step, rounding, odd=odd, outward=Rounding.CEIL)
+    if least > 0:  # powers of two: nothing is rounded to the smallest from beyond it
+        return float(least), _double(*upper)
+    lower = _past(-least, step, rounding, odd=low_odd, outward=Rounding.FLOOR)
+    return -_double(*lower), _double(*upper)
+
+
+def _past(end: Fraction, step: Fraction, rounding: Rounding, *, odd: bool, outward: Rounding) -> tuple[Fraction, bool]:
+    """Return up to where numbers beyond an end are rounded to it, and whether that bound is one of them."""
+    inward = Rounding.FLOOR if outward is Rounding.CEIL else Rounding.CEIL
+    match rounding:
+        case Rounding.TRUNC | Rounding.STOCHASTIC:
+            return end + step, False
+        case _ if rounding is inward:
+            return end + step, False
+        case _ if rounding is outward:
+            return end, True
+        case Rounding.ODD:
+            return (end + step, False) if odd else (end, True)
+        case Rounding.RINT:
+            return end + step / 2, not odd
+        case Rounding.HALF_UP:
+            return end + step / 2, outward is Rounding.FLOOR
+        case _:
+            return end + step / 2, False
+
+
+def _double(bound: Fraction, included: bool) -> float:
+    """Return the largest double that does not exceed a bound, or lies below it."""
+    if bound >= Fraction(sys.float_info.max):
+        return sys.float_info.max
+    found = float(bound)
+    while Fraction(found) > bound or (not included and Fraction(found) == bound):
+        found = math.nextafter(found, -math.inf)
+    return found
+
+
+def _top_step(fmt: Format) -> Fraction:
+    """Return the distance of the largest number of a float format from what the next one would be."""
+    assert not isinstance(fmt, IntFormat)
+    if isinstance(fmt, FloatFormat):
+        exponent, bits = math.frexp(float(value_of(fmt.max_finite_code, fmt)))[1] - 1, fmt.fraction_bits
+    else:
+        exponent, bits = fmt.binades[-1].exponent, fmt.binades[-1].fraction_bits
+    return Fraction(2) ** (exponent - bits)
+
+
+@cache
+def _ends(fmt: Format) -> tuple[float, float]:
+    """Return the smallest and the largest finite number of a format."""
+    if isinstance(fmt, IntFormat):
+        return fmt.minimum, fmt.maximum
+    most = float(value_of(fmt.max_finite_code, fmt))
+    return (-most, most) if fmt.signed else (float(value_of(0, fmt)), most)
+
+
+def _numbers(codes: Codes, fmt: Format) -> Numbers:
+    """Return what codes stand for, exactly: integers, floats of 32 bits, of 64 for f64."""
+    if isinstance(fmt, IntFormat):
+        if fmt.bits >= 8:
+            return np.ascontiguousarray(codes).view(f"<{'i' if fmt.signed else 'u'}{fmt.storage_bits // 8}")
+        return _table(fmt)[codes]
+    if fmt.bits >= 32:
+        return np.ascontiguousarray(codes).view(f"<f{fmt.bits // 8}")
+    if isinstance(fmt, FloatFormat) and (fmt.exponent_bits, fmt.fraction_bits) == (8, 7):
+        return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return _table(fmt)[codes]
+
+
+@cache
+def _table(fmt: Format) -> Numbers:
+    """Return the numbers of all codes of a format of up to 16 bits."""
+    used = np.arange(1 << code_bits(fmt), dtype=code_dtype(fmt))
+    numbers = decode_to_float64(used, fmt)
+    return numbers.astype(np.int8 if isinstance(fmt, IntFormat) else np.float32)
+
+
+def _is_nan(numbers: Numbers) -> NDArray[np.bool_]:
+    return np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(numbers.shape, np.bool_)
+
+
+def _finite(numbers: Numbers) -> bool:
+    """Whether there is neither infinity nor NaN."""
+    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
+
+
+def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:
+    """Return where two arrays have different numbers, or one of them has NaN."""
+    kinds = {x.dtype.kind, y.dtype.kind}
+    if len(kinds) == 2 and "f" in kinds:
+        whole, real = (y, x) if x.dtype.kind == "f" else (x, y)
+        if whole.dtype.itemsize == 8:
+            return ~_equal_wide(whole, real.astype(np.float64))
+    return np.asarray(x != y)
+
+
+def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return where integers of 64 bits equal doubles: no common type of NumPy holds both."""
+    info = np.iinfo(whole.dtype)
+    held = (
+        (real >= float(info.min)) & (real < float(info.max)) & (real == np.floor(real))
+    )  # the double of max is max + 1
+    as_whole = np.where(held, real, 0.0).astype(whole.dtype)
+    return np.asarray(held & (as_whole == whole))

@@ -1,0 +1,86 @@
+"""A stopped program in words: where it stands, elements, pipes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.spans import SHOWN
+from castsim.numerics import value_of
+from castsim.reports.documents import Document
+from castsim.reports.numbers import bits_text
+from castsim.running.stepping.stepper import Stepper
+from castsim.running.stepping.symbols import Selection, Shown
+
+_AROUND = 3
+"""Lines that are shown before and behind the one at which a program stands."""
+
+
+def stop_line(stepper: Stepper) -> str:
+    """Return `FILE:LINE cycle N`; without modelled cycles `?` for N."""
+    cycle = stepper.cycle if stepper.trace.timed else "?"
+    return f"{stepper.trace.file}:{stepper.line} cycle {cycle}"
+
+
+def stop_document(stepper: Stepper) -> Document:
+    """Return a stop as JSON."""
+    return {"line": stepper.line, "cycle": stepper.cycle if stepper.trace.timed else None, "ended": stepper.ended}
+
+
+def number_text(code: int, fmt: Format) -> str:
+    """Return the number that a code stands for: integers in full, floats with as many digits as f64 needs."""
+    value = value_of(code, fmt)
+    if isinstance(value, Fraction) and isinstance(fmt, IntFormat):
+        return str(value.numerator)
+    return repr(float(value))
+
+
+def element_name(name: str, index: tuple[int, ...]) -> str:
+    """Return `NAME[i,j]`, the name alone where there is one element."""
+    return f"{name}[{','.join(map(str, index))}]" if index else name
+
+
+def element_value(shown: Shown) -> str:
+    """Return `VALUE (0xBITS)`."""
+    if not shown.known:
+        return "not computed"
+    return f"{number_text(shown.code, shown.format)} ({bits_text(shown.code, shown.format)})"
+
+
+def element_lines(stepper: Stepper, selection: Selection) -> Iterator[str]:
+    """Yield `NAME[i,j] = VALUE (0xBITS)` for each element that is selected. Errors as `Stepper.elements`."""
+    for shown in stepper.elements(selection).shown():
+        yield f"{element_name(selection.name, shown.place)} = {element_value(shown)}"
+
+
+def operation_text(stepper: Stepper) -> str:
+    """Return which operation is about to be executed, and in which cycles."""
+    trace, count = stepper.trace, len(stepper.trace.steps)
+    if stepper.ended:
+        return f"the program has ended: {count} operations"
+    step = trace.steps[stepper.position]
+    instruction = trace.instructions[step.instruction]
+    cycles = f", cycles {step.start} .. {max(step.start, step.end - 1)}" if trace.timed else ""
+    return f"operation {stepper.position + 1} of {count}: {instruction.text} on {instruction.pipe}{cycles}"
+
+
+def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> Iterator[str]:
+    """Yield the lines around one, which `>` marks; `*` marks those with breakpoints."""
+    lines = text.splitlines()
+    first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
+    for number in range(first, last + 1):
+        mark = f"{'>' if number == line else ' '}{'*' if number in marks else ' '}"
+        text = lines[number - 1]
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+        yield f"{mark}{number:{len(str(last))}}  {shown}"
+
+
+def pipe_lines(stepper: Stepper) -> Iterator[str]:
+    """Yield what every pipe does in the cycle of the stop.
+
+    Raises:
+        ReadError: the program has no cycles.
+    """
+    for pipe, cause in stepper.pipes.all(stepper.cycle).items():
+        yield f"pipe {pipe} is {cause.value}"

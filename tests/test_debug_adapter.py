@@ -1,0 +1,273 @@
+"""`castsim debug --dap`: a session of an editor, over standard input and output and over a port."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
+from dap_client import Client
+from debug_programs import PROGRAMS
+
+from castsim.commands.option_values import scalar
+from castsim.editor.debugging.messages import Channel
+from castsim.editor.debugging.session import Session
+from castsim.isa.errors import ReadError
+
+VALUES = (np.arange(256, dtype=np.float32).reshape(4, 64) - 100) / 4
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", VALUES)
+    return Path(written(tmp_path))
+
+
+@contextmanager
+def adapter(*words: str) -> Iterator[Client]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "castsim", "debug", "--dap", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        yield Client(process.stdin, process.stdout)
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stdout.read() == b""
+
+
+def stop(client: Client) -> tuple[str, int]:
+    """Why the program has stopped, and in which line."""
+    event = client.event("stopped", "terminated")
+    assert event["event"] == "stopped", event
+    assert event["body"]["threadId"] == client.body("threads")["threads"][0]["id"]
+    (frame,) = client.body("stackTrace", threadId=event["body"]["threadId"])["stackFrames"]
+    return event["body"]["reason"], frame["line"]
+
+
+def test_a_session_over_standard_input_and_output(kernel: Path) -> None:
+    inputs = {"x": str(kernel.parent / "x.npy")}
+    with adapter() as client:
+        assert client.body("initialize", adapterID="castsim", linesStartAt1=True)["supportsStepBack"] is True
+        launch = client.send("launch", program=str(kernel), **{"in": inputs})
+        client.event("initialized")
+        placed = client.body("setBreakpoints", source={"path": str(kernel)},
+                             breakpoints=[{"line": 1}, {"line": TSTORE, "condition": "slim[3,63] > 38"}])  # fmt: skip
+        assert [(each["verified"], each["line"]) for each in placed["breakpoints"]] == [(True, TLOAD), (True, TSTORE)]
+        client.body("setExceptionBreakpoints", filters=[])
+        client.body("configurationDone")
+        assert launch == 2
+        assert stop(client) == ("breakpoint", TLOAD)
+        client.body("stepIn", threadId=1)
+        assert stop(client) == ("step", TCVT)
+        client.body("stepBack", threadId=1)
+        assert stop(client) == ("step", TLOAD)
+        client.body("continue", threadId=1)
+        assert stop(client) == ("breakpoint", TSTORE)
+        look_at_variables(client)
+        look_at_expressions(client)
+        client.body("reverseContinue", threadId=1)
+        assert stop(client) == ("breakpoint", TLOAD)
+        client.body("next", threadId=1)
+        assert stop(client) == ("step", TCVT)
+        client.body("setBreakpoints", source={"path": str(kernel)}, breakpoints=[])
+        client.body("continue", threadId=1)
+        assert client.event("exited")["body"] == {"exitCode": 0}
+        client.event("terminated")
+        client.body("disconnect")
+
+
+def look_at_variables(client: Client) -> None:
+    (frame,) = client.body("stackTrace", threadId=1)["stackFrames"]
+    assert re.search(r"cycle \d+$", frame["name"])
+    scopes = {each["name"]: each["variablesReference"] for each in client.body("scopes", frameId=frame["id"])["scopes"]}
+    assert set(scopes) == {"Tiles", "Tensors", "Memory", "Pipes"}
+    tiles = {each["name"]: each for each in client.body("variables", variablesReference=scopes["Tiles"])["variables"]}
+    assert set(tiles) == {"wide", "slim"}
+    assert tiles["slim"]["indexedVariables"] == 4
+    rows = client.body("variables", variablesReference=tiles["slim"]["variablesReference"], start=1, count=2)[
+        "variables"
+    ]
+    assert [row["name"] for row in rows] == ["[1]", "[2]"]
+    page = client.body("variables", variablesReference=rows[0]["variablesReference"], start=10, count=5)["variables"]
+    assert [each["name"] for each in page] == [f"[{n}]" for n in range(10, 15)]
+    want = VALUES.astype(np.float16)[1, 10:15]
+    assert [each["value"] for each in page] == [f"{float(v)!r} (0x{int(v.view('u2')):04x})" for v in want]
+    assert page[0]["evaluateName"] == "slim[1,10]"
+    pipes = client.body("variables", variablesReference=scopes["Pipes"])["variables"]
+    assert {"V", "MTE2", "MTE3"} <= {each["name"] for each in pipes}
+
+
+def look_at_expressions(client: Client) -> None:
+    half = VALUES.astype(np.float16)
+    code = int(half[3, 7].view("u2"))
+    assert (
+        client.body("evaluate", expression="slim[3,7]", frameId=1)["result"] == f"{float(half[3, 7])!r} (0x{code:04x})"
+    )
+    assert client.body("evaluate", expression="print slim[3,7] as u16")["result"] == f"{code} (0x{code:04x})"
+    assert len(client.body("evaluate", expression="slim[0,0:3]")["result"].splitlines()) == 3
+    whole = client.body("evaluate", expression="slim")
+    assert whole["variablesReference"] > 0 and whole["result"] == "f16 [4, 64]"
+    assert client.body("evaluate", expression="slim[3,7] is nan")["result"] == "false"
+    refused = client.ask("evaluate", expression="nobody[0]")
+    assert not refused["success"] and "nobody" in refused["message"]
+
+
+def test_a_session_over_a_port(kernel: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "castsim", "debug", str(kernel), "--in", "x=zeros", "--dap", "--port", "0"],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", process.stderr.readline())
+        assert found is not None
+        with socket.create_connection(("127.0.0.1", int(found[1])), 60) as taken, taken.makefile("rwb") as stream:
+            client = Client(stream, stream)
+            client.body("initialize")
+            client.body("launch")  # all of it stands on the command line
+            client.body("configurationDone")
+            assert stop(client) == ("entry", TLOAD)
+            client.body("disconnect")
+        assert process.wait(60) == 0
+
+
+# -------------------------------------------------------------------------------------------- sessions in this process
+
+
+def answers(*requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a session sends for some requests."""
+    sent = BytesIO()
+    client = Client(sent, BytesIO())
+    for command, arguments in requests:
+        client.send(command, **arguments)
+    got = BytesIO()
+    Session(Channel(BytesIO(sent.getvalue()), got), scalar).run()
+    reader = Client(BytesIO(), BytesIO(got.getvalue()))
+    found = []
+    while reader.source.tell() < len(got.getvalue()):
+        found.append(reader.read())
+    assert [each["seq"] for each in found] == list(range(1, len(found) + 1))
+    return found
+
+
+def events(found: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [each["body"] for each in found if each["type"] == "event" and each["event"] == name]
+
+
+def start(path: Path, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "launch", {"program": str(path), "in": {"x": "zeros"}, **more}
+
+
+def test_breakpoints_before_the_program_is_there(kernel: Path) -> None:
+    found = answers(
+        ("initialize", {"linesStartAt1": False}),
+        ("setBreakpoints", {"source": {"path": str(kernel)}, "breakpoints": [{"line": TCVT - 1}, {"line": 9999}]}),
+        ("configurationDone", {}), start(kernel), ("stackTrace", {"threadId": 1}),
+    )  # fmt: skip
+    (early,) = [each["body"]["breakpoints"] for each in found if each.get("command") == "setBreakpoints"]
+    assert [each["verified"] for each in early] == [False, False]
+    changed = [each["breakpoint"] for each in events(found, "breakpoint")]
+    assert [(each["id"], each["verified"]) for each in changed] == [(early[0]["id"], True), (early[1]["id"], False)]
+    assert "no operation stands there" in changed[1]["message"]
+    (stopped,) = events(found, "stopped")
+    assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [early[0]["id"]])
+    assert found[-1]["body"]["stackFrames"][0]["line"] == TCVT - 1
+
+
+@pytest.mark.parametrize(
+    ("more", "reasons"), [({}, ["entry"]), ({"stopOnEntry": True}, ["entry"]), ({"stopOnEntry": False}, [])]
+)
+def test_where_it_begins(more: dict[str, Any], reasons: list[str], kernel: Path) -> None:
+    found = answers(("initialize", {}), start(kernel, **more), ("configurationDone", {}))
+    assert [each["reason"] for each in events(found, "stopped")] == reasons
+    assert len(events(found, "terminated")) == 1 - len(reasons)
+
+
+def test_function_breakpoints_are_cycles_and_conditions(tmp_path: Path) -> None:
+    kernel = Path(written(tmp_path, LOOP))
+    names = ["cycle 300", "if slim[0,0] > 1", "pipe V is busy", "nonsense"]
+    found = answers(
+        ("initialize", {}), start(kernel, stopAtEnd=True),
+        ("setFunctionBreakpoints", {"breakpoints": [{"name": name} for name in names]}), ("configurationDone", {}),
+        ("setFunctionBreakpoints", {"breakpoints": []}), ("continue", {"threadId": 1}), ("stepBack", {"threadId": 1}),
+    )  # fmt: skip
+    placed = next(each["body"]["breakpoints"] for each in found if each.get("command") == "setFunctionBreakpoints")
+    assert [each["verified"] for each in placed] == [True, True, True, False]
+    assert [each["reason"] for each in events(found, "stopped")] == ["breakpoint", "pause", "step"]
+    assert events(found, "terminated") == []
+
+
+def test_arguments_as_the_command_line_has_them(tmp_path: Path) -> None:
+    """An object, or NAME=VALUE; 3 rows of the loop in place of 4."""
+    text = LOOP.replace("%y: !pto.ptr<f16>)", "%y: !pto.ptr<f16>, %n: index)").replace("to %rows step", "to %n step")
+    kernel = Path(written(tmp_path, text))
+    counts = set()
+    for arg in ({"n": 3}, {"n": "0x3"}, ["n=3"], "n=3"):
+        launch = ("launch", {"program": str(kernel), "in": ["x=zeros"], "arg": arg})
+        found = answers(("initialize", {}), launch, ("configurationDone", {}))
+        counts.add(events(found, "stopped")[0].get("description", ""))
+        found = answers(("initialize", {}), launch, ("configurationDone", {}), ("next", {}), ("stackTrace", {}))
+        counts.add(re.sub("cycle .*", "", found[-1]["body"]["stackFrames"][0]["name"]).split(":")[0])
+    assert sorted(counts)[-1] == "operation 13 of 13"  # loop, arithmetic, load, cast: three times, and the store
+    assert len(counts) == 2
+
+
+def test_registers_and_bundles() -> None:
+    found = answers(
+        ("initialize", {}), start(PROGRAMS / "tpc_f32_exp_goya.tpc"), ("configurationDone", {}),
+        ("scopes", {"frameId": 1}), ("variables", {"variablesReference": 2}), ("evaluate", {"expression": "S0"}),
+    )  # fmt: skip
+    bodies = {each["command"]: each.get("body") for each in found if each["type"] == "response"}
+    assert [each["name"] for each in bodies["scopes"]["scopes"]] == ["Tensors", "Registers", "Memory", "Pipes"]
+    registers = {each["name"]: each for each in bodies["variables"]["variables"]}
+    assert registers["V0"]["indexedVariables"] == 64
+    assert registers["S0"]["value"] == "0 (0x00000000)" == bodies["evaluate"]["result"]
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("launch", {}), ("launch", {"program": "nowhere.pto"}), ("launch", {"program": 3}), ("dance", {}),
+        ("next", {}), ("stackTrace", {}), ("evaluate", {"expression": "x"}), ("variables", {"variablesReference": 77}),
+        ("launch", {"program": "P", "in": ["x"]}), ("launch", {"program": "P", "arg": {"a": "b"}}),
+        ("launch", {"program": "P", "engine": "slow"}), ("initialize", {"linesStartAt1": "yes"}),
+        ("setBreakpoints", {"source": {"path": "P"}, "breakpoints": 3}),
+    ],
+)  # fmt: skip
+def test_what_is_refused_ends_nothing(command: str, arguments: dict[str, Any], kernel: Path) -> None:
+    given = {key: str(kernel) if value == "P" else value for key, value in arguments.items()}
+    found = answers((command, given), ("threads", {}))
+    responses = [each for each in found if each["type"] == "response"]
+    assert [each["success"] for each in responses] == [False, True]
+    assert "internal" not in responses[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n",
+        b"Content-Length: 2\r\n\r\n[]", b"Content-Length: 3\r\n\r\n{{{", b"Content-Length: 3\r\n\r\n\xff\xfe\xff",
+    ],
+)  # fmt: skip
+def test_streams_that_are_no_protocol(data: bytes) -> None:
+    with pytest.raises(ReadError):
+        Session(Channel(BytesIO(data), BytesIO()), scalar).run()
+    Session(Channel(BytesIO(b"Content-Length: 30\r\n\r\n{}"), BytesIO()), scalar).run()  # cut short: the editor is gone
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    kernel = Path(written(tmp_path, name="<b>\x1b[2J.pto"))
+    found = answers(("initialize", {}), start(kernel), ("configurationDone", {}), ("stackTrace", {}), ("threads", {}))
+    (frame,) = next(each["body"]["stackFrames"] for each in found if each.get("command") == "stackTrace")
+    assert frame["source"]["path"] == str(kernel.resolve())
+    assert "\x1b" not in frame["name"] + frame["source"]["name"]
+    assert json.dumps(found)
