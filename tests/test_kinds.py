@@ -71,7 +71,7 @@ READERS = {
     "simulator/commands/execution/debug_console.py": "reads commands as users type them",
     "simulator/commands/execution/disasm.py": "reads names of files",
     "simulator/commands/execution/run.py": "reads names of files",
-    "simulator/commands/execution/run_views.py": "reads names of files",
+    "simulator/commands/execution/page_files.py": "reads names of files",
     "simulator/commands/execution/scratch.py": "reads names of files",
     "simulator/commands/execution/view.py": "reads names of files",
     "simulator/commands/command_line.py": "reads the command line",

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_page, with_note, write_page
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.isa.errors import ReadError
@@ -32,15 +32,12 @@ def execute(options: Namespace) -> Outcome:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
-    if options.html is not None:
-        from castsim.reports.pages.accuracy_page import accuracy_page  # noqa: PLC0415 - rich, few ask for a page
-
-        write_page(options.html, accuracy_page(found))
+    write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
         from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options.html)
+        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
     return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
 
@@ -72,14 +69,11 @@ def _cross_validation(options: Namespace) -> Outcome:
     with stage_progress(quiet=options.quiet) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 
-    if options.html is not None:
-        from castsim.reports.pages.accuracy_page import cross_validation_page  # noqa: PLC0415 - as above
-
-        write_page(options.html, cross_validation_page(found))
+    write_page_of(found, options)
 
     def text(_: int) -> RenderableType:
         from castsim.reports.cross_validation_text import cross_validation_text  # noqa: PLC0415 - rich, only if printed
 
-        return with_note(cross_validation_text(found), options.html)
+        return with_note(cross_validation_text(found), options)
 
     return Outcome(cross_validation_document(found), text)

@@ -6,7 +6,7 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_page, with_note, write_page
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
@@ -46,18 +46,13 @@ def execute(options: Namespace) -> Outcome:
             options=values,
         )
 
-    if options.html is not None:
-        from castsim.reports.pages.conform_page import conform_page  # noqa: PLC0415 - rich, few ask for a page
-
-        write_page(options.html, conform_page(found))
+    write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
-
-        from castsim.reports import conform_text as texts  # noqa: PLC0415 - as above
+        from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
 
         if options.markdown and not summary:
-            return Text(texts.conform_markdown(found).rstrip("\n"), no_wrap=True)
-        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options.html)
+            return texts.markdown_text(found)
+        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options)
 
     return Outcome(conform_document(found), text, summary=partial(text, summary=True))

@@ -7,7 +7,7 @@ from argparse import Namespace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_page, with_note, write_page
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
@@ -33,15 +33,12 @@ def execute(options: Namespace) -> Outcome:
     check_page(options, {"A": options.a, "B": options.b})
     found = diff_sides(*_sides(options))
 
-    if options.html is not None:
-        from castsim.reports.pages.diff_page import diff_page  # noqa: PLC0415 - rich, few ask for a page
-
-        write_page(options.html, diff_page(found))
+    write_page_of(found, options)
 
     def text(width: int) -> RenderableType:
         from castsim.reports.difference_text import difference_text  # noqa: PLC0415 - rich, only if printed
 
-        return with_note(difference_text(found, width), options.html)
+        return with_note(difference_text(found, width), options)
 
     return Outcome(difference_document(found), text, code=_code(found, limit))
 

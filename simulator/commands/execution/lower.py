@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.lower_shape import planned
-from castsim.commands.execution.page_files import check_page, with_note, write_page
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
@@ -40,22 +40,16 @@ def execute(options: Namespace) -> Outcome:
     if options.out not in (None, STDOUT) and found.text is not None:
         _write(Path(options.out), found.text)
 
-    document = answer_document(found, options.out)
-    if options.html is not None:
-        from castsim.reports.pages.lower_page import lower_page  # noqa: PLC0415 - rich, few ask for a page
-
-        write_page(options.html, lower_page(found, options.out, document))
+    write_page_of(found, options, options.out)
 
     def text(_: int) -> RenderableType:
+        from castsim.reports.lower_text import lower_text, program_text  # noqa: PLC0415 - rich, only if printed
+
         if options.out == STDOUT and found.text is not None:
-            from rich.text import Text  # noqa: PLC0415 - only if printed
+            return program_text(found.text)
+        return with_note(lower_text(found, options.out), options)
 
-            return Text(found.text.rstrip("\n"), no_wrap=True)
-        from castsim.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
-
-        return with_note(lower_text(found, options.out), options.html)
-
-    return Outcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+    return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
 
 
 def _request(options: Namespace) -> CastRequest:

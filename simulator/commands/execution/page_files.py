@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from castsim.commands.output import STDOUT
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
+from castsim.reports.pages.shell import page_html
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.reports.pages.blocks import Page
+    from castsim.reports.pages.every import Found
 
 
 def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
@@ -57,8 +59,6 @@ def write_page(file: str, page: Page) -> None:
     Raises:
         ReadError: it cannot be written.
     """
-    from castsim.reports.pages.shell import page_html  # noqa: PLC0415 - few ask for a page
-
     data = page_html(page).encode("utf-8", "backslashreplace")
     try:
         with whole_file(Path(file)) as target:
@@ -67,14 +67,26 @@ def write_page(file: str, page: Page) -> None:
         raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
-def with_note(report: RenderableType, html: str | None) -> RenderableType:
-    """Return a report with a line on its page, if there is one."""
-    if html is None:
-        return report
-    from rich.console import Group  # noqa: PLC0415 - rich, only if printed
-    from rich.text import Text  # noqa: PLC0415 - as above
+def write_page_of(found: Found, options: Namespace, out: str | None = None) -> None:
+    """Write the page of what was found, if one was asked for; `out` is the file that its program was written to.
 
-    return Group(report, Text(""), Text(f"html: written to {html}"))
+    Raises:
+        ReadError: it cannot be written.
+    """
+    if options.html is None:
+        return
+    from castsim.reports.pages.every import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
+
+    write_page(options.html, page_of(found, out))
+
+
+def with_note(report: RenderableType, options: Namespace) -> RenderableType:
+    """Return a report with a line on its page, if there is one."""
+    if options.html is None:
+        return report
+    from castsim.reports.terminal import noted  # noqa: PLC0415 - rich, only if printed
+
+    return noted(report, f"html: written to {options.html}")
 
 
 def _is_device(path: str) -> bool:

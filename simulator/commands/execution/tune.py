@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_page, with_note, write_page
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
@@ -57,15 +57,12 @@ def execute(options: Namespace) -> Outcome:
         tell(f"the search was interrupted; {kept}")
         raise
 
-    if options.html is not None:
-        from castsim.reports.pages.tune_page import tune_page  # noqa: PLC0415 - rich, few ask for a page
-
-        write_page(options.html, tune_page(found))
+    write_page_of(found, options)
 
     def text(width: int) -> RenderableType:
         from castsim.reports.tuning_text import tuning_text  # noqa: PLC0415 - rich, only if printed
 
-        return with_note(tuning_text(found, width), options.html)
+        return with_note(tuning_text(found, width), options)
 
     return Outcome(tuning_document(found), text, code=0 if found.best is not None else 1)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.planning.lowering_answers import Answer
-from castsim.reports.documents import Document
+from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import lower_text
 from castsim.reports.pages.blocks import Block, Figure, Figures, Listing, Page, Section
 from castsim.reports.pages.from_text import text_blocks
 
 
-def lower_page(answer: Answer, out: str | None, document: Document) -> Page:
-    """Return the page of an answer: `out` is the file that its program was written to, `document` its JSON."""
+def lower_page(answer: Answer, out: str | None) -> Page:
+    """Return the page of an answer; `out` is the file that its program was written to."""
     found = answer.plan
     demand = found.demand
     sections = [Section("summary", "Summary", (Figures(tuple(_figures(answer))), *_told(answer, out)))]
@@ -23,7 +23,7 @@ def lower_page(answer: Answer, out: str | None, document: Document) -> Page:
         title=f"{demand.src.name} -> {demand.dst.name} on {found.target.name}",
         subtitle=f"castsim lower, as {demand.label} asks; target {found.target.name} ({found.target.title})",
         sections=tuple(sections),
-        result=document,
+        result=answer_document(answer, out),
     )
 
 
@@ -40,4 +40,4 @@ def _figures(answer: Answer) -> Iterator[Figure]:
 
 def _told(answer: Answer, out: str | None) -> Iterator[Block]:
     """Yield what the text report says: the chain, the proof, the values on which others fail."""
-    yield from text_blocks([lower_text(answer, out)])
+    yield from text_blocks([lower_text(answer, None if out == "-" else out)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from castsim.exploration.tuning import Row, Tuning
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, Json
 from castsim.reports.pages.blocks import Block, Figure, Figures, Line, Packed, Page, Section, Table, Text, View
 from castsim.reports.tuning import command_of, row_entry, tuning_document
 from castsim.reports.tuning_text import answer_lines, choices_text
@@ -55,7 +55,7 @@ def _told(found: Tuning, tried: int) -> Iterator[Block]:
 
 def _view(found: Tuning, rows: list[Row]) -> View:
     front = {row.number for row in found.pareto}
-    columns = {
+    columns: dict[str, Json] = {
         "rows": [row_entry(row, front) for row in rows],
         "commands": [command_of(found, row) if row.cycles is not None else "" for row in rows],
     }
