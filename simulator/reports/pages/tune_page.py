@@ -43,7 +43,7 @@ def _figures(found: Tuning) -> Iterator[Figure]:
             yield Figure("cycles per element", best.cycles_per_element)
     yield Figure("points", len(found.rows), note=f"{found.left_out} left out by conditions" if found.left_out else "")
     yield Figure("simulated", len(found.simulated))
-    yield Figure("on the front", len(found.pareto), note="" if found.unsettled else "proven to be all of it")
+    yield Figure("on the front", len(found.pareto), note="" if found.unsettled or found.best is None else "proven to be all of it")
 
 
 def _told(found: Tuning, tried: int) -> Iterator[Block]:
