@@ -43,7 +43,8 @@ def _figures(found: Tuning) -> Iterator[Figure]:
             yield Figure("cycles per element", best.cycles_per_element)
     yield Figure("points", len(found.rows), note=f"{found.left_out} left out by conditions" if found.left_out else "")
     yield Figure("simulated", len(found.simulated))
-    yield Figure("on the front", len(found.pareto), note="" if found.unsettled or found.best is None else "proven to be all of it")
+    whole = best is not None and not found.unsettled
+    yield Figure("on the front", len(found.pareto), note="proven to be all of it" if whole else "")
 
 
 def _told(found: Tuning, tried: int) -> Iterator[Block]:
