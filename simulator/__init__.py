@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
+    from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences.comparison import ComparisonError, Difference
     from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
@@ -49,9 +50,10 @@ if TYPE_CHECKING:
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtins import BuiltinResult, builtin
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "AccuracyTables",
+    "Advice",
     "Answer",
     "BuiltinResult",
     "CastsimError",
@@ -75,6 +77,7 @@ __all__ = [
     "Tuning",
     "__version__",
     "accuracy",
+    "advise",
     "builtin",
     "cast",
     "check",
@@ -96,6 +99,7 @@ _HOMES = {
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
     "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
+    "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
         "StaleReadError", "TargetDataError", "TileError",

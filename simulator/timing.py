@@ -31,6 +31,10 @@ class Cause(StrEnum):
     EMPTY = "empty"
 
 
+WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
+"""Causes for which a pipe waits for another unit; in all others it is occupied itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperationTiming:
     """One executed operation: `index` counts operations in issue order, `execution` indexes `Timing.executions`.

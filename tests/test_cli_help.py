@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import webbrowser
 from importlib import import_module
 from pathlib import Path
 
@@ -85,12 +86,12 @@ def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, 
 
 LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")
 """Examples that take minutes or more, or go on with one that does."""
-SERVING = ("lsp", "debug")
-"""What runs until a client ends it, or its input: tests/test_lsp.py and tests/test_debug_console.py do so."""
+SERVING = ("lsp", "debug", "view kernel-trace.json", "view kernel.pto kernel-trace.json")
+"""What runs until a client ends it, or its input: so do test_lsp.py, test_debug_console.py and test_view.py."""
 SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
-REFUTED = ("lower f16 i8 --spec tosa --target greco --via",)
-"""Examples that show why something is not right: their exit code is 1."""
+REFUTED = ("lower f16 i8 --spec tosa --target greco --via", "diff kernel.pto --timing-only --option-b")
+"""Examples that show why something is not right, or a difference: their exit code is 1."""
 UNSURE = ("graph model.onnx",)
 """Examples with arithmetic on f32, for which only the run speaks: so is theirs."""
 
@@ -157,6 +158,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("kernel.bin", "kernel.o"):
         target = ["--target", "greco"] if name == "kernel.o" else []
         assert main(["asm", "kernel.tpc", "--out", name, "--quiet", *target]) == 0
+    (tmp_path / "my_a5.toml").write_text('base = "a5"\nname = "my_a5"\n')
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
     (tmp_path / "casts.mlir").write_text(CASTS)
@@ -174,17 +176,26 @@ CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
 
 
 @pytest.mark.parametrize("line", examples())
-def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture) -> None:
+def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda address: address.endswith(".html"))
     scalar = re.search(r"--arg '?rows", line)
     rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
     (folder / "kernel.pto").write_text(tuned(argument) if line.startswith("tune") else kernel(rows, argument))
+    for name in ("before.pto", "after.pto"):
+        shutil.copy(folder / "kernel.pto", name)
     np.save(
         folder / "x.npy",
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
     )
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
+    if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster
+        shutil.copy(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto", folder / "kernel.pto")
     words = shlex.split(line.partition(" > ")[0])
+    for made in {*words} & {"yesterday.json", "today.json", "baseline.json", "report.html"}:
+        option = "--json" if made.endswith("json") else "--html"
+        run = ["run", "kernel.pto", "--in", "x=random:1", "--out", "outputs", "--quiet", option, made]
+        assert main(run) == 0
     if "model.onnx" in words and "--arg" not in words:
         words += ["--arg", "rows=2"]
     expected = 1 if line.startswith((*REFUTED, *UNSURE)) else 0

@@ -40,7 +40,7 @@ def test_the_set_up_lines_are_the_ones_that_ci_runs():
 
 
 def test_it_is_two_screens_and_links():
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 132
     links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
     assert len(links) > 15
     assert not [path for path, _ in links if not (ROOT / path).is_file()]
@@ -67,11 +67,12 @@ def some_codes(fmt):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command_runs(command, monkeypatch, capsys):
+def test_command_runs(command, monkeypatch, capsys, tmp_path):
     if not THOROUGH:  # nodes of graphs that read 16 bits are tried on some codes
         monkeypatch.setattr(trial, "all_codes", some_codes)
     monkeypatch.chdir(ROOT)
-    assert main(shlex.split(command)[1:]) == 0
+    words = [str(tmp_path / word) if word == "report.html" else word for word in shlex.split(command)[1:]]
+    assert main(words) == 0
     assert capsys.readouterr().out.strip()
 
 

@@ -22,6 +22,7 @@ COMMANDS = (
     "diff",
     "view",
     "debug",
+    "advise",
     "expand",
     "targets",
     "cast",

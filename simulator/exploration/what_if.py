@@ -15,7 +15,7 @@ from castsim.isa.codes import Codes
 from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.what_if import lifted
-from castsim.timing import Cause, Timing
+from castsim.timing import WAITING, Cause, Timing
 
 ALL = "all"
 """In place of names: every limit that the target names."""
@@ -38,8 +38,6 @@ class Gain:
     reason: str = ""
 
 
-_WAITS = (Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER)
-"""Causes that grow on every other pipe when one of them takes longer: no reason by themselves."""
 _NAMED = 3
 """Causes that a reason names at the most."""
 _WHY: Mapping[Cause, str] = {
@@ -93,7 +91,8 @@ def _reason(before: Timing, after: Timing) -> str:
         for cause, cycles in timing.causes.items()
     ]
     grown = [each for each in grown if each[0] > 0]
-    own = [each for each in grown if each[2] not in _WAITS] or grown
+    # Waiting grows on every other pipe when one takes longer: it is no reason by itself.
+    own = [each for each in grown if each[2] not in WAITING] or grown
     named = sorted(own, key=lambda each: -each[0])[:_NAMED]
     numbers = [f"{cause} of {pipe} {cycles - more} -> {cycles}" for more, pipe, cause, cycles in named]
     why = [_WHY[cause] for cause in dict.fromkeys(each[2] for each in named) if cause in _WHY]

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.timing import Cause, PipeTiming, Timing
-
-WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
-"""Causes for which a pipe waits for another unit; in all others it is occupied itself."""
+from castsim.timing import WAITING, Cause, PipeTiming, Timing
 
 
 @dataclass(frozen=True, slots=True)

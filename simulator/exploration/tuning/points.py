@@ -22,10 +22,7 @@ from castsim.isa.sources import Language, Source
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.timing import Cause, Timing
-
-_WAITING = (Cause.EMPTY, Cause.FLAG_WAIT, Cause.BARRIER, Cause.OPERAND_WAIT)
-"""Causes of cycles in which a pipe has nothing of its own to do."""
+from castsim.timing import WAITING, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +147,7 @@ def _sized(row: Row, loaded: LoadedProgram | Loaded) -> Row:
 def _bound_by(timing: Timing) -> str | None:
     """Return the pipe that spends most cycles on work of its own, the first one of equals."""
     own = {
-        name: sum(cycles for cause, cycles in pipe.causes.items() if cause not in _WAITING)
+        name: sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING)
         for name, pipe in timing.pipes.items()
     }
     return max(own, key=lambda name: own[name], default=None)

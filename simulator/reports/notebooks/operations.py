@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import ReadError
 from castsim.reports.numbers import grouped
-from castsim.reports.pipes import WAITING
 from castsim.running import Result
-from castsim.timing import Cause, OperationTiming
+from castsim.timing import WAITING, Cause, OperationTiming
 
 _WAITS = (Cause.FLAG_WAIT, Cause.BARRIER)
 """Causes of operations that do nothing but wait, and work for a moment at the end."""

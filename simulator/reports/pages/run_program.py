@@ -9,7 +9,7 @@ from castsim.reports.documents import identifier
 from castsim.reports.launches import written_launches
 from castsim.reports.pages.blocks import Program, SourceRow
 from castsim.running import Result
-from castsim.timing import Cause, repeated
+from castsim.timing import WAITING, Cause, repeated
 
 _MOST_LINES = 6000
 """Lines that are shown with those around them; of longer programs, only those that cost cycles."""
@@ -28,6 +28,11 @@ class _Cost:
     def cycles(self) -> int:
         return sum(self.causes.values())
 
+    @property
+    def work(self) -> int:
+        """The cycles in which a pipe was occupied by the line; waiting for another one is no cost of the line."""
+        return sum(cycles for cause, cycles in self.causes.items() if cause not in WAITING)
+
 
 def program_block(result: Result) -> Program:
     """Return the program with what its lines cost: the cycles that pipes spent on them, work and waiting.
@@ -39,7 +44,7 @@ def program_block(result: Result) -> Program:
     lines = _lines(result)
     shown = lines if len(lines) <= _MOST_LINES else {number: lines.get(number, "") for number in sorted(costs)}
     cut = "" if shown is lines else f"; of {len(lines)} lines only those with cycles"
-    caption = "Cycles that pipes spent on each line, at work or waiting; share: of the run's cycles"
+    caption = "Cycles that pipes spent on each line; share: those of work, without waits for other pipes, of the run's"
     if any(cost.inside for cost in costs.values()):
         caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
     return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
@@ -55,7 +60,7 @@ def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> Sour
     if cost is None or not (cost.cycles or cost.executions):
         return SourceRow(number, text)
     causes = tuple((identifier(cause), str(cause), cost.causes[cause]) for cause in Cause if cost.causes.get(cause))
-    share = cost.cycles / total if total else 0.0
+    share = cost.work / total if total else 0.0
     return SourceRow(number, text, cost.cycles, share, cost.executions or None, causes, "; ".join(_notes(cost)))
 
 

@@ -83,12 +83,12 @@ page.blocks.program = (block) => {
   return page.add(found, page.hottest(block), frame);
 };
 
-// A button that leads to the line with most cycles, then to the next one.
+// A button that leads to the line that takes most work, then to the next one.
 page.hottest = (block) => {
-  const hot = block.rows.filter((row) => row.cycles).sort((one, other) => other.cycles - one.cycles);
+  const hot = block.rows.filter((row) => row.share).sort((one, other) => other.share - one.share);
   let next = 0;
   if (!hot.length) return null;
-  return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most cycles, then the next",
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most work, then the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 

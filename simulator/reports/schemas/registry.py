@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import VERSIONS, Document, Json
 from castsim.reports.schemas import (
+    advice,
     assembly,
     cast,
     compiler,
@@ -33,6 +34,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "diff": (difference.Difference,),
     "view": (difference.Viewed,),
     "debug": (stepping.Debug,),
+    "advise": (advice.Advise,),
     "expand": (assembly.Expanded,),
     "targets": (
         targets.TargetsList,

@@ -15,7 +15,7 @@ from castsim.machines.launches import LAUNCH, Launches, LaunchLine
 from castsim.reports.documents import Document, document, identifier
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.launches import all_launches
-from castsim.reports.pipes import WAITING, Limiter, limiter, share
+from castsim.reports.pipes import Limiter, limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.sections.launches import launch_table
@@ -23,7 +23,7 @@ from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.running.lines import SourceLine, listed, source_lines
 from castsim.targets import Target
-from castsim.timing import Cause, Timing
+from castsim.timing import WAITING, Cause, Timing
 
 _ROWS = 40
 """Stretches of a buffer that the text shows; JSON has all."""

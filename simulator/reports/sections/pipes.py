@@ -10,11 +10,11 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, json_of
 from castsim.reports.numbers import grouped
-from castsim.reports.pipes import WAITING, causes_of, present_causes, share
+from castsim.reports.pipes import causes_of, present_causes, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import table
-from castsim.timing import Cause
+from castsim.timing import WAITING, Cause
 
 
 def _data(report: RunReport) -> Document:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from castsim.reports.pipes import WAITING
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.recording import PipeSegment
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.timing import Cause
+from castsim.timing import WAITING, Cause
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.reports.pipes import WAITING
 from castsim.reports.views.recording import PipeSegment
-from castsim.timing import Cause, OperationTiming, Timing
+from castsim.timing import WAITING, Cause, OperationTiming, Timing
 
 _WORK = tuple(cause for cause in Cause if cause not in WAITING and cause is not Cause.DRAIN)
 _ORDER = (Cause.FILL, *(cause for cause in _WORK if cause is not Cause.FILL), Cause.DRAIN)

@@ -1,0 +1,88 @@
+"""The execution of `castsim advise`."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from castsim.commands.assembly_files import write_out
+from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
+from castsim.commands.outcome import Outcome
+from castsim.exploration.advice.change import TRIES, How, Offer, Setting
+from castsim.exploration.advice.checking import original
+from castsim.exploration.advice.searching import Advice, advice_on
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import Language, read_source
+from castsim.reports.advice import advice_document, advice_text
+
+
+def execute(options: Namespace) -> Outcome:
+    """Find and check changes, and write the program with one of them if that is asked for.
+
+    Raises:
+        CastsimError, EngineError: the program is refused as it is; an option that cannot be.
+    """
+    number = None if options.apply is None else positive("--apply", options.apply)
+    if (number is None) != (options.out is None):
+        raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
+    setting = Setting(
+        target=options.target,
+        entry=options.entry,
+        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        inputs=assignments("--in", options.inputs),
+        options=assignments("--option", options.options),
+        ranges=ranges_of(options.ranges),
+        tries=TRIES if options.tries is None else positive("--tries", options.tries),
+        limits=run_limits_of(options),
+    )
+    if options.program.endswith(GRAPHS):
+        raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
+    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    if source.language is Language.BINARY:
+        raise ReadError(
+            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
+        )
+    advice = advice_on(original(source, setting))
+    written = None if number is None else _applied(advice, number, options)
+    return Outcome(advice_document(advice, number, written), lambda _: advice_text(advice, number, written))
+
+
+def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that `--range NAME=LO:HI` gives.
+
+    Raises:
+        ReadError: no two numbers, the larger one first, an infinity or NaN.
+    """
+    found = {}
+    for name, text in assignments("--range", texts).items():
+        try:
+            low, high = (float(part) for part in text.split(":"))
+        except ValueError:
+            low = high = math.nan
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ReadError(f"--range {name}={text[:40]}: not two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
+        found[name] = (low, high)
+    return found
+
+
+def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
+    """Write the program with a change; return the path.
+
+    Raises:
+        ReadError: there is no such change; it has not been proven, and that was not allowed.
+    """
+    if number > len(advice.offers):
+        count = len(advice.offers)
+        raise ReadError(
+            f"--apply {number}: {'there is no change' if not count else f'there are {count} changes'} to apply",
+            legal=() if not count else (f"1 to {count}",),
+        )
+    offer: Offer = advice.offers[number - 1]
+    if offer.how is not How.PROVEN and not options.tried:
+        raise ReadError(
+            f"--apply {number}: this change has been tried on {offer.runs} inputs, and is not proven",
+            legal=(f"--apply {number} --tried",),
+        )
+    return write_out(options.out, offer.change.text.encode(), None)

@@ -1,0 +1,191 @@
+"""Whether a changed program is clean, gives the same bits, and is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sized
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from castsim.execution.inputs import check_known
+from castsim.exploration.advice.change import Change, How, Offer, Setting, diff_of
+from castsim.exploration.advice.terms import same_outputs
+from castsim.exploration.advice.trials import bits_equal, given_inputs, trial_inputs
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.sources import Source
+from castsim.machines.mechanisms import tiles_of
+from castsim.running import LoadedProgram, Result, computed, run_loaded
+from castsim.running.loaded import Loaded
+from castsim.running.tiles import TileProgram
+
+REFUSED = (CastsimError, EngineError)
+"""How a program is turned down: by what it says, or as it never ends."""
+
+ENOUGH = 1 << 16
+"""Elements of every input that boundaries are tried on: all codes of 16 bits."""
+MOST_TRIES = 600
+ASKED = 6
+"""Inputs that are drawn for each that the program as it is takes."""
+FOR_PATHS = 12
+"""Inputs that a program is tried on at least of which elements decide the path."""
+
+FOR_PROOF = 2
+"""Inputs on which also a proven change is tried."""
+
+
+@dataclass(slots=True)
+class Original:
+    """The program as it is: what every change is held against."""
+
+    source: Source
+    setting: Setting
+    loaded: LoadedProgram
+    timed: Result
+    trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
+    """Inputs and outputs of runs; those on which the program itself is refused are left out."""
+    _asked: int = 0
+
+    @property
+    def cycles(self) -> int:
+        """What it takes."""
+        return self.timed.cycles
+
+    @property
+    def deciding(self) -> frozenset[str]:
+        """The arguments of which elements decide the path."""
+        return frozenset(read.name for read in self.timed.loaded.executed.decided_by)
+
+    def runs(self, count: int) -> list[tuple[Mapping[str, Codes], Mapping[str, Codes]]]:
+        """Return as many trials, or those that there are."""
+        while len(self.trials) < count and self._asked < ASKED * count + 1:
+            self._try(self._asked)
+            self._asked += 1
+        return self.trials[:count]
+
+    def tries(self, change: Change) -> int:
+        """Return on how many inputs a change is tried: as many as asked for, or as hold enough elements."""
+        if not change.recasts:
+            return max(self.setting.tries, FOR_PATHS if self.deciding else 0)
+        sizes = [prod(use.shape) for use in self.timed.loaded.arguments.values() if use.needs_input]
+        return max(self.setting.tries, min(MOST_TRIES, -(-2 * ENOUGH // max(1, min(sizes, default=ENOUGH)))))
+
+    def _try(self, number: int) -> None:
+        uses = self.timed.loaded.arguments
+        try:
+            given = number == 0 and bool(self.setting.inputs)
+            inputs = given_inputs(uses, self.setting) if given else {}
+            drawn = trial_inputs(number, uses, self.setting, self.deciding)
+            inputs = {**drawn, **inputs}
+            self.trials.append((inputs, computed(self.loaded, inputs, self.setting.limits)))
+        except REFUSED:
+            return
+
+
+def original(source: Source, setting: Setting) -> Original:
+    """Return a program read and timed.
+
+    Raises:
+        CastsimError: whatever it is refused for; races among it.
+    """
+    loaded = setting.loaded(source)
+    found = timed(loaded, setting)
+    for name in (*setting.inputs, *setting.ranges):
+        check_known(name, found.loaded.arguments)
+    return Original(source, setting, loaded, found)
+
+
+def timed(loaded: LoadedProgram, setting: Setting, engine: str | None = None) -> Result:
+    """Return how long a program takes; races and stale reads stop it."""
+    assembly = loaded.language != "pto"
+    needs = loaded.tree is None and bool(setting.inputs)
+    return run_loaded(
+        loaded, setting.inputs if needs else {}, engine=engine, timing_only=not needs, max_cycles=setting.max_cycles,
+        stale_reads="stop" if assembly else None, limits=setting.limits,
+    )  # fmt: skip
+
+
+def faster(change: Change, before: Original) -> tuple[LoadedProgram, int] | None:
+    """Return a changed program and its cycles; None if it is refused, has races, or is no faster."""
+    try:
+        loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
+        cycles = timed(loaded, before.setting).cycles
+    except REFUSED:
+        return None
+    warned = len(loaded_warnings(loaded)) > len(loaded_warnings(before.loaded))
+    return None if warned or cycles >= before.cycles else (loaded, cycles)
+
+
+def loaded_warnings(loaded: LoadedProgram) -> Sized:
+    """Return what a program is warned of; nothing where that is known only once it has run."""
+    return loaded.executed.warnings if isinstance(loaded, Loaded) else ()
+
+
+def offer_of(change: Change, before: Original) -> Offer | None:
+    """Return a change as an offer; None if it does not hold what an offer promises."""
+    found = faster(change, before)
+    if found is None:
+        return None
+    loaded, cycles = found
+    how = How.PROVEN if proven(before, loaded) else How.TRIED
+    runs = tried(before, loaded, FOR_PROOF if how is How.PROVEN else before.tries(change))
+    if runs is None or (how is How.TRIED and not runs):
+        return None
+    try:
+        if timed(loaded, before.setting, "event").cycles != cycles:
+            return None
+    except REFUSED:
+        return None
+    if not holds_elsewhere(change, before):
+        return None
+    diff = diff_of(before.source.file, before.source.text, change.text)
+    return Offer(change, how, runs, before.cycles, cycles, diff)
+
+
+def holds_elsewhere(change: Change, before: Original) -> bool:
+    """Whether a change keeps the outputs for other scalar arguments too, where the program itself takes them."""
+    for args in other_arguments(before.setting.args):
+        setting = replace(before.setting, args=args, inputs={})
+        try:
+            other = original(before.source, setting)
+        except REFUSED:
+            continue
+        try:
+            loaded = setting.loaded(replace(before.source, text=change.text))
+            timed(loaded, setting)
+        except REFUSED:
+            return False
+        if not proven(other, loaded) and tried(other, loaded, FOR_PROOF) is None:
+            return False
+    return True
+
+
+def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int | float]]:
+    """Yield the arguments with one of them changed a little; single elements stay as they are."""
+    for name, value in args.items():
+        if "[" in name:
+            continue
+        near = (value + 1, value - 1) if isinstance(value, int) else (value * 1.5,)
+        yield from ({**args, name: other} for other in near if isinstance(value, float) or other >= 0)
+
+
+def proven(before: Original, loaded: LoadedProgram) -> bool:
+    """Whether the terms of all outputs are the same."""
+    chip = tiles_of(loaded.target)
+    one, other = before.loaded, loaded
+    if chip is None or not isinstance(one, TileProgram) or not isinstance(other, TileProgram):
+        return False
+    return same_outputs((one.tree, one.arguments), (other.tree, other.arguments), chip)
+
+
+def tried(before: Original, loaded: LoadedProgram, count: int) -> int | None:
+    """Return on how many inputs both programs gave the same bits; None if they differ on one."""
+    runs = before.runs(count)
+    uses = before.timed.loaded.arguments
+    for inputs, outputs in runs:
+        try:
+            found = computed(loaded, inputs, before.setting.limits)
+        except REFUSED:
+            return None
+        if not bits_equal(outputs, found, uses):
+            return None
+    return len(runs)

@@ -1,0 +1,225 @@
+"""Independent operations in another order, each pipe taking its own in the order of the text.
+
+Loads first, stores as soon as they can, and operations of the vector unit apart from those whose results they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.text import Statement, TileText, defined, used
+from castsim.exploration.advice.tiles import read_by, written_by
+from castsim.isa import pto
+from castsim.isa.pto.vector_operations import ALIASES
+
+KIND = "reorder"
+_STEPS = 60
+"""Orders that a search by single moves tries for a block."""
+
+_MOST_ORDERS = 120
+"""Orders of a block up to which all are tried."""
+
+Cost = Callable[[str], int | None]
+_Order = tuple[int, ...]
+
+
+def changes(text: TileText, cost: Cost) -> Iterator[Change]:
+    """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
+    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
+        return
+    blocks = [text.statements, *(one.body for one in text.all() if isinstance(one.node, pto.For))]
+    for block in blocks:
+        kept = [one for one in block if not isinstance(one.node, pto.Return | pto.Yield)]
+        if len([one for one in kept if written_by(one.node)]) < 3:
+            continue
+        needs = _dependences(text, kept)
+        best = tuple(range(len(kept)))
+        seen = {best}
+        for pick in (_loads_first, _stores_soon, _apart):
+            order = _listed(kept, needs, pick)
+            if order not in seen:
+                seen.add(order)
+                yield _change(text, kept, order, _WORDS[pick])
+        searched = _searched(text, kept, needs, cost)
+        if searched not in seen:
+            yield _change(text, kept, searched, "move operations between independent ones")
+
+
+def _change(text: TileText, block: Sequence[Statement], order: _Order, words: str) -> Change:
+    line = next(block[place].number for place, number in enumerate(order) if place != number)
+    return Change(
+        KIND, f"{words}, from line {line} on", "what a pipe waits for is issued earlier, other work meanwhile",
+        line, _in_order(text, block, order),
+    )  # fmt: skip
+
+
+def _in_order(text: TileText, block: Sequence[Statement], order: _Order) -> str:
+    """Return the text with the statements of a block in another order; comments stay with what they stand before."""
+    chunks, start = [], block[0].first
+    for one in block:
+        chunks.append(text.lines[start : one.last + 1])
+        start = one.last + 1
+    lines = [line for number in order for line in chunks[number]]
+    before, after = text.lines[: block[0].first], text.lines[block[-1].last + 1 :]
+    return "\n".join((*before, *lines, *after))
+
+
+def _roots(text: TileText) -> dict[str, str]:
+    """Return what stands for each tile: tiles that share bytes by name or by address have one root."""
+    roots: dict[str, str] = {}
+    for one in text.all():
+        node = one.node
+        if isinstance(node, pto.AllocTile) and node.address is not None:
+            roots[node.result] = f"@{node.address}"
+        elif isinstance(node, pto.TileOperation) and node.mnemonic in ALIASES:
+            roots |= {name: roots.get(node.inputs[0], node.inputs[0]) for name in node.outputs}
+        elif isinstance(node, pto.Subview):
+            roots[node.result] = roots.get(node.source, node.source)
+        elif isinstance(node, pto.PartitionView):
+            roots[node.result] = roots.get(node.view, node.view)
+        elif isinstance(node, pto.MakeView):
+            roots[node.result] = f"gm {node.pointer}"
+    return roots
+
+
+def _dependences(text: TileText, block: Sequence[Statement]) -> list[set[int]]:
+    """Return, for each statement, the numbers of those that must stay before it."""
+    roots = _roots(text)
+    facts = []
+    for one in block:
+        lines = [*text.lines[one.first : one.last + 1]]
+        inner = [each.node for each in (one, *_inside(one))]
+        reads = {roots.get(name, name) for node in inner for name in read_by(node)}
+        writes = {roots.get(name, name) for node in inner for name in written_by(node)}
+        if any(_is_odd(node) for node in inner):
+            reads, writes = {"*"}, {"*"}
+        facts.append((defined(lines), used(lines), reads, writes))
+    needs: list[set[int]] = []
+    for number, (_, names, reads, writes) in enumerate(facts):
+        found = set()
+        for earlier, (made, _, was_read, was_written) in enumerate(facts[:number]):
+            meet = writes & (was_read | was_written) or reads & was_written
+            if made & names or meet or ("*" in writes and was_written) or ("*" in was_written and writes):
+                found.add(earlier)
+        needs.append(found)
+    return needs
+
+
+def _inside(one: Statement) -> Iterator[Statement]:
+    for each in one.body:
+        yield each
+        yield from _inside(each)
+
+
+def _is_odd(node: pto.Operation) -> bool:
+    """Whether an operation has effects that its tiles and views do not tell."""
+    return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
+
+
+Pick = Callable[[Sequence[Statement], Sequence[set[int]], list[int], list[int]], int]
+
+
+def _listed(block: Sequence[Statement], needs: Sequence[set[int]], pick: Pick) -> _Order:
+    """Return the order that comes of picking one ready statement after the other."""
+    order: list[int] = []
+    left = list(range(len(block)))
+    while left:
+        done = set(order)
+        ready = [number for number in left if needs[number] <= done]
+        chosen = pick(block, needs, ready, order)
+        order.append(chosen)
+        left.remove(chosen)
+    return tuple(order)
+
+
+def _is(one: Statement, mnemonic: str) -> bool:
+    return isinstance(one.node, pto.TileOperation) and one.node.mnemonic == mnemonic
+
+
+def _loads_first(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+    def rank(number: int) -> tuple[int, int]:
+        one = block[number]
+        return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tload") else 2, number)
+
+    return min(ready, key=rank)
+
+
+def _stores_soon(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+    def rank(number: int) -> tuple[int, int]:
+        one = block[number]
+        return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tstore") else 2, number)
+
+    return min(ready, key=rank)
+
+
+def _apart(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+    """Pick what needs least of what was picked last."""
+    places = {number: place for place, number in enumerate(order)}
+
+    def rank(number: int) -> tuple[int, int, int]:
+        one = block[number]
+        latest = max((places[each] for each in needs[number] if written_by(block[each].node)), default=-1)
+        return (0 if not written_by(one.node) and not one.body else 1, latest, number)
+
+    return min(ready, key=rank)
+
+
+_WORDS: dict[Pick, str] = {
+    _loads_first: "load before the work that does not need it",
+    _stores_soon: "store as soon as the result is there",
+    _apart: "put other work between operations and what needs their results",
+}
+
+
+def _searched(text: TileText, block: Sequence[Statement], needs: Sequence[set[int]], cost: Cost) -> _Order:
+    """Return the best order that moves of single statements lead to, each kept if it saves cycles."""
+    best = tuple(range(len(block)))
+    least, left = cost(text.text), _STEPS
+    every = list(islice(_every_order(block, needs), _MOST_ORDERS + 1))
+    if len(every) <= _MOST_ORDERS:
+        known = {order: cost(_in_order(text, block, order)) for order in every}
+        return min(every, key=lambda order: (known[order] is None, known[order] or 0))
+    moved = True
+    while moved and left > 0 and least is not None:
+        moved = False
+        for number in [each for each in best if written_by(block[each].node)]:
+            for other in _moves(block, best, needs, number):
+                cycles = cost(_in_order(text, block, other))
+                left -= 1
+                if cycles is not None and cycles < least:
+                    best, least, moved = other, cycles, True
+                    break
+                if left <= 0:
+                    return best
+    return best
+
+
+def _every_order(block: Sequence[Statement], needs: Sequence[set[int]]) -> Iterator[_Order]:
+    """Yield the orders of statements that do work, in the places of such; all others stay where they are."""
+    slots = [number for number, one in enumerate(block) if written_by(one.node) or one.body]
+
+    def continued(order: list[int]) -> Iterator[_Order]:
+        while len(order) < len(block) and len(order) not in slots:
+            if not needs[len(order)] <= set(order):
+                return
+            order = [*order, len(order)]
+        if len(order) == len(block):
+            yield tuple(order)
+            return
+        for number in slots:
+            if number not in order and needs[number] <= set(order):
+                yield from continued([*order, number])
+
+    yield from continued([])
+
+
+def _moves(block: Sequence[Statement], order: _Order, needs: Sequence[set[int]], number: int) -> Iterator[_Order]:
+    """Yield the orders in which one statement stands before its neighbour of work, and as early as it can."""
+    rest = [each for each in order if each != number]
+    place = order.index(number)
+    earliest = max((rest.index(each) + 1 for each in needs[number]), default=0)
+    work = [each for each in range(earliest, place) if written_by(block[rest[each]].node)]
+    for at in dict.fromkeys([*work[-1:], *work[:1]]):
+        yield (*rest[:at], number, *rest[at:])

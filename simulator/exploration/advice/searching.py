@@ -1,0 +1,183 @@
+"""Asking every kind of change, checking what it proposes, and ranking what holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from castsim.exploration.advice import (
+    buffering,
+    bundles,
+    chains,
+    dropping,
+    hoisting,
+    merging,
+    padding,
+    reordering,
+    resizing,
+    routes,
+)
+from castsim.exploration.advice.change import TRIES, Change, How, Offer, Setting
+from castsim.exploration.advice.checking import REFUSED, Original, faster, offer_of, original, timed
+from castsim.exploration.advice.text import TileText, read_text
+from castsim.isa.codes import Codes
+from castsim.isa.sources import Language, read_source
+from castsim.machines.mechanisms import tiles_of
+from castsim.targets import Target
+from castsim.targets.vliw import VliwTarget
+
+COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
+"""Kinds that do more than another one, and are offered only where that alone saves less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What was found for a program."""
+
+    file: str
+    """The program, as messages call it."""
+    target: str
+    """The name of the target that it ran on."""
+    cycles: int
+    """What it takes as it is."""
+    offers: tuple[Offer, ...]
+    """Changes that hold, most cycles saved first."""
+    looked_at: int
+    """Changes that were made and checked."""
+
+
+def advise(
+    program: str | Path,
+    target: str | Path | None = None,
+    entry: str | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
+    args: Mapping[str, int | float] | None = None,
+    options: Mapping[str, int | str] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    tries: int = TRIES,
+) -> Advice:
+    """Return changes of a program's text that keep its outputs to the bit and save cycles, most cycles first.
+
+    Args:
+        program: path of a `.pto` or `.tpc` file.
+        target: name or path of a description; None takes the one the file names.
+        entry: function to change; None takes the entry, or the only function.
+        inputs: arrays by argument name, or what `--in` takes: tried first, besides those that are drawn.
+        args: values of scalar arguments.
+        options: values of the target's options.
+        ranges: the least and the largest number that inputs may hold: bits need to be kept for these alone.
+        tries: inputs on which what is not proven is tried at least.
+
+    Raises:
+        CastsimError, EngineError: whatever the program is refused for as it is, races among it.
+        ReadError: an input or a range of no argument.
+    """
+    setting = Setting(
+        None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries
+    )
+    source = read_source(Path(program), lambda: False)
+    return advice_on(original(source, setting))
+
+
+def advice_on(before: Original) -> Advice:
+    """Return the changes of a program that has been read and timed."""
+    looked, found = 0, []
+    for change in proposed(before):
+        looked += 1
+        held = faster(change, before)
+        if held is not None:
+            found.append((held[1], change))
+    found.sort(key=lambda each: (each[0], len(each[1].text)))
+    offers: list[Offer] = []
+    for _, change in found:
+        if _is_better(change, offers, assembly=before.source.language is Language.ASSEMBLY):
+            offer = offer_of(change, before)
+            if offer is not None and (offer.how is How.PROVEN or not _alike(change, offers)):
+                offers.append(offer)
+    offers.sort(key=lambda one: (-one.gained, one.how is not How.PROVEN, len(one.diff)))
+    return Advice(before.source.file, before.loaded.target.name, before.cycles, tuple(offers), looked)
+
+
+def _alike(change: Change, offers: Sequence[Offer]) -> list[Offer]:
+    """Return the offers of the kind of a change for its place."""
+    return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
+
+
+def _is_better(change: Change, offers: Sequence[Offer], *, assembly: bool) -> bool:
+    """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
+
+    Of assembly nothing is proven, so that what is tried has to do.
+    """
+    if any(one.change.text == change.text for one in offers):
+        return False
+    if any(one.how is How.PROVEN or assembly for one in _alike(change, offers)):
+        return False
+    if change.kind not in COMPOSED:
+        return True
+    here = [one for one in offers if one.change.line == change.line and (one.how is How.PROVEN or assembly)]
+    return not any(len(one.change.text) <= len(change.text) for one in here)
+
+
+def proposed(before: Original) -> Iterator[Change]:
+    """Yield what every kind proposes."""
+    source = before.source
+    if source.language is Language.TILES:
+        text = read_text(source.text, source.file, before.setting.entry)
+        if text is not None:
+            yield from of_tiles(text, before)
+    elif isinstance(before.loaded.target, VliwTarget):
+        yield from bundles.changes(source.text, source.file, before.loaded.target)
+
+
+def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
+    """Yield the changes of a tile program."""
+
+    def clean(changed: str) -> bool:
+        try:
+            loaded = before.setting.loaded(replace(before.source, text=changed))
+            return timed(loaded, before.setting).cycles <= before.cycles
+        except REFUSED:
+            return False
+
+    yield from dropping.changes(text, clean)
+    yield from buffering.changes(text)
+
+    def cost(changed: str) -> int | None:
+        try:
+            return timed(before.setting.loaded(replace(before.source, text=changed)), before.setting).cycles
+        except REFUSED:
+            return None
+
+    yield from padding.changes(text)
+    yield from hoisting.changes(text)
+    yield from merging.changes(text)
+    yield from routes.changes(text)
+    yield from chains.changes(text, casts_of(before.loaded.target))
+    yield from reordering.changes(text, cost)
+    for change in resizing.changes(text):
+        yield change
+        again = read_text(change.text, before.source.file, before.setting.entry)
+        if again is not None:
+            for second in buffering.changes(again):
+                yield joined(change, second)
+
+
+def casts_of(target: Target) -> dict[str, frozenset[str]]:
+    """Return the formats that a target casts to, by the format that it casts from."""
+    found: dict[str, set[str]] = {}
+    chip = tiles_of(target)
+    for row in () if chip is None else chip.casts:
+        found.setdefault(row.src, set()).add(row.dst)
+    return {src: frozenset(ends) for src, ends in found.items()}
+
+
+def joined(first: Change, second: Change) -> Change:
+    """Return two changes, the second made on what the first gives, as one."""
+    return Change(
+        f"{first.kind}, {second.kind}", f"{first.title}; then {second.title}", f"{first.reason}; {second.reason}",
+        first.line, second.text, first.recasts or second.recasts,
+    )  # fmt: skip
+
+
+__all__ = ["Advice", "advice_on", "advise", "proposed"]

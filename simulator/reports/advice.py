@@ -1,0 +1,67 @@
+"""Advice as a document, and as text: what was found, and the first change as a diff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from castsim.exploration.advice.change import How, Offer
+from castsim.exploration.advice.searching import Advice
+from castsim.reports.documents import Document
+from castsim.reports.terminal import table
+
+
+def advice_document(advice: Advice, applied: int | None = None, output: Path | None = None) -> Document:
+    """Return what `castsim advise --json` writes, without the version."""
+    return {
+        "file": advice.file,
+        "target": advice.target,
+        "cycles": advice.cycles,
+        "looked_at": advice.looked_at,
+        "offers": [
+            {
+                "number": number,
+                "kind": offer.change.kind,
+                "title": offer.change.title,
+                "reason": offer.change.reason,
+                "line": offer.change.line,
+                "how": offer.how.value,
+                "runs": offer.runs,
+                "cycles": offer.cycles,
+                "gained": offer.gained,
+                "gained_percent": offer.gained_percent,
+                "diff": offer.diff,
+            }
+            for number, offer in enumerate(advice.offers, 1)
+        ],
+        "applied": applied,
+        "output": None if output is None else str(output),
+    }
+
+
+def advice_text(advice: Advice, applied: int | None = None, output: Path | None = None) -> RenderableType:
+    """Return the answer first, then a table of the changes, and the first one, or the one applied, as a diff."""
+    if not advice.offers:
+        return Text(
+            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; of {advice.looked_at} changes looked at none "
+            "keeps the outputs and saves cycles"
+        )
+    shown: Offer = advice.offers[(applied or 1) - 1]
+    answer = f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
+    found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
+    for number, offer in enumerate(advice.offers, 1):
+        how = offer.how.value if offer.how is How.PROVEN else f"{offer.how} on {offer.runs} inputs"
+        gain = f"{offer.gained_percent:.1f} %"
+        found.add_row(str(number), f"{offer.cycles:,}", gain, how, Text(offer.change.title))
+    parts: list[RenderableType] = [Text(answer), Text(), found, Text()]
+    if output is not None:
+        parts.append(Text(f"{output}: written with change {applied}"))
+        return Group(*parts)
+    parts += [
+        Text(f"change 1: {shown.change.reason}"),
+        Text(),
+        Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore"),
+    ]
+    return Group(*parts)
