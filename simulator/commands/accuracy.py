@@ -7,6 +7,7 @@ examples:
   castsim accuracy
   castsim accuracy --target a5
   castsim accuracy --target a5 --data mine.csv --json -
+  castsim accuracy --target a5 --html accuracy.html
   castsim accuracy --target a5 --cross-validate pair
 """
 
@@ -26,4 +27,7 @@ def declare(parser: ArgumentParser) -> None:
         metavar="WHAT",
         help="leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
         "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser"
     )

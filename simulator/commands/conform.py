@@ -7,6 +7,7 @@ samples, unless --prove asks for more. --markdown prints the page that docs/ hol
 examples:
   castsim conform --spec tosa --target a5 --src f32
   castsim conform --spec tosa --target a5 --src f32 --dst f16 --option ctrl_48_at_start=1
+  castsim conform --spec tosa --target a2a3 a5 --src f16 --html matrix.html
   castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
   castsim conform --spec tosa --markdown --workers 2 > docs/conformance-tosa.md
 """
@@ -29,3 +30,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
     add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
+    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")

@@ -12,6 +12,7 @@ examples:
   castsim diff before.pto after.pto --in x=random:1
   castsim diff kernel.pto --timing-only --option-b vector_head=always
   castsim diff kernel.pto --timing-only --target a5 --target-b my_a5.toml
+  castsim diff before.pto after.pto --timing-only --html change.html
   castsim diff yesterday.json today.json
   castsim diff baseline.json kernel.pto --in x=random:1 --max-slowdown 2
 """
@@ -41,6 +42,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--timing-only", action="store_true", help="compute no values, compare cycles alone; needs no inputs")
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
     add("--max-cycles", metavar="N", help="give up after N cycles")
+    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
     declare_limits(parser)
     declare_elements(parser, 134217728)
     add(

@@ -41,3 +41,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
     add("--out", metavar="FILE", help="write the program; - prints it alone")
+    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")

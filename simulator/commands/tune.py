@@ -9,6 +9,7 @@ examples:
   castsim tune kernel.pto --tile 'R in 8..64, C in 128,256,512' --where 'R*C*4 <= 65536'
   castsim tune kernel.pto --arg rows=4096 --tile 'R in 8..64*2' --resume kernel.ledger
   castsim tune kernel.pto --tile 'R in 16' --arg 'rows in 64,128' --option 'vector_head in idle,always' --target a2a3
+  castsim tune kernel.pto --html kernel.html
   castsim tune kernel.pto --in src=random:1 --simulate all --json -
 """
 
@@ -58,5 +59,6 @@ def declare(parser: ArgumentParser) -> None:
     add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
     add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
+    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
     declare_limits(parser)
     declare_elements(parser, 134217728)

@@ -28,7 +28,7 @@ def difference_text(found: Difference, width: int) -> RenderableType:
 
 
 def _parts(found: Difference, width: int) -> Iterator[RenderableType]:
-    yield from _head(found)
+    yield from head_of(found)
     if found.pipes:
         yield Text()
         yield _pipes(found)
@@ -41,7 +41,15 @@ def _parts(found: Difference, width: int) -> Iterator[RenderableType]:
             yield from _output(output)
 
 
-def _head(found: Difference) -> Iterator[Text]:
+def output_parts(found: Difference) -> Iterator[RenderableType]:
+    """Yield what is to be said of each output that differs, with its first elements that do."""
+    for output in found.outputs:
+        if not output.equal:
+            yield from _output(output)
+
+
+def head_of(found: Difference) -> Iterator[Text]:
+    """Yield the names of both sides, and how their cycles and outputs compare."""
     yield Text(f"A {_named(found.a)}")
     yield Text(f"B {_named(found.b)}")
     yield Text(_cycles(found), style="bold")

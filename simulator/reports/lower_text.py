@@ -46,6 +46,11 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     return Group(*parts)
 
 
+def program_text(program: str) -> RenderableType:
+    """Return a program as it stands."""
+    return Text(program.rstrip("\n"), no_wrap=True)
+
+
 def _next(answer: Answer, out: str | None) -> list[RenderableType]:
     """Return the commands that print the program and run it."""
     options = f" {options_text(answer.settings)}" if answer.settings else ""

@@ -12,7 +12,7 @@ from typing import Literal, TextIO
 
 from rich.box import Box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
@@ -106,6 +106,11 @@ def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = (
 def indented(renderable: RenderableType) -> Padding:
     """Return something two columns further right."""
     return Padding(renderable, (0, 0, 0, 2))
+
+
+def noted(report: RenderableType, note: str) -> RenderableType:
+    """Return a report with a line below it."""
+    return Group(report, Text(), Text(note))
 
 
 def width_of(stream: TextIO) -> int:

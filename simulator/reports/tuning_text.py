@@ -18,17 +18,24 @@ _SHOWN = 20
 def tuning_text(found: Tuning, width: int) -> RenderableType:
     """Return the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
     del width
-    parts: list[RenderableType] = [Text(_answer(found)), Text("")]
+    answer, *settled = answer_lines(found)
+    parts: list[RenderableType] = [Text(answer), Text("")]
     if found.best is not None:
-        command = Text(f"  {command_of(found, found.best)}", no_wrap=True, overflow="ignore")  # to be copied
-        parts[1:1] = [command]
+        command, *settled = settled
+        parts[1:1] = [Text(f"  {command}", no_wrap=True, overflow="ignore")]  # to be copied
         parts += [indented(_ranking(found)), Text(""), Text(_legend(found))]
-    parts += [Text(line) for line in (*_proof(found), *_outputs(found)) if line]
+    parts += [Text(line) for line in settled]
     if found.waiting:
         parts += [Text(""), indented(_waiting(found))]
     if found.misfits:
         parts += [Text(""), indented(_misfits(found))]
     return Group(*parts)
+
+
+def answer_lines(found: Tuning) -> list[str]:
+    """Return the answer, the command that runs the best point if there is one, and what is settled and compared."""
+    command = [] if found.best is None else [command_of(found, found.best)]
+    return [_answer(found), *command, *(line for line in (*_proof(found), *_outputs(found)) if line)]
 
 
 def _answer(found: Tuning) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.isa.errors import ReadError
@@ -26,14 +27,17 @@ def execute(options: Namespace) -> Outcome:
         ReadError: unknown target, one without measurements, a table that cannot be read.
         IllegalError, TileError: a row that the target cannot run.
     """
+    check_page(options, {"--data": options.data})
     if options.cross_validate is not None:
         return _cross_validation(options)
     found = accuracy(options.target or None, data=options.data).tables
 
+    write_page_of(found, options)
+
     def text(_: int, *, summary: bool = False) -> RenderableType:
         from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
-        return accuracy_summary(found) if summary else accuracy_text(found)
+        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
     return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
 
@@ -65,9 +69,11 @@ def _cross_validation(options: Namespace) -> Outcome:
     with stage_progress(quiet=options.quiet) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 
-    def text(_: int) -> Any:
+    write_page_of(found, options)
+
+    def text(_: int) -> RenderableType:
         from castsim.reports.cross_validation_text import cross_validation_text  # noqa: PLC0415 - rich, only if printed
 
-        return cross_validation_text(found)
+        return with_note(cross_validation_text(found), options)
 
     return Outcome(cross_validation_document(found), text)

@@ -6,6 +6,7 @@ from argparse import Namespace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
@@ -28,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
         raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+    check_page(options, {})
     workers = integer_from("--workers", options.workers)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
@@ -44,14 +46,13 @@ def execute(options: Namespace) -> Outcome:
             options=values,
         )
 
+    write_page_of(found, options)
+
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports import conform_text as texts  # noqa: PLC0415 - as above
-
-        if summary:
-            return texts.conform_summary(found)
-        plain = options.markdown
-        return Text(texts.conform_markdown(found).rstrip("\n"), no_wrap=True) if plain else texts.conform_text(found)
+        if options.markdown and not summary:
+            return texts.markdown_text(found)
+        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options)
 
     return Outcome(conform_document(found), text, summary=partial(text, summary=True))

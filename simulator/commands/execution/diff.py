@@ -7,6 +7,7 @@ from argparse import Namespace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
@@ -29,12 +30,15 @@ def execute(options: Namespace) -> Outcome:
         ComparisonError, ReadError: a side cannot be compared; what was typed.
     """
     limit = _slowdown(options.max_slowdown)
+    check_page(options, {"A": options.a, "B": options.b})
     found = diff_sides(*_sides(options))
+
+    write_page_of(found, options)
 
     def text(width: int) -> RenderableType:
         from castsim.reports.difference_text import difference_text  # noqa: PLC0415 - rich, only if printed
 
-        return difference_text(found, width)
+        return with_note(difference_text(found, width), options)
 
     return Outcome(difference_document(found), text, code=_code(found, limit))
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands import run as declaration_of_run
-from castsim.commands.execution.run_pages import write_page
-from castsim.commands.execution.run_views import check_file
+from castsim.commands.execution.page_files import check_file, write_page
 from castsim.commands.option_values import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES

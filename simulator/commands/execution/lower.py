@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsim.commands.execution.lower_shape import planned
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
@@ -18,6 +19,8 @@ from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from castsim.planning.lowering_answers import Answer
 
 _LONGEST = 3
@@ -32,18 +35,19 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
         TileError: no program holds a tensor of that shape.
     """
+    check_page(options, {"--out": options.out})
     found = _answered(options, _request(options))
     if options.out not in (None, STDOUT) and found.text is not None:
         _write(Path(options.out), found.text)
 
-    def text(_: int) -> Any:
+    write_page_of(found, options, options.out)
+
+    def text(_: int) -> RenderableType:
+        from castsim.reports.lower_text import lower_text, program_text  # noqa: PLC0415 - rich, only if printed
+
         if options.out == STDOUT and found.text is not None:
-            from rich.text import Text  # noqa: PLC0415 - only if printed
-
-            return Text(found.text.rstrip("\n"), no_wrap=True)
-        from castsim.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
-
-        return lower_text(found, options.out)
+            return program_text(found.text)
+        return with_note(lower_text(found, options.out), options)
 
     return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_file
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
@@ -60,21 +61,6 @@ def check_views(options: Namespace) -> None:
             other = files.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise ReadError(f"{other} and {name} name the same file, '{text}'")
-
-
-def check_file(option: str, text: str) -> None:
-    """Reject the name of a file that cannot be made.
-
-    Raises:
-        ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
-    """
-    if text == "-":
-        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
-    path = Path(os.path.realpath(text))
-    if path.is_symlink():
-        raise ReadError(f"{option} {text}: cannot be written: symbolic links lead round in a circle")
-    if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: no such folder, or a folder itself")
 
 
 def window_of(options: Namespace) -> Window:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
@@ -44,6 +45,7 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed; the program, at every point; a ledger about something else.
         KeyboardInterrupt: interrupted; a ledger holds everything done so far.
     """
+    check_page(options, {"PROGRAM": options.program, "--resume": options.resume})
     study = _study(options)
     simulate = ALL if options.simulate == ALL else _count(options.simulate)
     ledger = None if options.resume is None else Ledger.opened(Path(options.resume), about(study))
@@ -55,10 +57,12 @@ def execute(options: Namespace) -> Outcome:
         tell(f"the search was interrupted; {kept}")
         raise
 
+    write_page_of(found, options)
+
     def text(width: int) -> RenderableType:
         from castsim.reports.tuning_text import tuning_text  # noqa: PLC0415 - rich, only if printed
 
-        return tuning_text(found, width)
+        return with_note(tuning_text(found, width), options)
 
     return Outcome(tuning_document(found), text, code=0 if found.best is not None else 1)
 

@@ -9,7 +9,25 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from zlib import compress
 
+from castsim.isa.escaping import escaped
 from castsim.reports.documents import Document, Json, document
+
+
+def compact(value: Json) -> str:
+    """Return a value as JSON in one line without blanks."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def shown(value: Json) -> Json:
+    """Return a value whose texts steer neither a terminal nor the direction of what stands around them."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, Mapping):
+        return {escaped(key): shown(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown(item) for item in value]
+    return value
+
 
 Cell: TypeAlias = str | int | float | None
 """One cell of a table; None is left empty."""
@@ -53,7 +71,8 @@ class Figures:
 class Table:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them.
+    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
+    shown when they are asked for.
     """
 
     caption: str
@@ -62,6 +81,7 @@ class Table:
     numbers: tuple[int, ...] = ()
     heat: int | None = None
     lines: int | None = None
+    most: int = 300
     kind: str = field(default="table", init=False)
 
 
@@ -119,29 +139,6 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter:
-    """Points (x, y, name)."""
-
-    caption: str
-    x: str
-    y: str
-    points: tuple[tuple[float, float, str], ...]
-    diagonal: bool = False
-    kind: str = field(default="scatter", init=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A field for each row and column: `cells` are (column, row, value, what to say of it)."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    cells: tuple[tuple[int, int, float, str], ...]
-    kind: str = field(default="matrix", init=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Packed:
     """Columns of numbers and texts that may be long: their JSON, deflated, in base 64."""
 
@@ -149,8 +146,10 @@ class Packed:
 
     def text(self) -> str:
         """Return the columns as the page reads them."""
-        plain = json.dumps(self.columns, separators=(",", ":"), allow_nan=False)
-        return b64encode(compress(plain.encode(), 6)).decode()
+        plain = compact(self.columns)
+        if "\\u00" in plain or escaped(plain) != plain:
+            plain = compact(shown(self.columns))
+        return b64encode(compress(plain.encode("utf-8", "backslashreplace"), 6)).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,28 @@ class Program:
     kind: str = field(default="program", init=False)
 
 
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Scatter | Matrix | Lanes | Program
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A text whose lines and blanks count, such as a program."""
+
+    caption: str
+    text: str
+    kind: str = field(default="listing", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Results to choose from, to point at and to select: `kind` names the script that draws them.
+
+    What `packed` holds is said at the head of that script.
+    """
+
+    kind: str
+    caption: str
+    packed: Packed
+
+
+Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Lanes | Program | Listing | View
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +255,8 @@ def block_document(block: Block) -> Document:
     if isinstance(block, Lanes):
         names = ("kind", "caption", "unit", "start", "end", "rows", "tones", "details", "notes")
         return {**document(block, *names), "packed": block.packed.text()}
+    if isinstance(block, View):
+        return {**document(block, "kind", "caption"), "packed": block.packed.text()}
     return document(block)
 
 

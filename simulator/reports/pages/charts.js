@@ -1,14 +1,18 @@
-// Blocks with a chart whose data are few: bars, histograms, curves, points, matrices. Each has its figures as a table.
+// Blocks with a chart whose data are few: bars, histograms, curves. Each has its figures as a table.
 
-// Makes an element with a chart in it, drawn when it comes near the screen and again when the theme changes.
-page.chart = (height, label, option) => {
+// Makes an element with a chart in it, drawn when it comes near the screen and again when the theme changes or by its
+// `redraw`; `ready` gets the chart once it is there.
+page.chart = (height, label, option, ready) => {
   const host = page.make("div", "chart");
   host.style.height = `${height}px`;
   host.setAttribute("role", "img");
   host.setAttribute("aria-label", label);
   let chart = null;
   const draw = () => {
-    if (!chart) chart = echarts.init(host, null, { renderer: "canvas" });
+    if (!chart) {
+      chart = echarts.init(host, null, { renderer: "canvas" });
+      if (ready) ready(chart);
+    }
     chart.setOption(option(page.ink(), host.clientWidth), true);
     host.dataset.drawn = "yes";
   };
@@ -18,7 +22,8 @@ page.chart = (height, label, option) => {
     draw();
   }, { rootMargin: "300px" });
   near.observe(host);
-  page.onTheme(() => { if (chart) draw(); });
+  host.redraw = () => { if (chart) draw(); };
+  page.onTheme(host.redraw);
   page.sized.push(() => { if (chart) { chart.resize(); draw(); } });
   return host;
 };
@@ -48,7 +53,7 @@ page.framed = (block, ...children) => {
 
 page.asTable = (columns, rows, numbers) => {
   const found = page.make("details");
-  const block = { caption: "", columns, rows, numbers, heat: null, lines: null };
+  const block = { caption: "", columns, rows, numbers, heat: null, lines: null, most: 300 };
   page.add(found, page.make("summary", "", "as a table"));
   found.addEventListener("toggle", () => {
     if (found.open && found.children.length === 1) page.add(found, page.blocks.table(block));
@@ -126,45 +131,4 @@ page.blocks.curves = (block) => {
   const words = `${block.caption}: ${block.curves.map((each) => each.name).join(", ")}`;
   const entries = block.curves.map((each) => ({ name: each.name, tone: "" }));
   return page.framed(block, page.legend(entries), page.chart(230, words, option));
-};
-
-page.blocks.scatter = (block) => {
-  const xs = block.points.map((point) => point[0]);
-  const ys = block.points.map((point) => point[1]);
-  const ends = [Math.min(...xs, ...ys), Math.max(...xs, ...ys)];
-  const option = (ink) => ({
-    animation: false,
-    grid: { left: 72, right: 24, top: 30, bottom: 46 },
-    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
-      at.value[2], `${block.x}: ${page.number(at.value[0])}`, `${block.y}: ${page.number(at.value[1])}`,
-    ]) },
-    xAxis: page.axis(ink, { type: "value", name: block.x, nameLocation: "middle", nameGap: 28, scale: true }),
-    yAxis: page.axis(ink, { type: "value", name: block.y, scale: true }),
-    series: [{ type: "scatter", data: block.points, symbolSize: 7, itemStyle: { color: page.colour("first") },
-      markLine: block.diagonal ? { silent: true, symbol: "none", lineStyle: { color: ink.dim },
-        data: [[{ coord: [ends[0], ends[0]] }, { coord: [ends[1], ends[1]] }]] } : undefined }],
-  });
-  return page.framed(block, page.chart(320, `${block.y} against ${block.x}`, option),
-    page.asTable(["", block.x, block.y], block.points.map(([x, y, name]) => [name, x, y]), [1, 2]));
-};
-
-page.blocks.matrix = (block) => {
-  const values = block.cells.map((cell) => cell[2]);
-  const option = (ink, width) => ({
-    animation: false,
-    grid: { left: Math.min(width / 3, 20 + 7 * Math.max(...block.rows.map((row) => row.length))), right: 16, top: 8,
-      bottom: 76 },
-    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
-      `${block.rows[at.value[1]]}, ${block.columns[at.value[0]]}`, block.cells[at.dataIndex][3],
-    ]) },
-    xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: 55 } }),
-    yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true }),
-    visualMap: { show: false, min: Math.min(0, ...values), max: Math.max(1, ...values), inRange: {
-      color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
-    series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
-      itemStyle: { borderColor: ink.paper, borderWidth: 1 } }],
-  });
-  const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
-  return page.framed(block, page.chart(110 + 22 * block.rows.length, block.caption, option),
-    page.asTable(["row", "column", "value", ""], rows, [2]));
 };

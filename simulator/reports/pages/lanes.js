@@ -1,4 +1,5 @@
-// Lanes: intervals in rows, to zoom, move and select in by mouse, touch and keys.
+// Lanes: intervals in rows, to zoom, move and select in by mouse, touch and keys. Lanes of one section over the same axis
+// move together.
 
 const ROW = 26;
 const MOST_SHOWN = 8;
@@ -6,7 +7,8 @@ const MOST_SHOWN = 8;
 page.blocks.lanes = (block, section) => {
   const found = page.framed(block);
   const host = page.make("div", "chart");
-  host.id = `${section.name}-lanes`;
+  const views = lanes.views[section.name] ||= [];
+  host.id = `${section.name}-lanes${views.length ? `-${views.length + 1}` : ""}`;
   host.style.height = `${ROW * block.rows.length + 92}px`;
   host.tabIndex = 0;
   host.setAttribute("role", "application");
@@ -14,7 +16,8 @@ page.blocks.lanes = (block, section) => {
     "move, comma and point select the operation before and behind, up and down change the row, escape clears.");
   const detail = page.make("div", "detail");
   detail.setAttribute("aria-live", "polite");
-  const view = { block, host, detail, from: block.start, to: block.end, selected: -1, chart: null, data: null };
+  const view = { block, host, detail, from: block.start, to: block.end, selected: -1, chart: null, data: null, views };
+  views.push(view);
   const tools = page.add(page.make("div", "tools"),
     page.button("+", "zoom in", () => lanes.zoom(view, 0.5)),
     page.button("\u2212", "zoom out", () => lanes.zoom(view, 2)),
@@ -38,6 +41,7 @@ lanes.whenNear = (view) => {
     const operations = packed.operations ? lanes.operations(packed, rows, view.block.start) : null;
     view.data = { rows, operations, texts: packed.texts || [] };
     lanes.start(view);
+    if (view.wanted) lanes.goToLine(view, view.wanted);
   }, { rootMargin: "300px" });
   near.observe(view.host);
 };
@@ -50,6 +54,7 @@ lanes.start = (view) => {
     view.from = zoom.startValue;
     view.to = zoom.endValue;
     lanes.refresh(view);
+    for (const other of view.views) if (lanes.isBehind(other, view)) lanes.show(other, view.from, view.to);
   });
   view.chart.on("click", (at) => { if (at.seriesId === "work") lanes.pick(view, at.data); });
   view.host.addEventListener("keydown", (event) => lanes.key(view, event));
@@ -57,8 +62,15 @@ lanes.start = (view) => {
   page.sized.push(() => { view.chart.resize(); lanes.draw(view); });
 };
 
+lanes.isBeside = (other, view) => other.block.start === view.block.start && other.block.end === view.block.end;
+
+// Whether lanes over the same axis show something else.
+lanes.isBehind = (other, view) => lanes.isBeside(other, view) &&
+  (Math.abs(other.from - view.from) > 1e-6 || Math.abs(other.to - view.to) > 1e-6);
+
 lanes.left = (view) => {
-  const wide = Math.max(...view.block.rows.map((row) => row.length));
+  const beside = view.views.filter((other) => lanes.isBeside(other, view));
+  const wide = Math.max(...beside.flatMap((other) => other.block.rows.map((row) => row.length)));
   return Math.min(view.host.clientWidth / 3.2, 16 + 7.4 * wide);
 };
 
@@ -176,7 +188,7 @@ lanes.select = (view, item) => {
     lanes.say(view, lanes.describe(view.block, view.data, item));
     const execution = operations.execution[item];
     const { line } = operations.instructions[operations.instruction[execution]];
-    if (line) page.add(view.detail, page.lineButton(line));
+    if (line && page.rowOfLine(line)) page.add(view.detail, page.lineButton(line));
     lanes.others(view, "needs", operations.needs.get(execution), "producer");
     lanes.others(view, "is needed by", operations.needed.get(execution), "consumer");
     const [from, to] = [operations.from[item], operations.to[item]];
@@ -184,6 +196,34 @@ lanes.select = (view, item) => {
     if (to < view.from || from > view.to) { lanes.show(view, from - span / 2, from + span / 2); return; }
   }
   lanes.refresh(view);
+};
+
+// Selects the first operation of a line, as soon as it is drawn, and shows some of what is around it.
+lanes.goToLine = (view, line) => {
+  view.wanted = line;
+  view.host.scrollIntoView({ block: "center" });
+  view.host.focus({ preventScroll: true });
+  const { operations } = view.data || {};
+  if (!operations) { if (view.data) lanes.goToText(view, `line ${line}`); return; }
+  const isIt = (_, item) => operations.instructions[operations.instruction[operations.execution[item]]].line === line;
+  const item = operations.from.findIndex(isIt);
+  if (item < 0) return;
+  const span = Math.min(view.to - view.from, 20 * Math.max(operations.to[item] - operations.from[item], 10));
+  lanes.show(view, operations.from[item] - span / 4, operations.from[item] + (3 * span) / 4);
+  lanes.select(view, item);
+};
+
+// The same for intervals that have texts alone.
+lanes.goToText = (view, text) => {
+  for (const [number, row] of view.data.rows.entries()) {
+    const k = row.item.findIndex((item) => item > 0 && view.data.texts[item - 1].includes(text));
+    if (k < 0) continue;
+    const [from, to] = [row.from[k], row.to[k]];
+    const span = Math.min(view.to - view.from, 20 * Math.max(to - from, 10));
+    lanes.show(view, from - span / 4, from + (3 * span) / 4);
+    lanes.say(view, lanes.words(view, [number, from, to, row.tone[k], row.item[k], 1]));
+    return;
+  }
 };
 
 lanes.others = (view, verb, edges, which) => {

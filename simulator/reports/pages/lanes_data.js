@@ -1,6 +1,6 @@
 // The intervals of lanes: unpacked into typed arrays, searched, and reduced to what a screen can show.
 
-const lanes = {};
+const lanes = { views: {} };
 
 // Inflates the columns of a block.
 lanes.unpack = async (text) => {

@@ -56,6 +56,7 @@ const TONES = {
   first: ["#2b6cb0", "#5a9fe0"],
   second: ["#e08a1e", "#f0a64a"],
   good: ["#3f8f5a", "#6cc088"],
+  sound: ["#2f7a49", "#6cc088"],
   bad: ["#c0392b", "#ef6a5b"],
 };
 const SPARE = ["busy", "write", "fill", "serialising_branch", "memory_latency", "initiation_interval", "bank_conflict"];
@@ -68,6 +69,13 @@ page.isDark = () => {
 page.colour = (tone, number = 0) => {
   const pair = Object.hasOwn(TONES, tone) ? TONES[tone] : TONES[SPARE[number % SPARE.length]];
   return pair[page.isDark() ? 1 : 0];
+};
+
+// Gives the tones to the style sheet too, each as `--tone-NAME`.
+page.paintTones = () => {
+  const { style } = document.documentElement;
+  for (const tone of Object.keys(TONES)) style.setProperty(`--tone-${tone}`, page.colour(tone));
+  style.setProperty("--on-tone", page.isDark() ? "#0c1117" : "#ffffff");
 };
 
 page.ink = () => {
@@ -107,8 +115,10 @@ page.nextTheme = (button) => {
 };
 
 // Leads to a line of the program, if the page shows it.
+page.rowOfLine = (line) => document.querySelector(`tr[data-line="${Number(line)}"]`);
+
 page.goToLine = (line) => {
-  const row = document.querySelector(`tr[data-line="${Number(line)}"]`);
+  const row = page.rowOfLine(line);
   if (!row) return;
   for (const other of document.querySelectorAll("tr.found")) other.classList.remove("found");
   row.classList.add("found");

@@ -6,7 +6,6 @@ page as text. A policy in the file forbids everything that would load something.
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from html import escape
@@ -14,9 +13,21 @@ from importlib.resources import files
 
 from castsim.isa.escaping import escaped
 from castsim.reports.documents import Json
-from castsim.reports.pages.blocks import Page, section_document
+from castsim.reports.pages.blocks import Page, compact, section_document, shown
 
-_SCRIPTS = ("page.js", "tables.js", "charts.js", "lanes_data.js", "lanes.js", "start.js")
+_SCRIPTS = (
+    "page.js",
+    "tables.js",
+    "charts.js",
+    "lanes_data.js",
+    "lanes.js",
+    "choosing.js",
+    "conformance.js",
+    "measurements.js",
+    "tuning.js",
+    "changes.js",
+    "start.js",
+)
 """The scripts of a page in the order in which they run, behind the library."""
 
 _LIBRARY = "vendor/echarts.min.js"
@@ -38,7 +49,7 @@ def page_html(page: Page) -> str:
 
 def json_for_html(value: Json) -> str:
     """Return a value as JSON that can stand in an element of a page."""
-    text = json.dumps(_shown(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = compact(shown(value))
     return text.translate(_MARKING).encode("utf-8", "backslashreplace").decode()
 
 
@@ -56,14 +67,3 @@ def _document(page: Page) -> Json:
         "sections": [section_document(section) for section in page.sections],
         "result": page.result,
     }
-
-
-def _shown(value: Json) -> Json:
-    """Return a value whose texts steer neither a terminal nor the direction of what stands around them."""
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, dict):
-        return {escaped(key): _shown(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shown(item) for item in value]
-    return value

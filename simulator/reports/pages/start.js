@@ -3,6 +3,8 @@
 page.build = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
   page.data = data;
+  page.paintTones();
+  page.onTheme(page.paintTones);
   document.querySelector("h1").textContent = data.title;
   document.querySelector(".subtitle").textContent = data.subtitle;
   const theme = document.getElementById("theme");

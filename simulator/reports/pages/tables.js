@@ -19,8 +19,6 @@ page.blocks.figures = (block) => {
   return found;
 };
 
-const MOST_ROWS = 300;
-
 page.blocks.table = (block) => {
   const found = page.make("div");
   if (block.caption) page.add(found, page.make("p", "caption", block.caption));
@@ -36,12 +34,12 @@ page.blocks.table = (block) => {
   const body = page.make("tbody");
   const most = block.heat === null ? 0 : Math.max(0, ...block.rows.map((row) => row[block.heat] || 0));
   const more = (rows) => { for (const row of rows) page.add(body, page.tableRow(block, row, numeric, most)); };
-  more(block.rows.slice(0, MOST_ROWS));
+  more(block.rows.slice(0, block.most));
   const frame = page.add(page.make("div", "wide"), page.add(table, body));
   page.add(found, frame);
-  if (block.rows.length > MOST_ROWS) {
-    const rest = page.button(`Show ${page.number(block.rows.length - MOST_ROWS)} more rows`, "", () => {
-      more(block.rows.slice(MOST_ROWS));
+  if (block.rows.length > block.most) {
+    const rest = page.button(`Show ${page.number(block.rows.length - block.most)} more rows`, "", () => {
+      more(block.rows.slice(block.most));
       rest.remove();
     });
     page.add(found, rest);
@@ -130,4 +128,14 @@ page.mix = (row) => {
   paint();
   page.onTheme(paint);
   return found;
+};
+
+page.blocks.listing = (block) => {
+  const found = page.make("div");
+  if (block.caption) page.add(found, page.make("p", "caption", block.caption));
+  const frame = page.make("div", "program");
+  frame.tabIndex = 0;
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", block.caption || "text");
+  return page.add(found, page.add(frame, page.add(page.make("pre"), page.make("code", "", block.text))));
 };

@@ -1,0 +1,93 @@
+"""`--html FILE` of commands: the name of the file checked before, the page written after."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.commands.output import STDOUT
+from castsim.files import whole_file
+from castsim.isa.errors import ReadError
+from castsim.reports.pages.shell import page_html
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.reports.pages.blocks import Page
+    from castsim.reports.pages.every import Found
+
+
+def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
+    """Reject the name of a page that cannot be made, or is that of another file, before anything is done.
+
+    `others` are the files that the command reads and writes otherwise, by option or argument; `--json` is known.
+
+    Raises:
+        ReadError: as said.
+    """
+    html: str | None = options.html
+    if html is None:
+        return
+    check_file("--html", html)
+    page = os.path.realpath(html)
+    for name, file in {"--json": options.json, **others}.items():
+        if file not in (None, STDOUT) and os.path.realpath(file) == page and not _is_device(page):
+            raise ReadError(f"{name} and --html name the same file, '{html}'", legal=("--html FILE",))
+
+
+def check_file(option: str, text: str) -> None:
+    """Reject the name of a file that cannot be made.
+
+    Raises:
+        ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
+    """
+    if text == STDOUT:
+        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
+    path = Path(os.path.realpath(text))
+    if path.is_symlink():
+        raise ReadError(f"{option} {text}: cannot be written: symbolic links lead round in a circle")
+    if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
+        raise ReadError(f"{option} {text}: cannot be written: no such folder, or a folder itself")
+
+
+def write_page(file: str, page: Page) -> None:
+    """Write a page to a file, which is then complete or as it was.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    data = page_html(page).encode("utf-8", "backslashreplace")
+    try:
+        with whole_file(Path(file)) as target:
+            target.write(data)
+    except (OSError, ValueError) as error:
+        raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def write_page_of(found: Found, options: Namespace, out: str | None = None) -> None:
+    """Write the page of what was found, if one was asked for; `out` is the file that its program was written to.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    if options.html is None:
+        return
+    from castsim.reports.pages.every import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
+
+    write_page(options.html, page_of(found, out))
+
+
+def with_note(report: RenderableType, options: Namespace) -> RenderableType:
+    """Return a report with a line on its page, if there is one."""
+    if options.html is None:
+        return report
+    from castsim.reports.terminal import noted  # noqa: PLC0415 - rich, only if printed
+
+    return noted(report, f"html: written to {options.html}")
+
+
+def _is_device(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)  # noqa: PTH110, PTH113 - beside realpath
