@@ -1,7 +1,7 @@
-"""Compares with the published cycles of casts and other vector operations that come with the targets, or with your own
-measurements: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, as far as known, op,
+"""Compares simulated cycles with the published measurements of casts and other vector operations that come with the
+targets, or with your own: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, if known, op,
 op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label, peer_predicted_cycles. Without
---target, your table is taken for that target one of whose own has most of its columns.
+--target, your table is assigned to the target whose own table shares the most columns with it.
 
 examples:
   castsim accuracy
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "simulated against measured cycles: error per row and curve, beside the public model's"
+SUMMARY = "compare simulated with measured cycles: error per row and curve, beside the public model's"
 
 
 def declare(parser: ArgumentParser) -> None:

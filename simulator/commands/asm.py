@@ -1,5 +1,5 @@
-"""FILE is TPC assembly; - reads standard input. The target defaults to the one that the text declares
-(`// castsim: target NAME`). Without --out the listing is shown: address, bytes, canonical text.
+"""FILE is TPC assembly; - reads standard input. The target defaults to the one declared in the text (`// castsim:
+target NAME`). Without --out, the listing is printed: address, bytes, canonical text.
 
 examples:
   castsim asm kernel.tpc --target gaudi2 --out kernel.bin
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "TPC assembly to binary, or to canonical text"
+SUMMARY = "assemble TPC assembly to binary, or to canonical text"
 
 
 def declare(parser: ArgumentParser) -> None:

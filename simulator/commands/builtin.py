@@ -1,10 +1,10 @@
-"""NAME may leave out __builtin_cast_; without NAME the builtins are listed. Of a cast the array x holds the elements
-of all source registers one after the other, of one call or several; f16_to_f32 takes codes of f16 as uint32, the upper
-halves 0, and warns of others, such as random ones. --rounding is the build option of the helpers on goya and
-gaudi; elsewhere it is what the rounding register is set to. Special functions take arrays of any size, x, y or rc;
-short names do where they are unique (cos, div_fast). A table that the vendor does not publish is an input too
-(rcp=FILE.npy: c0, c1, c2 of each interval); without it the values are correctly rounded and named as not claimed.
-Functions of tensor descriptors take numbers by --arg. The assembly runs as it is: castsim run FILE.tpc.
+"""NAME may omit __builtin_cast_; without NAME, the builtins are listed. For a cast, the array x holds the elements of
+all source registers one after the other, for one call or several; f16_to_f32 takes f16 codes as uint32 with the upper
+halves 0, and warns about any others, such as random ones. --rounding is the build option of the helpers on goya and
+gaudi; elsewhere it is the setting of the rounding register. Special functions take arrays of any size: x, y or rc; a
+short name will do if it is unique (cos, div_fast). A table that the vendor does not publish is an input too
+(rcp=FILE.npy: c0, c1, c2 of each interval); without it, the values are correctly rounded and marked as not claimed.
+Functions of tensor descriptors take numbers by --arg. The assembly can be run as it is: castsim run FILE.tpc.
 
 examples:
   castsim builtin i16_to_i8_lin_order --target goya
@@ -19,15 +19,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "builtins of TPC-C, casts and special functions: assembly, operation count, lane order and values"
+SUMMARY = "show builtins of TPC-C, casts and special functions: assembly, cost, lane order and values"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `builtin`."""
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="a builtin; none lists them")
-    add("--target", metavar="T", help="name or path of a target description; without NAME all by default")
-    add("--emit", action="store_true", help="print the assembly only")
+    add("--target", metavar="T", help="name or path of a target description; without NAME, default: all")
+    add("--emit", action="store_true", help="print only the assembly")
     add(
         "--in",
         metavar="NAME=...",
@@ -44,6 +44,6 @@ def declare(parser: ArgumentParser) -> None:
         default=[],
         help="shift=INTEGER or scale=NUMBER; numbers of a function",
     )
-    add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy of several operands)")
-    add("--rounding", metavar="M", help="rounding mode in the words of the assembly")
+    add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy if there are several operands)")
+    add("--rounding", metavar="M", help="rounding mode, as written in assembly")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")

@@ -1,9 +1,9 @@
-"""A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x and the bits of SRC. A decimal is first
-rounded to SRC, to nearest. Without --target the abstract cast: one exact rounding, then --overflow. With a target the
-chip's own behaviour, its defaults and fallbacks included. Options may be repeated or take lists: --rounding rint odd.
---target all shows the abstract cast and every target that has the pair side by side, results that differ from the
-abstract one highlighted; ulps are the steps from the abstract result to theirs. --spec adds what a specification
-accepts, NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
+"""A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x followed by the bits of SRC. A decimal is
+first rounded to the nearest value of SRC. Without --target, the cast is abstract: one exact rounding, then --overflow.
+With a target, it is the chip's own behaviour, including its defaults and fallbacks. Options may be repeated or take
+lists: --rounding rint odd. --target all shows the abstract cast side by side with every target that has the pair and
+highlights results that differ from the abstract one; ulps counts the steps from the abstract result to theirs. --spec
+adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
 
 examples:
   castsim cast f32 f16 65520 -1.5 nan
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "what values become in another format: bits and numbers per target and mode"
+SUMMARY = "show what values become in another format: bits and numbers per target and mode"
 
 
 def declare(parser: ArgumentParser) -> None:

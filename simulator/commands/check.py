@@ -1,9 +1,9 @@
 """Each FILE is a program (.pto, .tpc, .s), a target description (.toml), TOSA text (.mlir) or an ONNX model (.onnx); -
-reads standard input. Programs are checked for the target that they name, or that --target names: syntax, legality,
-issue rules, races and flags; nothing is computed. Kernels whose scalar arguments have no value are checked as far as
-no value decides; --arg gives one.
+reads standard input. Programs are checked for the target they name, or the one given by --target: syntax, legality,
+issue rules, races and flags; nothing is computed. A kernel whose scalar arguments have no values is checked as far as
+possible without them; --arg gives one a value.
 
-Exit code 0: no errors; 1: well-formed, but refused; 2: malformed. Of several files the highest counts.
+Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code counts.
 
 examples:
   castsim check kernel.pto
@@ -31,5 +31,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
     add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
-    add("--language", metavar="L", help="pto, tpc, toml, mlir or onnx, where the suffix does not tell")
+    add("--language", metavar="L", help="pto, tpc, toml, mlir or onnx, if the suffix does not say")
     declare_statements(parser)

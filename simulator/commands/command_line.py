@@ -236,9 +236,9 @@ def _main_parser() -> _MainParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and leave")
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
     declare_global(parser, NOTHING_GLOBAL)
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="what to do")
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="the command to run")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -254,9 +254,7 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
         default=defaults.max_file_bytes,
         help="read files of up to N bytes; default: 16777216, ONNX models 268435456; .npy files have no limit",
     )
-    parser.add_argument(
-        "--summary", action="store_true", default=defaults.summary, help="print no more than one screen"
-    )
+    parser.add_argument("--summary", action="store_true", default=defaults.summary, help="print at most one screen")
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
 
 

@@ -1,12 +1,12 @@
-"""SRC and DST are vector types of TPC-C (float128, short128, bfloat128, uchar256, ..) or formats (f32, i16); without a
-number of elements, one register of the narrower side. A VALUE is a decimal, nan, inf or 0x and the bits of SRC. The
-result is what the emitted assembly computes in the machine. --form says what the program says: as (as_T(x), with
---rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x), reinterpret (the same bits),
-ir (an LLVM IR cast, in the compiler's own instructions; its defined result stands beside), convert_to
-(convert_T_to_U(x, mode): one instruction, whose order of lanes stays). Where the vendor's compiler and document differ,
-both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, scalar one
-element in scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a
-generation.
+"""SRC and DST are vector types of TPC-C (float128, short128, bfloat128, uchar256, ...) or formats (f32, i16); without a
+number of elements, a format means one register of the narrower side. A VALUE is a decimal, nan, inf, or 0x followed by
+the bits of SRC. The result is what the emitted assembly computes on the machine. --form chooses how the program writes
+the cast: as (as_T(x), with --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x),
+reinterpret (the same bits), ir (an LLVM IR cast in the compiler's own instructions, with its defined result beside it),
+convert_to (convert_T_to_U(x, mode): one instruction, which keeps its order of lanes). Where the vendor's compiler and
+document differ, both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to
+one, and scalar converts one element in scalar registers, where the compiler has shortcuts of its own. --table prints
+the C-level casts of a generation.
 
 examples:
   castsim compiled f32 u16 40000 70000 -1.5 --target gaudi
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "casts of C and LLVM IR as the TPC compiler makes them: chains, values, assembly"
+SUMMARY = "show casts of C and LLVM IR as the TPC compiler makes them: chains, values, assembly"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "--rounding",
         metavar="M",
-        help="mode of as_T(x, mode): SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ, SW_SR_RNE; a path has some",
+        help="mode of as_T(x, mode), if supported: SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ, SW_SR_RNE",
     )
     add(
         "--reading",

@@ -1,5 +1,5 @@
-"""SHELL is bash, zsh, tcsh or fish. The script completes commands, options, targets, formats, modes and files. It holds
-the words of this version: make it again after an update, or let the shell do so when it starts, as below.
+"""SHELL is bash, zsh, tcsh or fish. The script completes commands, options, targets, formats, modes and files. It
+matches this version: generate it again after an update, or let the shell do so at start-up, as below.
 
   bash  eval "$(castsim completion bash)"              in ~/.bashrc
   zsh   castsim completion zsh > ~/.zfunc/_castsim     in a folder of $fpath, before compinit
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "print the script by which a shell completes castsim's commands and options"
+SUMMARY = "print the script that lets a shell complete castsim's commands and options"
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 """Shells that there are scripts for."""

@@ -1,8 +1,8 @@
-"""Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, by
-a chain at what cost, or impossible and why; --option, repeatable, and the search for options of the targets are those
-of `castsim lower`. Where only trying all codes of 32 bits would prove a verdict it rests on
-samples, unless --prove asks for more. --markdown prints the page that docs/ holds. Everything takes many minutes;
---src, --dst and --target narrow it down.
+"""Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, a
+chain and its cost, or impossible and why. --option, which may be repeated, and the search for target options work as in
+`castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on samples, unless --prove is
+given. --markdown prints the page kept in docs/. A full run takes many minutes; --src, --dst and --target narrow it
+down.
 
 examples:
   castsim conform --spec tosa --target a5 --src f32
@@ -16,18 +16,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "every cast of a specification on every target: native, with options, by a chain, or impossible"
+SUMMARY = "plan every cast of a specification on every target: native, with options, chain, impossible"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `conform`."""
     add = parser.add_argument
-    add("--spec", metavar="S", required=True, help="specification: tosa, onnx, or a path; @VERSION may follow")
+    add("--spec", metavar="S", required=True, help="specification: tosa, onnx, or a path; optionally with @VERSION")
     add("--target", metavar="T", nargs="+", action="extend", default=[], help="names or paths; default: all shipped")
     add("--src", metavar="F", help="casts from this format only")
     add("--dst", metavar="F", help="casts to this format only")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
-    add("--prove", action="store_true", help="try all codes of 32-bit sources where nothing less proves a verdict")
+    add("--prove", action="store_true", help="try all codes of 32-bit sources if nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
     add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")

@@ -1,23 +1,23 @@
 """Commands come from the terminal or, one per line, from standard input:
 
   step                 one operation (of a .tpc: one bundle)
-  next                 one source line with all its trips; of a loop or section, all of its body
+  next                 one source line with all its trips; for a loop or section, its body
   continue             up to the next breakpoint, or the end
   reverse-step, reverse-next, reverse-continue
                        the same backwards
   break LINE           stop before the operations of a line (`break LINE if CONDITION` too)
   break cycle N        stop before the first operation that starts in cycle N or later
-  break if CONDITION   stop where it comes true: `dst[3,7] is nan`, `acc[0:4,0] >= 448`, `pipe V is waiting`
+  break if CONDITION   stop when it is true: `dst[3,7] is nan`, `acc[0:4,0] >= 448`, `pipe V is waiting`
   print NAME[0:2,3] as FORMAT
-                       elements of a tile, tensor or register, a line each; index and format may be left out
-  where                where the program stands
+                       elements of a tile, tensor or register, one per line (index and format optional)
+  where                the current position
   info breakpoints|pipes|names, delete N, list, help, quit
 
-Every stop prints FILE:LINE cycle N: in program order, all operations before the one of that line have been executed,
-and it starts in cycle N. Pipes work beside each other, so that cycles do not only rise from stop to stop. At the end N
-is the cycles of the run. Exit code 0 at `quit` or at the end of the input, 2 if a command failed.
+Every stop prints FILE:LINE cycle N: in program order, all operations before the one on that line have been executed,
+and that one starts in cycle N. Pipes work in parallel, so N does not always rise from stop to stop. At the end, N is
+the number of cycles of the run. The exit code is 0 at `quit` or at the end of the input, 2 if a command failed.
 
---dap speaks the Debug Adapter Protocol on standard input and output instead, --dap --port N on a port of this machine.
+--dap speaks the Debug Adapter Protocol on standard input and output instead; --dap --port N uses a local port.
 
 examples:
   castsim debug kernel.pto --in x=random:1
@@ -42,9 +42,9 @@ def declare(parser: ArgumentParser) -> None:
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
-    add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
+    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
-    add("--declare", metavar="FILE", help="binary: file with its // castsim: declarations")
+    add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
     declare_limits(parser)

@@ -1,5 +1,5 @@
-"""FILE is a raw binary or an ELF file, whose section .text is taken; - reads standard input. Bytes that are not a
-bundle are shown as .byte with the reason.
+"""FILE is a raw binary, or an ELF file, of which the section .text is read; - reads standard input. Bytes that are not
+a bundle are shown as .byte with the reason.
 
 examples:
   castsim disasm kernel.bin --target gaudi2
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "TPC binary to assembly: a listing, or text that assembles to the same bytes"
+SUMMARY = "disassemble a TPC binary: a listing, or text that assembles to the same bytes"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -18,6 +18,6 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="raw binary or ELF file; - reads standard input")
     add("--target", metavar="T", required=True, help="name or path of a target description")
-    add("--machine", metavar="N", help="accept this ELF machine number too, 0 to 65535")
+    add("--machine", metavar="N", help="also accept this ELF machine number, 0 to 65535")
     add("--text", action="store_true", help="print text that `castsim asm` reads, without addresses and bytes")
     add("--out", metavar="FILE", help="write that text to FILE")

@@ -1,13 +1,13 @@
-"""Prints the program of vector instructions that a function of tile operations executes on the A5: every operation
-is the vecscope of the vector function that its lowering chooses, tloads and tstores are transfers, flags that
-the source lacks are there. Entry and arguments have the names of the source, so that the same --in and --arg
-apply, and the result, run, gives the same bytes. Loops stay loops. Scalar arguments stay arguments, and what
-they decide is decided when the text runs; with --arg for all of them it is decided here. What has no
-instructions is refused where it stands.
+"""Prints the vector instructions that the A5 executes for a function of tile operations: each operation becomes the
+vecscope of the vector function chosen by its lowering, tloads and tstores become transfers, and flags missing from the
+source are added. The entry and its arguments keep their names, so the same --in and --arg apply, and running the result
+gives the same bytes. Loops stay loops. Scalar arguments stay arguments, and choices that depend on them are made when
+the text is run; if --arg gives all of them, the choices are made here. An operation that has no instructions is
+rejected with its location.
 
 A function of logical registers (pto.vmi) is printed as the vector instructions that castsim makes of it.
 
---option sets an option of the target, as in `castsim run`; the text names the options that it needs itself.
+--option sets an option of the target, as in `castsim run`; the output itself names the options it needs.
 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "a tile program as the vector instructions that the A5 executes for it"
+SUMMARY = "print a tile program as the vector instructions that the A5 executes for it"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `expand`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a .pto program of tile operations; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target; default: the one that the program names")
+    add("--target", metavar="T", help="name or path of a target; default: the one the program names")
     add("--entry", metavar="F", help="function to expand; default: the entry")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")

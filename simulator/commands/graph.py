@@ -1,19 +1,19 @@
-"""Every node becomes a program of the target, or several, which are simulated one after the other. Every element is
-compared: that of a cast with what its specification accepts, that of another ONNX node with what onnx's reference
-evaluator gives for the same inputs, and the outputs with the evaluator's for the whole graph. `castsim run` takes these
-files too, `--emit` writes the programs, which it runs by themselves.
+"""Every node becomes one or more programs of the target, which are simulated one after the other. Every element is
+compared: for a cast, with what its specification accepts; for any other ONNX node, with the result of onnx's reference
+evaluator on the same inputs; the outputs, with the evaluator's result for the whole graph. `castsim run` takes these
+files too. `--emit` writes the programs, so that they can be run on their own.
 
 ONNX (extra `onnx`): Cast, QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, Clip, Add, Mul, Identity, Reshape.
 TOSA: a function of tosa.cast, tosa.rescale, tosa.identity, tosa.reshape and constants.
 
-Inputs have the names that the file gives them, TOSA's without %. A cast is proven, exhaustively tried, or differs, with
-a counterexample, as `castsim lower` finds; it runs with the options that lower finds, which software sets, and the
-report names them and how to run its program. Other nodes are exhaustively tried where they read few codes (16
-bits, or two operands of 8); of all others a run without a difference says no more than that: no mismatch on this input.
-A node that differs in the run shows its first wrong element. One that the evaluator refuses is not judged (its result
-is written all the same); one that the target lacks is not run. The exit code is 0 if every node is proven or
-exhaustively tried, else 1, also if an operator is not supported; 2 if the file or an option cannot be read.
---option, repeatable, sets an option of the target, which then stays as it is.
+Inputs have the names used in the file, without the % of TOSA. A cast is proven, exhaustively tried, or differs, with a
+counterexample, as found by `castsim lower`; it runs with the options that lower finds and software can set, and the
+report names them and shows how to run its program. Other nodes are exhaustively tried if they read few codes (16 bits,
+or two operands of 8); for the rest, a run without a difference only means no mismatch on this input. A node that
+differs in the run shows its first wrong element. A node that the evaluator rejects is not judged, but its result is
+still written; a node that the target lacks is not run. The exit code is 0 if every node is proven or exhaustively
+tried; otherwise 1, also for an unsupported operator; 2 if the file or an option cannot be read. --option, which may be
+repeated, sets an option of the target and keeps it fixed.
 
 examples:
   castsim graph model.onnx --target a5 --in x=random:1
@@ -53,7 +53,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
     add("--emit", metavar="DIR", help="write every program to DIR")
-    add("--engine", metavar="E", help="fast (default), or event, the reference; the cycles are the same")
+    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
     declare_limits(parser)
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     declare_elements(parser, 33554432)

@@ -1,9 +1,11 @@
-"""PRODUCER and CONSUMER are one instruction each, or a bundle of four slots with one instruction and three nop. Where
-several slots execute an instruction, a bare one stands in the first of LOAD, SPU, VPU, STORE. With - as the only
-argument pairs are read from standard input, one per line: PRODUCER -> CONSUMER. `--json -` has one entry per line.
+"""PRODUCER and CONSUMER are one instruction each, or a bundle of four slots with one instruction and three nops. An
+instruction without a bundle that several slots can execute goes to the first of LOAD, SPU, VPU, STORE. With - as the
+only argument, pairs are read from standard input, one per line: PRODUCER -> CONSUMER. `--json -` has one entry per
+line.
 
-The distance counts bundles: 1 is the next one. If the consumer reads none of the producer's registers and no issue rule
-is known for the pair, the entry is null and the exit code 1; a line that cannot be read gives exit code 2.
+The distance is counted in bundles: 1 is the next one. If the consumer reads none of the producer's registers and no
+issue rule is known for the pair, the entry is null and the exit code is 1; a line that cannot be read gives exit code
+2.
 
 examples:
   castsim latency "add.f16 V10, V2, V3" "mul.f16 V4, V10, V5" --target gaudi2
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "the distance in bundles between two TPC instructions, and why"
+SUMMARY = "show the distance in bundles between two TPC instructions, and why"
 
 
 def declare(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ def declare_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-walk",
         metavar="N",
-        help="walk up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
+        help="follow up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
     )
     declare_statements(parser)
 

@@ -1,7 +1,7 @@
-"""PROGRAM is TPC assembly. Findings that are certain give exit code 1. Possible ones, which depend on the path, on a
-predicate or on what registers start with, do not; nor do notices, of forms that only the compiler's output shows. A
-loop whose bounds the text does not tell is taken to make many trips. Tile programs (.pto) are checked by `castsim run
---timing-only`: whatever their target cannot do, tmp tiles that are too small, races.
+"""PROGRAM is TPC assembly. Findings that are certain give exit code 1. Possible findings, which depend on the path, on
+a predicate or on the initial contents of registers, do not; nor do notices about forms seen only in compiler output. A
+loop whose bounds are not in the text is assumed to make many trips. For tile programs (.pto), use `castsim run
+--timing-only`: it reports whatever the target cannot do, tmp tiles that are too small, and races.
 
 examples:
   castsim lint kernel.tpc

@@ -1,9 +1,9 @@
-"""Speaks the Language Server Protocol on standard input and output, as editors start it, for .pto and .tpc files:
-findings of `castsim check` as the text changes, hover, completion, cycles beside the lines, repairs. It needs the
-extra `lsp`: pip install 'castsim[lsp]'. docs/editors/ has the set-up of VS Code, Neovim and Emacs.
+"""Speaks the Language Server Protocol on standard input and output, for editors to start. For .pto and .tpc files it
+offers the findings of `castsim check` as the text changes, hover, completion, cycles beside the lines, and quick fixes.
+It needs the extra `lsp`: pip install 'castsim[lsp]'. docs/editors/ explains the set-up for VS Code, Neovim and Emacs.
 
---target and --arg hold for every file; an editor may give the same as initializationOptions: {"target": "a5", "args":
-{"rows": 128}}.
+--target and --arg apply to every file; an editor may pass the same settings as initializationOptions: {"target": "a5",
+"args": {"rows": 128}}.
 
 examples:
   castsim lsp
@@ -22,4 +22,8 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
     add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
-    add("--stdio", action="store_true", help="standard input and output, which it always is; editors say so")
+    add(
+        "--stdio",
+        action="store_true",
+        help="use standard input and output, as it always does; for editors that pass it",
+    )

@@ -1,4 +1,4 @@
-"""The page is troff, as `man` reads it: castsim(1), with every command and option. A wheel installs it.
+"""The page is in troff format, for `man`: castsim(1), with every command and option. A wheel installs it.
 
 examples:
   castsim manual

@@ -1,8 +1,9 @@
-"""An input is FILE.npy, random:SEED or zeros. Without --out nothing is written. The declarations of a binary stand in a
-file of their own: --declare FILE, which may be its source, or the .decl file beside it.
+"""An input is FILE.npy, random:SEED or zeros. Without --out, nothing is written. A binary has its declarations in a
+separate file: name it with --declare FILE (the source will do), or put a .decl file beside the binary.
 
-A fragment is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]` or `OPERATION TYPE ROWSxCOLS [NUMBER]`, several with
-`;` between them, each taking what the one before gives; for a TPC target it is bundles, one a line.
+A fragment for a tile target is `tcvt SRC -> DST ROWSxCOLS [MODE] [sat|nosat] [tmp]` or `OPERATION TYPE ROWSxCOLS
+[NUMBER]`; separate several with `;`, and each takes the result of the one before. For a TPC target, a fragment is a
+list of bundles, one per line.
 
 examples:
   castsim run kernel.pto --in x=x.npy --out results
@@ -38,16 +39,20 @@ def declare(parser: ArgumentParser) -> None:
         nargs="?",
         help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
     )
-    add("-e", "--execute", metavar="TEXT", help="run a fragment in place of a file; inputs are random unless given")
+    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
-    add("--all-entries", action="store_true", help="run every function of a .pto file by itself; a table at the end")
+    add(
+        "--all-entries",
+        action="store_true",
+        help="run every function of a .pto file on its own, with a table at the end",
+    )
     add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
     add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-    add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
-    add("--no-skip", action="store_true", help="execute every trip of every loop: fast engine, walk of a .tpc")
+    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
+    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine; .tpc programs)")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     _declare_unmodelled(parser)
     add("--max-cycles", metavar="N", help="give up after N cycles")
@@ -65,13 +70,19 @@ def declare(parser: ArgumentParser) -> None:
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    add("--lint", action="store_true", help="assembly: also check the issue rules; certain findings give exit code 1")
-    add("--stale-reads", metavar="S", help="assembly: report stale reads (default), stop at the first, or ignore them")
-    add("--pipeline", metavar="P", help="older name of it: checked is report, hardware is ignore")
+    add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
     add(
-        "--declare", metavar="FILE", help="binary: file with its // castsim: declarations; default: the .decl beside it"
+        "--stale-reads",
+        metavar="S",
+        help="stale reads (.tpc): report them (default), stop at the first, or ignore them",
     )
-    add("--machine", metavar="N", help="binary: accept this ELF machine number too")
+    add("--pipeline", metavar="P", help="older name of --stale-reads: checked is report, hardware is ignore")
+    add(
+        "--declare",
+        metavar="FILE",
+        help="file with the // castsim: declarations of a binary; default: the .decl beside it",
+    )
+    add("--machine", metavar="N", help="also accept this ELF machine number")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
 
@@ -79,25 +90,25 @@ def _declare_views(parser: ArgumentParser) -> None:
     """Add the arguments about what is shown of a run."""
     add = parser.add_argument
     more = ", ".join(further_reports())
-    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or that and a section more: {more}")
+    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or the same with one more section: {more}")
     add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
+    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
-    add("--window", metavar="A:B", help="cycles that these show; default: all, the timeline the first 80")
-    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names with commas between them, or all")
+    add("--window", metavar="A:B", help="cycles to show; default: all, or the first 80 in the timeline")
+    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
 
 
 def _declare_unmodelled(parser: ArgumentParser) -> None:
     """Add the arguments about what a program is held to, and what in it is not modelled."""
     add = parser.add_argument
-    add("--level", metavar="N", help="hold a .pto file to a level: 3, every tile has addr; 1 and 2, none has")
+    add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
     add(
         "--opaque",
         metavar="OP=N",
         action="append",
         default=[],
-        help="cycles of an operation that is not modelled (tmatmul=400); what it writes is not computed",
+        help="cycles of an operation that is not modelled (tmatmul=400); its results are not computed",
     )
-    add("--partial", action="store_true", help="write outputs too of which elements are not computed, with a mask")
+    add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")

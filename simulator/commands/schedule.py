@@ -1,7 +1,8 @@
-"""FILE holds one instruction a line, without slots; registers may be virtual: %v.NAME, %s.NAME, %i.NAME, %ad.NAME,
+"""FILE holds one instruction per line, without slots; registers may be virtual: %v.NAME, %s.NAME, %i.NAME, %ad.NAME,
 %vp.NAME, %sp.NAME, pairs %d.NAME and %z.NAME, quads %a.NAME. Labels, loops and declarations are as in any program. The
-result is a program in bundles: on standard output, or in a file by -o; what is said of it goes to standard error. It
-does what the lines do one after the other, and is never longer than with a NOP for every bundle of waiting.
+result is a program in bundles, on standard output or in the file given by -o; messages about it go to standard error.
+It computes the same as the lines executed one after the other, and is never longer than with a NOP for every bundle of
+waiting.
 
 examples:
   castsim schedule lines.tpc --target gaudi2
@@ -14,7 +15,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.limits import declare_statements
 
-SUMMARY = "assembly of one instruction a line to bundles, with registers for virtual ones"
+SUMMARY = "pack assembly of one instruction per line into bundles, and allocate registers"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -23,5 +24,5 @@ def declare(parser: ArgumentParser) -> None:
     add("file", metavar="FILE", help="assembly text of one instruction a line; - reads standard input")
     add("--target", metavar="T", help="name or path of a target description; default: the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
-    add("--longer-text", action="store_true", help="pipeline loops even where that makes the text longer than padded")
+    add("--longer-text", action="store_true", help="pipeline loops even if the text becomes longer than with padding")
     declare_statements(parser)

@@ -1,5 +1,5 @@
-"""COMMAND is a command that takes --json, or `errors`: what every command writes when it fails. Without it, the
-documents of all commands are listed with their versions; a version grows with every change of the shape.
+"""COMMAND is a command that takes --json, or `errors`: what every command writes when it fails. Without COMMAND, the
+documents of all commands are listed with their versions; the version goes up with every change to the structure.
 
 examples:
   castsim schema

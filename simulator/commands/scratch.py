@@ -1,6 +1,6 @@
-"""R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride rows follow each other at
-the next whole block. A program instead of two formats: the smallest tmp tile of each of its casts, and what all takes.
-A sweep has up to 1000000 shapes; from 10000 on it says how many.
+"""R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride, each row starts at the
+next whole block. Given a program instead of two formats, it shows the smallest tmp tile for each cast and the one that
+serves them all. A sweep covers up to 1000000 shapes and shows its progress from 10000 shapes on.
 
 examples:
   castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
@@ -15,7 +15,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.limits import declare_limits
 
-SUMMARY = "how large a tmp tile a cast needs: the formula, and the bytes really touched"
+SUMMARY = "show how large a tmp tile a cast needs: the formula, and the bytes actually touched"
 
 
 def declare(parser: ArgumentParser) -> None:

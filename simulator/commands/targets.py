@@ -1,4 +1,4 @@
-"""NAME is a shipped target or specification, or the path of a description (anything that ends in .toml).
+"""NAME is a shipped target or specification, or the path of a description (a name ending in .toml).
 
 examples:
   castsim targets
@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "list targets and specifications; the casts, facts and options of one; one type pair in full"
+SUMMARY = "list targets and specifications, the casts, facts and options of one, or one type pair in full"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `targets`."""
     parser.add_argument(
-        "what", metavar="NAME SRC DST", nargs="*", help="a target or specification; and a type pair of it"
+        "what", metavar="NAME SRC DST", nargs="*", help="a target or specification, and one of its type pairs"
     )
     parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help="which conversions two targets have, side by side")

@@ -1,8 +1,8 @@
-"""A tile program declares parameters in comments `// castsim: parameter R = 16 in 8..64:8`; `${R}`, or an expression
-such as `${R*2}`, stands for the value. VALUES are 8..64, 8..64:8 (step), 8..64*2 (doubling) or 128,256, with commas
-between them. Without --tile the values are those that the program proposes. Every point gets a lower bound of its
-cycles; the most promising ones are simulated, until no other can be faster or smaller. A point that does not run says
-why.
+"""A tile program declares parameters in comments such as `// castsim: parameter R = 16 in 8..64:8`; `${R}`, or an
+expression such as `${R*2}`, is replaced by the value. VALUES are 8..64, 8..64:8 (step), 8..64*2 (doubling) or 128,256,
+separated by commas. Without --tile, the values proposed by the program are used. A lower bound of the cycles is
+computed for every point; the most promising points are simulated until no other can be faster or smaller. A point that
+cannot run says why.
 
 examples:
   castsim tune kernel.pto
@@ -19,7 +19,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.limits import declare_elements, declare_limits
 
-SUMMARY = "find the tile shapes and choices of a kernel that take fewest cycles and bytes"
+SUMMARY = "find the tile shapes and choices of a kernel that take the fewest cycles and bytes"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -27,7 +27,13 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .pto file with parameters, or any program that `castsim run` takes")
     add("--tile", metavar="SPACE", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
-    add("--where", metavar="CONDITION", action="append", default=[], help="leave out points, as by 'R*C*4 <= 65536'")
+    add(
+        "--where",
+        metavar="CONDITION",
+        action="append",
+        default=[],
+        help="keep only the points that fulfil it, such as 'R*C*4 <= 65536'",
+    )
     add(
         "--arg",
         metavar="NAME=VALUE",
@@ -44,7 +50,7 @@ def declare(parser: ArgumentParser) -> None:
         default=[],
         help="set a target option, or 'NAME in VALUES'",
     )
-    add("--target", metavar="T", help="target, or several with commas between them; default: that of the program")
+    add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
     add(
         "--in",
@@ -52,12 +58,12 @@ def declare(parser: ArgumentParser) -> None:
         dest="inputs",
         action="append",
         default=[],
-        help="input of argument NAME: values are computed, and outputs of the points compared",
+        help="input of argument NAME; values are then computed and the outputs of the points compared",
     )
     add("--simulate", metavar="K", help="simulate K points at most (default 200), or all")
-    add("--resume", metavar="FILE", help="keep what is done in FILE; go on from there if it exists")
+    add("--resume", metavar="FILE", help="save progress in FILE; continue from it if it exists")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
-    add("--engine", metavar="E", help="fast (default), or event: the reference, with the same cycles")
+    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
     add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
     declare_limits(parser)

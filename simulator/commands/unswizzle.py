@@ -1,8 +1,8 @@
-"""PROGRAM is TPC assembly; tile programs (.pto) have no lanes to move. In every block without control flow it is
-followed, byte by byte, which loaded element each stored element is made of. Where that is the element of the same
-place, by the same work for all, the lane moves between (PACK, UNPACK, MOV_DG, MOV_G) are removed: the work is done in
-the order that all_lanes conversions leave. Both programs are run on the same inputs, --in NAME=FILE.npy|random:SEED or
-NAME=zeros (default random:0), and timed.
+"""PROGRAM is TPC assembly; tile programs (.pto) have no lanes to move. In every block without control flow, each stored
+element is traced, byte by byte, to the loaded elements it is made of. Where that is the element in the same place, with
+the same work done for all, the lane moves in between (PACK, UNPACK, MOV_DG, MOV_G) are removed, and the work is done in
+the order that all_lanes conversions leave. Both programs are then run and timed on the same inputs: --in
+NAME=FILE.npy|random:SEED or NAME=zeros (default random:0).
 
 examples:
   castsim unswizzle programs/tpc_bf16_scale_linear_gaudi.tpc

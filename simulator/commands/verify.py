@@ -1,18 +1,18 @@
-"""Compares bit by bit what a tier makes of many codes with what the independent oracle makes of them, or two tiers
-with each other. Without --rounding and --overflow under every mode that the pair has, without a set of codes on all
-codes of a source of up to 16 bits, else on the structured set (which decides all codes) where that is quick, else on
-a million samples, shared among the modes. Sources of 64 bits cannot be tried on all codes.
---against oracle needs the source checkout; installed without it, the default is --against reference. The exit code is 1
-if anything differs, 130 after Ctrl-C: then the record holds everything done so far, and --resume goes on from there,
-also without SRC and DST.
+"""Compares the results of a tier bit by bit with those of the independent oracle, or two tiers with each other. Without
+--rounding and --overflow, every mode of the pair is tried. If no set of codes is chosen, a source of up to 16 bits is
+tried on all its codes; a wider one on the structured set (which decides all codes) where that is quick, and otherwise
+on a million samples shared among the modes. Sources of 64 bits cannot be tried on all codes. --against oracle needs the
+source checkout; in an installed package the default is --against reference. The exit code is 1 if anything differs and
+130 after Ctrl-C: the record then holds everything done so far, and --resume continues from there, even without SRC and
+DST.
 
-With --lowering the casts of a specification that `castsim lower` plans for a target are run again from the text of
-their programs, on all codes of up to 16 bits or --samples N of wider ones, and judged by the oracle; so are the
-counterexamples of those that it refuses.
+With --lowering, the casts of a specification that `castsim lower` plans for a target are run again from the text of
+their programs, on all codes of sources of up to 16 bits or on --samples N of wider ones, and judged by the oracle. So
+are the counterexamples for the casts it rejects.
 
-With --substitutions the functions that stand in for instructions where `castsim lower` tries all codes of 32 bits are
-tried against the machine model on all of them: those of SRC and DST, or those that the shipped specifications need.
-What the shipped record holds counts as proven there.
+With --substitutions, the functions that replace instructions when `castsim lower` tries all codes of 32 bits are
+compared with the machine model on every code: those for SRC and DST, or all those that the shipped specifications need.
+Results in the shipped record count as proven there.
 
 examples:
   castsim verify bf16 e4m3fn
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "prove a cast: a tier against the independent oracle, or two tiers against each other"
+SUMMARY = "prove a cast: compare a tier with the independent oracle, or two tiers with each other"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -40,23 +40,30 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "--tier",
         metavar="T",
-        help="what is judged: default, the tier that casts take by themselves (default), "
+        help="the tier to judge: default, the one that casts use by themselves (default), "
         "reference, table, compiled or generic",
     )
     add(
         "--against",
         metavar="T",
-        help="what it is compared with: oracle (default in a checkout), or a tier as above",
+        help="what to compare it with: oracle (default in a checkout), or a tier as above",
     )
     add("--exhaustive", action="store_true", help="all codes of the source")
     add("--structured", action="store_true", help="every sign, exponent and kept bits, with six kinds of dropped bits")
     add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
     add("--record", metavar="FILE", help="keep progress and findings in FILE")
-    add("--resume", action="store_true", help="go on with the record")
+    add("--resume", action="store_true", help="continue the record")
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
     add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
-    add("--substitutions", action="store_true", help="try what stands in for instructions of 32 bits on all codes")
+    add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
     add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
-    add("--target", metavar="T", nargs="+", action="extend", default=[], help="with these two: targets; default: all")
+    add(
+        "--target",
+        metavar="T",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="with --lowering and --substitutions: targets; default: all",
+    )
     add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")

@@ -1,9 +1,10 @@
 """FILE is a program, the JSON of a run, an HTML report (`castsim run --html`) or a trace (`castsim run --trace`).
 
-A program is run without values unless inputs are given, and its report is opened; --option and the like are those of
-`castsim run`. Of a JSON result the program that it names is run again, which must still take as many cycles. A trace is
-served from this machine, to this machine only, for the Perfetto UI that the extra `view` brings; Ctrl-C ends it.
-Without the extra the address of the public viewer is printed. With a program and TRACE, the trace must be of it.
+A program is run, without computing values unless inputs are given, and its report is opened; --option and the others
+work as in `castsim run`. For a JSON result, the program named in it is run again and must still take the same number of
+cycles. A trace is served on this machine, to this machine only, for the Perfetto UI that comes with the extra `view`;
+press Ctrl-C to stop. Without the extra, the address of the public viewer is printed. If both a program and TRACE are
+given, the trace must come from that program.
 
 examples:
   castsim view kernel.pto --in x=random:1
@@ -24,8 +25,8 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("file", metavar="FILE", help="a program, the JSON of a run, an HTML report or a trace")
     add("trace", metavar="TRACE", nargs="?", help="a trace of the program FILE")
-    add("--no-open", action="store_true", help="open no browser; print the path or the address alone")
-    add("--port", metavar="N", help="port of this machine for a trace; default: any that is free")
+    add("--no-open", action="store_true", help="open no browser; only print the path or the address")
+    add("--port", metavar="N", help="local port that serves a trace; default: any free one")
     add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
     add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
     add("--entry", metavar="F", help="function to run; default: the entry, or the only one")

@@ -16,7 +16,7 @@ DESCRIPTION = "Cycle-approximate, bit-exact simulator of the vector cast units o
 def whole_parser() -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
     """Return the parser of the line, and those of its commands by name."""
     main = ArgumentParser(prog="castsim", description=DESCRIPTION, allow_abbrev=False)
-    main.add_argument("-V", "--version", action="store_true", help="print the version and leave")
+    main.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     declare_global(main, NOTHING_GLOBAL)
     commands = main.add_subparsers(dest="command", metavar="COMMAND", parser_class=ArgumentParser)
     found = {}
