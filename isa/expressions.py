@@ -83,7 +83,7 @@ class Expression:
             case ast.Call(func=ast.Name(id=name), args=[_, _, *_], keywords=[]) if name in _FUNCTIONS:
                 inner = node.args
             case _:
-                self._refuse(f"'{ast.unparse(node)}' cannot stand in an expression")
+                self._refuse(f"'{ast.unparse(node)}' is not allowed in an expression")
         for each in inner:
             self._check(each)
 

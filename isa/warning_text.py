@@ -40,7 +40,7 @@ class WarningKind(StrEnum):
     COLUMN = "column"
     """A column that is lost."""
     DEFAULT_READ = "default read"
-    """An element that nobody gave was taken for 0, and the path rests on it."""
+    """An element that nobody gave was taken for 0, and the path depends on it."""
     SCALAR = "scalar"
     """A scalar that no definition gives: a float beyond its integer type."""
     OPERATION = "operation"

@@ -95,7 +95,7 @@ def cast(
             policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
     if overflow is not None or policy is not None:
-        raise ReadError("with a target the chip decides about overflow; it takes saturation on or off")
+        raise ReadError("with a target, the chip determines overflow; set saturation to on or off")
     if random is not None or tier is not None:
         raise ReadError("with a target the chip draws its own random words, and castsim chooses the tier")
     chip = target if not isinstance(target, str | Path) else load_target(target)
@@ -139,11 +139,11 @@ def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
     name = None if src is None else _name(src)
     native = None if name is None else native_dtype(format_named(name))
     if name is not None and native is None:
-        raise ReadError(f"{name} has no numbers in NumPy: it comes as an array of codes", legal=("numpy.ndarray",))
+        raise ReadError(f"{name} has no NumPy type: pass an array of codes", legal=("numpy.ndarray",))
     try:
         array = np.asarray(given)
     except ValueError as error:  # lists of several lengths
-        raise ReadError(f"what is to be converted is not an array: {error}") from None
+        raise ReadError(f"the values to convert are not an array: {error}") from None
     if name is None:
         return array, _name(array.dtype)
     return _held(array, name, native), name

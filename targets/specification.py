@@ -251,7 +251,7 @@ class Specification(Table):
                 raise ValueError(f"'{name}' is neither a format nor a class of this file")
         introduced = {entry.name for entry in self.types}
         if introduced and (stray := sorted(set(used) - introduced)):
-            raise ValueError(f"types {', '.join(stray)} stand in casts but not in the table of types")
+            raise ValueError(f"types {', '.join(stray)} appear in casts but not in the table of types")
         versions = {*(row.since for row in self.casts), *(entry.since for entry in self.types)}
         versions |= {attribute.since for attribute in self.attributes.values()}
         if stray := sorted(versions - set(self.versions.known)):

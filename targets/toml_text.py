@@ -61,7 +61,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise TargetDataError(
-            f"tables and arrays stand more than {MOST_DEPTH} deep in each other", span=_deepest(path, text)
+            f"tables and arrays are nested more than {MOST_DEPTH} deep", span=_deepest(path, text)
         ) from None
     _check_values(path, text, data)
     return data
@@ -117,7 +117,7 @@ def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
         keys, value = waiting.pop()
         if len(keys) > MOST_DEPTH:
             span = place_of(path, keys) or _deepest(path, text)
-            raise TargetDataError(f"tables and arrays stand more than {MOST_DEPTH} deep in each other", span=span)
+            raise TargetDataError(f"tables and arrays are nested more than {MOST_DEPTH} deep", span=span)
         if isinstance(value, dict):
             waiting += [((*keys, key), inner) for key, inner in value.items()]
         elif isinstance(value, list):

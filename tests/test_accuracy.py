@@ -162,7 +162,7 @@ def test_the_target_is_guessed_by_the_columns(tmp_path, capsys):
     path = table(tmp_path, "src,dst,rows,cols,measured_cycles", "fp32,fp16,1,64,53")
     code, document = command(capsys, "--data", str(path))
     assert code == 2
-    assert "the columns do not tell the target" in document["errors"][0]["message"]
+    assert "the columns do not identify the target" in document["errors"][0]["message"]
     assert command(capsys, "--data", str(path), "--target", "a5")[0] == 0
 
 

@@ -205,7 +205,7 @@ def test_other_chips_have_none(capsys: Capture) -> None:
         (["cos", "--target", "goya", "--in", "sin_cos=zeros"], 2, "without operands nothing is computed"),
         ([NARROW, "--target", "a5"], 1, "a5 has no builtins"),
         ([NARROW, "--target", "gaudi7"], 2, "unknown target"),
-        ([NARROW], 2, "--target says on which generation"),
+        ([NARROW], 2, "name the generation by --target"),
         ([NARROW, "--target", "gaudi", "--in", "x=zeros"], 2, "no value for shift"),
         ([NARROW, "--target", "gaudi", "--in", "z=zeros"], 2, "no tensor argument 'z'"),
         ([NARROW, "--target", "gaudi", "--in", "x=nothing.npy", "--arg", "shift=0"], 2, "does not exist"),

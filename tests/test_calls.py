@@ -116,7 +116,7 @@ def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_p
         ("func.call @out() : () -> ()", "func.func private @out()", "@out is declared here without a body"),
         ("func.call @row(%c0) : (index) -> ()", HELPERS, "@row returns index"),
         ("%c = arith.constant 1 : i32\n%r = func.call @row(%c) : (i32) -> index", HELPERS, "@row takes index"),
-        ("func.call @a() : () -> ()", "func.func @a() {\nfunc.call @b() : () -> ()\nreturn\n}\nfunc.func @b() {\nfunc.call @a() : () -> ()\nreturn\n}", "calls do not end: @k calls @a calls @b calls @a"),
+        ("func.call @a() : () -> ()", "func.func @a() {\nfunc.call @b() : () -> ()\nreturn\n}\nfunc.func @b() {\nfunc.call @a() : () -> ()\nreturn\n}", "calls are recursive: @k calls @a calls @b calls @a"),
         ("func.call @bad() : () -> ()", "func.func @bad() {\nnonsense\nreturn\n}", "unknown operation 'nonsense'"),
         (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c2] : {MANY} -> {A}", "", "slot 2 of 2"),
         (f"%m = pto.alloc_multi_tile : {MANY}\n%a = pto.multi_tile_get %m[%c0] : {MANY} -> {B}", "", "its tiles are !pto.tile_buf<vec, 8x64xf32>"),

@@ -208,9 +208,9 @@ def truncated(path: Path) -> None:
 ARRAYS: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: None, "does not exist"),
     (pickled, "holds pickled objects"),
-    (lambda path: path.write_text("1 2 3"), "is no .npy file"),
+    (lambda path: path.write_text("1 2 3"), "is not a .npy file"),
     (lambda path: path.mkdir(), "cannot be read: Is a directory"),
-    (lambda path: path.write_bytes(b""), "is no .npy file"),
+    (lambda path: path.write_bytes(b""), "is not a .npy file"),
     (truncated, "is not a complete .npy file"),
     (lambda path: np.save(path, np.zeros((4, 32), np.float32)), "has shape [4, 32], 128 elements; its views (4x64)"),
     (lambda path: np.save(path, np.zeros((4, 64), np.float64)), "cannot have dtype float64\n  legal: float32, uint32"),
@@ -369,7 +369,7 @@ def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, caps
 
 def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture) -> None:
     code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", "")
-    assert (code, "--out names no folder" in err) == (2, True), err
+    assert (code, "--out needs a folder name" in err) == (2, True), err
 
 
 def test_a_number_beyond_the_type_of_its_argument(tmp_path: Path, capsys: Capture) -> None:

@@ -239,10 +239,10 @@ def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["run", "a\0.pto"], "holds a null character"),
+        (["run", "a\0.pto"], "contains a null character"),
         (["run", "a.pto", "--max-cycles", "9" * 5000], "is too long"),
         (["scratch", "f32", "i16", "--rows", "9" * 5000, "--cols", "8"], "is too long"),
-        (["run", "a.pto", "--json", "a\0b"], "holds a null character"),
+        (["run", "a.pto", "--json", "a\0b"], "contains a null character"),
     ],
 )
 def test_arguments_that_are_neither_name_nor_number(argv: list[str], message: str, capsys: Capture) -> None:

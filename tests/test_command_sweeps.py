@@ -125,7 +125,7 @@ def test_compiled_predicates_fill_as_many_registers_as_the_result(capsys: pytest
     ("arguments", "message"),
     [
         ("bool float --order scalar", "gaudi2 has no elements of bool"),
-        ("i1 f32 --order scalar", "no source tells how a scalar predicate is cast"),
+        ("i1 f32 --order scalar", "no source says how a scalar predicate is cast"),
         ("bool64 half", "half64: 64 elements of f16 do not fill"),
         ("bool128 float64 --order lane", "bool128 is not one register"),
         ("float128 short64 --order lane", "float128 is not one register"),

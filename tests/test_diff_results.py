@@ -147,7 +147,7 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("{small}", "one program, and nothing that differs"),
+        ("{small}", "only one program, and nothing to compare it with"),
         ("{small} {small}", "no input given (side A)"),
         ("{small} {small} --in src=random:0 --target-b goya", "(side B)"),
         ("{small} {greater} --timing-only --option native_off_infinity=clamp", None),

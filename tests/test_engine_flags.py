@@ -76,7 +76,7 @@ def test_one_signal_serves_one_wait():
 
 @pytest.mark.parametrize("other", [SetFlag("MTE3", "V", 0), SetFlag("V", "MTE3", 1), SetFlag("V", "MTE2", 0)])
 def test_direction_and_id_matter(other):
-    with pytest.raises(EngineError, match="which nothing sets any more"):
+    with pytest.raises(EngineError, match="which nothing sets again"):
         simulate(singly(cast(), other, wait(CONVERTED)), a2a3())
 
 
@@ -156,7 +156,7 @@ def test_deadlock_names_the_flag_and_the_place():
     with pytest.raises(EngineError) as caught:
         simulate(singly(cast(), wait(CONVERTED), store(65536, 128)), a2a3())
     assert caught.value.message == (
-        "deadlock: MTE3 waits for flag V -> MTE3 id 0 (k.pto:2:3), which nothing sets any more"
+        "deadlock: MTE3 waits for flag V -> MTE3 id 0 (k.pto:2:3), which nothing sets again"
     )
     assert str(caught.value.span) == "k.pto:2:3"
 
@@ -166,8 +166,8 @@ def test_deadlock_of_two_pipes_names_both():
     with pytest.raises(EngineError) as caught:
         simulate(singly(wait(back), signal(CONVERTED), wait(CONVERTED), signal(back)), a2a3())
     assert caught.value.message == (
-        "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set behind what MTE3 waits for (k.pto:4:3); "
-        "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set behind what V waits for (k.pto:2:3)"
+        "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for (k.pto:4:3); "
+        "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for (k.pto:2:3)"
     )
 
 

@@ -91,7 +91,7 @@ def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
         ("tcvt f32 -> f16 4by64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 0x64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 4x64 sideways", 2, (1, 22), "'sideways' cannot be used here"),
-        ("tadd f32 4x64 3", 2, (1, 15), "not of the form of tadd"),
+        ("tadd f32 4x64 3", 2, (1, 15), "not written as tadd"),
         ("tmuls f32 4x64 many", 2, (1, 16), "not a number"),
         ("tadd f32 4x64; tcvt f32 -> f64 4x64", 1, (1, 16), "has no cast f32 -> f64"),
         ("tadd f32 4x64\ntcvt f32 -> f64 4x64", 1, (2, 1), "has no cast f32 -> f64"),

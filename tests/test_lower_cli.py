@@ -41,7 +41,7 @@ def test_an_impossible_cast_says_why(capsys: pytest.CaptureFixture[str]) -> None
     assert code == 1
     assert "impossible" in out
     assert "65504" in out
-    assert "right would be inf" in out
+    assert "correct: inf" in out
 
 
 def test_a_destination_without_a_way(capsys: pytest.CaptureFixture[str]) -> None:

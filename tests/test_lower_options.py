@@ -108,7 +108,7 @@ def test_f32_to_f16_under_tosa_on_a5(tmp_path: Path, capsys: pytest.CaptureFixtu
     # f32 -> f16 writes CTRL[60] itself and obeys CTRL[48] as it finds it (docs/reference/a5.md section 4.1).
     assert "native with options: ctrl_48_at_start=1, exact" in out
     assert "not without these options" in out
-    assert "right would be inf (0x7c00)" in out
+    assert "correct: inf (0x7c00)" in out
     further = further_codes(1000, (100, 146))
     codes = np.concatenate((np.array([*F32_OF_F16, *NANS], np.uint32), further))
     results = whole(run_command(out, tmp_path, codes))

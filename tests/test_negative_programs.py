@@ -45,7 +45,7 @@ PLACED = "%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n"
         (PLACED, "3", "%t has no address, which every tile needs at level 3"),
         (ADDRESSED, "3", None),
         (PLACED, "2", None),
-        (PLACED, "4", "--level 4: no placement level"),
+        (PLACED, "4", "--level 4: not a placement level"),
     ],
 )
 def test_placement_levels(body: str, level: str, message: str | None, tmp_path: Path, capsys: Capture):

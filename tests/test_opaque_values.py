@@ -333,7 +333,9 @@ def test_a_path_that_rests_on_another_core(tmp_path: Path):
         + "}\n"
     )
     path = saved(tmp_path, program(body + move("y", "%t", load=False)))
-    with pytest.raises(IllegalError, match=r"%b of reserve_buffer is not computed, and the path rests on it") as caught:
+    with pytest.raises(
+        IllegalError, match=r"%b of reserve_buffer is not computed, and the path depends on it"
+    ) as caught:
         run(path, "a2a3", inputs={"x": "random:1"})
     assert caught.value.span is not None
     timed = run(path, "a2a3", timing_only=True)

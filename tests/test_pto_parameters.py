@@ -54,7 +54,7 @@ def test_defaults_are_filled_in_and_nothing_else_changes() -> None:
         ("x ${}", "k.pto:3:3", "not an expression"),
         ("x ${M*2}", "k.pto:3:3", "'RINT' is a word"),
         ("x ${R // 0}", "k.pto:3:3", "divides by zero"),
-        ("x ${R.real}", "k.pto:3:3", "cannot stand in an expression"),
+        ("x ${R.real}", "k.pto:3:3", "is not allowed in an expression"),
         ("// castsim: parameter R = 3\n${R}", "k.pto:3:23", "declared twice, first in line 1"),
         ("// castsim: parameter S\n${R}", "k.pto:3:22", "NAME = VALUE"),
         ("// castsim: parameter S = 1 in 4..2\n${R}", "k.pto:3:32", "is empty"),

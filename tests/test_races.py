@@ -54,7 +54,7 @@ def test_a_race_says_who_where_and_what_is_missing():
         "(read after write)"
     )
     assert race.missing == (
-        "set_flag MTE2 -> V behind line 1 and wait_flag MTE2 -> V before line 2, or a barrier on all pipes"
+        "set_flag MTE2 -> V after line 1 and wait_flag MTE2 -> V before line 2, or a barrier on all pipes"
     )
     assert (race.pipes, race.region) == (("MTE2", "V"), RaceRegion("ub", 0, 64))
 
@@ -173,8 +173,8 @@ def test_two_pipes_that_wait_for_each_other():
     waits = (builder.wait("MTE3", "V"), builder.set("V", "MTE3"), builder.wait("V", "MTE3"), builder.set("MTE3", "V"))
     (stuck,) = found(builder.tree(*waits))
     assert stuck.sentence == (
-        "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set behind what MTE3 waits for; "
-        "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set behind what V waits for"
+        "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for; "
+        "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for"
     )
 
 
@@ -197,7 +197,7 @@ def test_a_flag_never_waited_for_and_one_set_twice():
     builder = Builder()
     twice = builder.tree(builder.set("V", "MTE2"), builder.set("V", "MTE2"), builder.wait("V", "MTE2"))
     assert kinds(twice) == [RaceKind.UNMATCHED, RaceKind.PENDING_TWICE]
-    assert "(k.pto:2:3) comes before anything has waited for the one before it (k.pto:1:3)" in found(twice)[1].message
+    assert "(k.pto:2:3) comes before anything has waited for the previous one (k.pto:1:3)" in found(twice)[1].message
     builder = Builder()
     others = [
         builder.set("V", "MTE2"),
@@ -213,7 +213,7 @@ def test_the_end_needs_a_barrier():
     tree = builder.tree(builder.work(*LOAD))
     (end,) = found(tree)
     assert end.sentence == (
-        "unfinished at the end: the function ends while there may still run work on MTE2 (k.pto:1:3) on MTE2; "
+        "unfinished at the end: the function ends while this may still be running: work on MTE2 (k.pto:1:3) on MTE2; "
         "missing: barrier ALL at the end of the function"
     )
 

@@ -112,7 +112,7 @@ def test_unsafe_scratch_really_overwrites(tmp_path, arrays):
 def test_beyond_the_buffer_is_refused_even_so(tmp_path):
     path = tmp_path / "k.pto"
     path.write_text(program(196608 - 256))
-    with pytest.raises(TileError, match="behind the end of the buffer"):
+    with pytest.raises(TileError, match="past the end of the buffer"):
         loaded(path, unsafe=True)
 
 

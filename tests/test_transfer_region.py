@@ -110,8 +110,8 @@ def test_what_is_moved(
     ("how", "part", "valid", "message"),
     [
         ("refuse", (5, 20), (5, 16), "the view's part is 5 x 20, the valid region of %t is 5 x 16"),
-        ("tile", (5, 20), (6, 20), "which reaches behind the part"),
-        ("tile", (5, 20), (5, 24), "which reaches behind the part"),
+        ("tile", (5, 20), (6, 20), "which reaches beyond the part"),
+        ("tile", (5, 20), (5, 24), "which reaches beyond the part"),
         ("library", (9, 20), (5, 20), "the part's lines leave the tile"),
     ],
 )

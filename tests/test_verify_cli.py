@@ -124,10 +124,10 @@ def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.Monkey
         ("f16 e4m3fn --samples -3", 2, "--samples -3: not an integer"),
         ("f16 e4m3fn --samples 3 --seed -1", 2, "--seed -1: not an integer of at least 0"),
         ("f16 e4m3fn --workers 0", 2, "--workers 0: not an integer of at least 1"),
-        ("f16 e4m3fn --resume", 2, "--resume goes on with a record; name it by --record FILE"),
+        ("f16 e4m3fn --resume", 2, "--resume continues a record; name it with --record FILE"),
         ("f16 e4m3fn --resume --record none.json", 2, "record 'none.json' does not exist"),
         ("f16 e4m3fn --record nowhere/r.json", 2, "cannot write record 'nowhere/r.json'"),
-        ("--matrix f32 f16", 2, "--matrix settles what is compared; not with SRC DST"),
+        ("--matrix f32 f16", 2, "--matrix already determines what is compared; it excludes SRC DST"),
         ("--matrix --rounding rint --exhaustive", 2, "not with --rounding, --exhaustive"),
     ],
 )
@@ -171,9 +171,12 @@ def test_a_record_of_something_else(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.json"
     assert main([*recorded(path), "--rounding", "odd"]) == 0
     assert main([*recorded(path), "--resume"]) == 2
-    assert "is about other parts than asked for, such as f16 -> e5m2" in capsys.readouterr().err
+    assert "is about other parts than those requested, such as f16 -> e5m2" in capsys.readouterr().err
     assert main(["verify", "--resume", "--record", str(path), "--seed", "3"]) == 2
-    assert "--resume without SRC and DST settles what is compared; not with --seed" in capsys.readouterr().err
+    assert (
+        "--resume without SRC and DST already determines what is compared; it excludes --seed"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_stale_record(tmp_path: Path, capsys: Capture) -> None:
@@ -227,7 +230,7 @@ def test_interrupting_the_command(tmp_path: Path, workers: str, least: int) -> N
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert f"saved in {path}; go on with --resume" in err
+    assert f"saved in {path}; continue with --resume" in err
     (one,) = VerificationRecord.load(path).progress
     assert least <= one.checked < one.size
     assert err.startswith(f"{one.checked} of {one.size} codes tried, 0 mismatches")

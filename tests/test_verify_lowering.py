@@ -1,4 +1,4 @@
-"""`castsim verify --lowering`: programs run again, records, resuming, and claims that do not stand."""
+"""`castsim verify --lowering`: programs run again, records, resuming, and claims that do not hold."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def verify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 def test_all_codes_of_narrow_sources(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = verify(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5", "gaudib")
     assert code == 0
-    assert "2 programs and 0 counterexamples run, 131072 codes, 0 claims that do not stand" in " ".join(out.split())
+    assert "2 programs and 0 counterexamples run, 131072 codes, 0 claims that do not hold" in " ".join(out.split())
 
 
 def test_samples_of_wide_sources_and_counterexamples(capsys: pytest.CaptureFixture[str]) -> None:

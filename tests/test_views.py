@@ -253,8 +253,8 @@ def check_against(
         (["--window", "0:9"], "nothing to show"),
         (["--trace", "/nowhere/at/all.json"], "cannot be written"),
         (["--kanata", "/"], "cannot be written"),
-        (["--trace", ""], "--trace '': an empty text names no file"),
-        (["--kanata", ""], "--kanata '': an empty text names no file"),
+        (["--trace", ""], "--trace '': an empty string is not a file name"),
+        (["--kanata", ""], "--kanata '': an empty string is not a file name"),
     ],
 )
 def test_bad_views_are_refused(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

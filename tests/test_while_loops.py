@@ -166,7 +166,7 @@ def test_a_loop_that_does_not_end_is_stopped() -> None:
         ),
         (
             "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\nscf.yield\n}",
-            "the 1 values that scf.condition hands on",
+            "the 1 values that scf.condition passes on",
         ),
         (
             "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n^bb0(%j: i32):\nscf.yield\n}",

@@ -170,7 +170,7 @@ def _read_for(reader: PtoReader, statement: Statement) -> Operation:
         reader.check_use(use, loop_type)
     constant = reader.definition(step).constant
     if constant is not None and constant <= 0:
-        raise reader.error(f"the step of a loop must be positive, it is {constant}", step[1])
+        raise reader.error(f"the step of a loop must be positive, not {constant}", step[1])
     if not reader.at("{"):
         reader.unexpected("'{'" if carried else "'iter_args', ':' or '{'", ("{",))
     reader.scope.enter()

@@ -118,7 +118,7 @@ class _Inliner:
             )
         if callee.name in active or len(active) > _DEEPEST:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))
-            raise IllegalError(f"calls do not end: {path}", span=node.span)
+            raise IllegalError(f"calls are recursive: {path}", span=node.span)
         _check_types(node.operand_types, tuple(one.type for one in callee.arguments), "takes", callee.name, node.span)
         _check_types(node.result_types, callee.result_types, "returns", callee.name, node.span)
         return callee

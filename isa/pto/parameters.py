@@ -150,7 +150,7 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
 def unknown_parameter(name: str, known: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
     """Return (not raise) the refusal of a parameter that a program does not have."""
     legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it stands",)
-    return ReadError(f"'{name}' is no parameter of {file}", span=span, legal=legal)
+    return ReadError(f"'{name}' is not a parameter of {file}", span=span, legal=legal)
 
 
 __all__ = ["FORM", "LEGAL", "RANGED", "Filled", "Parameter", "filled", "parameters", "unknown_parameter", "with_values"]

@@ -85,14 +85,14 @@ def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
     """Read `^bb0(%y: T, ...):`, which may be left out where nothing is handed on."""
     if reader.kinds[reader.position] is not TokenKind.BLOCK:
         if kinds:
-            reader.unexpected(f"the {len(kinds)} values that scf.condition hands on, as in ^bb0(%x: T):", ("^bb0(",))
+            reader.unexpected(f"the {len(kinds)} values that scf.condition passes on, as in ^bb0(%x: T):", ("^bb0(",))
         return ()
     index = reader.position
     reader.position += 1
     found = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
     reader.expect(":")
     if tuple(kind for _, kind in found) != tuple(kinds):
-        raise reader.error("the values of this region are not of the types that scf.condition hands on", index)
+        raise reader.error("the values of this region are not of the types that scf.condition passes on", index)
     for (name, place), kind in found:
         reader.define(name, kind, place)
     return tuple(name for (name, _), _ in found)
@@ -112,4 +112,4 @@ def _check_handed(
     if given is None:
         raise reader.error(f"the first region of {statement.name} ends with {by}", index, (f"{by}(%condition)",))
     if tuple(given) != tuple(wanted):
-        raise reader.error(f"{statement.name} hands on {len(wanted)} values of other types than its {by}", index)
+        raise reader.error(f"{statement.name} passes on {len(wanted)} values of other types than its {by}", index)

@@ -167,6 +167,6 @@ class _Items:
 def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadError:
     span = source.word_span(head)
     if name in UNMODELLED:
-        return ReadError(f"instruction {name} is known and not modelled: no source gives its operands", span=span)
+        return ReadError(f"instruction {name} is known but not modelled: no source gives its operands", span=span)
     near = get_close_matches(name[:64], mnemonics(), n=3)
     return ReadError(f"unknown instruction '{head.text[:40]}'", span=span, legal=near)

@@ -123,7 +123,7 @@ def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
         else:
             value = int(digits, 8 if digits.startswith(_OCTAL) and len(digits) > 1 else 10)
     except ValueError:
-        raise ValueError(f"{digits} is not octal, which a leading 0 says") from None
+        raise ValueError(f"{digits} is not octal, despite its leading 0") from None
     value = -value if sign == "-" else value
     least = 0 if unsigned else -(1 << (bits - 1))
     if not least <= value < 1 << bits or (unsigned and sign == "-"):

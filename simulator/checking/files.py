@@ -109,7 +109,7 @@ def _language(file: str, given: str | None) -> str | None:
     suffix = Path(file).suffix.lower()
     found = given or _SUFFIXES.get(suffix)
     if found is None and suffix:
-        raise ReadError(f"'{file}' is in no language that is checked", legal=[*_SUFFIXES])
+        raise ReadError(f"'{file}' is not in a language that can be checked", legal=[*_SUFFIXES])
     return found
 
 

@@ -104,7 +104,7 @@ def _function_findings(
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
     if missing:
         names = ", ".join(f"%{name}" for name in missing)
-        text = f"@{function.name}: order and bounds rest on {names}, which have no value"
+        text = f"@{function.name}: order and bounds depend on {names}, which have no value"
         cure = " ".join(f"--arg {name}=VALUE" for name in missing)
         yield placed(Severity.NOTE, "not checked", text, function.span, source.file, cure)
 

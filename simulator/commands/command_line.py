@@ -108,7 +108,7 @@ class _MainParser(Parser):
         """Return the help."""
         width = max(map(len, COMMANDS))
         listed = "\n".join(f"  {name:{width}}  {declaration(name).SUMMARY}" for name in COMMANDS)
-        self.epilog = f"commands:\n{listed}\n\n`castsim COMMAND --help` tells more."
+        self.epilog = f"commands:\n{listed}\n\nFor details of a command: `castsim COMMAND --help`."
         return super().format_help()
 
 
@@ -220,7 +220,7 @@ def _is_shared(document: str, arguments: Sequence[str]) -> bool:
 def _check(arguments: Sequence[str]) -> None:
     """Reject arguments that are neither a name nor a number, before some library does in words of its own."""
     for text in arguments:
-        fault = "holds a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
+        fault = "contains a null character" if "\0" in text else "is too long" if len(text) > LONGEST else None
         if fault is not None:
             raise _refusal(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
     document = _json_argument(arguments)

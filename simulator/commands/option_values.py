@@ -70,7 +70,7 @@ def level_of(options: Namespace) -> int | None:
     if options.level is None:
         return None
     if options.level not in _LEVELS:
-        raise ReadError(f"--level {options.level[:40]}: no placement level", legal=_LEVELS)
+        raise ReadError(f"--level {options.level[:40]}: not a placement level", legal=_LEVELS)
     return int(options.level)
 
 
@@ -151,7 +151,7 @@ def machine_number(text: str) -> int:
         raise ReadError(f"--machine {text}: not a number", legal=legal)
     number = int(text, 16 if "x" in text.lower() else 10)
     if not 0 <= number <= _LAST_MACHINE:
-        raise ReadError(f"--machine {text}: no ELF machine number, which has 16 bits", legal=legal)
+        raise ReadError(f"--machine {text}: not an ELF machine number, which has 16 bits", legal=legal)
     return number
 
 

@@ -42,8 +42,8 @@ def reject_empty(parser: ArgumentParser, options: Namespace) -> None:
             continue
         option, what = action.option_strings[-1], _metavar(action)
         if what.startswith("DIR"):
-            raise ReadError(f"{option} names no folder", legal=(f"{option} .", f"{option} DIR"))
-        fault = "an empty text names no file" if what.startswith("FILE") else "the value is missing"
+            raise ReadError(f"{option} needs a folder name", legal=(f"{option} .", f"{option} DIR"))
+        fault = "an empty string is not a file name" if what.startswith("FILE") else "the value is missing"
         raise ReadError(f"{option} '': {fault}", legal=(f"{option} {what.removesuffix('|-')}",))
 
 

@@ -11,7 +11,7 @@ from castsim.editor.document import Settings, Text
 from castsim.editor.repair import Edit, Repair, line_before, repaired
 
 _LACKS = re.compile(
-    r"set_flag (?P<pair>(?P<from>\w+) -> (?P<to>\w+)) behind line (?P<set>\d+) "
+    r"set_flag (?P<pair>(?P<from>\w+) -> (?P<to>\w+)) after line (?P<set>\d+) "
     r"and wait_flag (?P=pair) before line (?P<wait>\d+)"
 )
 _UNMATCHED = re.compile(r"set_flag (\w+ -> \w+) id (\d+) .* is never waited for")

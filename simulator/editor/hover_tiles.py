@@ -120,7 +120,7 @@ def _micro(name: str, node: Operation | None) -> list[str]:
     row = ROWS[name]
     forms = "\n".join(dict.fromkeys(form.spelling(name) for form in forms_of(name)))
     parts = [
-        f"`pto.{name}` is an instruction of the vector unit (docs/reference/micro.md); it stands {row.place.value}"
+        f"`pto.{name}` is an instruction of the vector unit (docs/reference/micro.md); it belongs {row.place.value}"
     ]
     parts.append(f"```pto\n{forms}\n```")
     if row.elements:

@@ -77,7 +77,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     if start.startswith(_ARCHIVE):
         raise _FormError("is an archive; give one array")
     if not start.startswith(_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
-        raise _FormError("is no .npy file, or not a whole one")
+        raise _FormError("is not a .npy file, or is incomplete")
     form = _LENGTHS[start[6]]
     counted = file.read(struct.calcsize(form))
     length = struct.unpack(form, counted)[0] if len(counted) == struct.calcsize(form) else 0
@@ -85,7 +85,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         raise _FormError(f"has a header of {length} bytes; up to {MAX_HEADER_BYTES} are read")
     raw = file.read(length)
     if len(raw) < length or not raw:
-        raise _FormError("is no .npy file, or not a whole one: it ends within its header")
+        raise _FormError("is not a .npy file, or is incomplete: it ends within its header")
     text = raw.decode("utf-8" if start[6] == 3 else "latin-1", "replace")
     return _parsed(text)
 
@@ -95,10 +95,10 @@ def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         raise _FormError("holds pickled objects")
     found = [pattern.findall(text) for pattern in (_DESCRIPTION, _ORDER, _SHAPE)]
     if not _HEADER.fullmatch(text) or any(len(each) != 1 for each in found):
-        raise _FormError("is no .npy file of numbers: its header does not name one dtype, order and shape")
+        raise _FormError("is not a .npy file of numbers: its header does not name one dtype, order and shape")
     (description,), (order,), (extents,) = found
     if not _EXTENTS.fullmatch(extents):
-        raise _FormError("is no .npy file: its shape cannot be read")
+        raise _FormError("is not a .npy file: its shape cannot be read")
     numbers = [number.strip().removesuffix("L") for number in extents.split(",") if number.strip()]
     if any(len(number) > _LONGEST_EXTENT for number in numbers):
         raise _FormError("is not a complete .npy file: an extent is larger than any file")
@@ -119,7 +119,7 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
     needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
     if needed > there:
         raise _FormError(
-            f"is not a complete .npy file: its header tells of {needed} bytes of elements, {there} are there"
+            f"is not a complete .npy file: its header announces {needed} bytes of elements, {there} are there"
         )
     if needed == 0:  # no byte can be mapped
         return np.zeros(shape, dtype)

@@ -27,7 +27,7 @@ def converted(
                 f"{runner.chip.target.name}: impossible: no chain of up to {found.request.steps} instructions leads "
                 f"from {x.format.name} to {dst.name}"
             )
-        runner.remark(f"impossible as {found.demand.label} asks; the chain that comes nearest runs")
+        runner.remark(f"impossible as {found.demand.label} asks; the closest chain is run")
     src = found.demand.src
     title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
     codes = runner.through(title, x.codes, src, found.chain, dst, answered)

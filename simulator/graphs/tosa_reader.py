@@ -49,7 +49,7 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
     function = _Function(reader)
     function.read()
     if reader.at("func.func"):
-        raise reader.error("a second function; a graph is one")
+        raise reader.error("a second function; a graph has only one")
     if in_module:
         reader.expect("}")
     if reader.kinds[reader.position] is not TosaTokenKind.END:
@@ -241,7 +241,7 @@ class _Function:
                 raise reader.error(f"%{name} is of another type where it is defined", index)
         results = reader.types()
         if len(results) != 1:
-            raise reader.error(f"{len(results)} results where there is one", index)
+            raise reader.error(f"{len(results)} results instead of one", index)
         return results[0]
 
     def _constant(self, name: str, kind: TensorType, attributes: dict[str, Any], span: Span) -> None:

@@ -163,7 +163,7 @@ class TosaReader:
             raise self.error("an extent is too long", index)
         element = "i64" if constant and match.group(2) == _INDEX else match.group(2)
         if element not in ELEMENTS:
-            raise self.error(f"element type '{element[:40]}' is none of TOSA's", index, ELEMENTS)
+            raise self.error(f"element type '{element[:40]}' is not one of TOSA's", index, ELEMENTS)
         extents = tuple(None if part == "?" else int(part) for part in dims)
         self._check_size(extents, index)
         return TensorType(FORMATS[ELEMENTS[element]], extents)
@@ -245,7 +245,7 @@ class TosaReader:
         inner = text[text.index("<") + 1 : -1]
         element, colon, values = inner.partition(":")
         if element.strip() not in ELEMENTS:
-            raise self.error(f"element type '{element.strip()[:20]}' is none of TOSA's", index, ELEMENTS)
+            raise self.error(f"element type '{element.strip()[:20]}' is not one of TOSA's", index, ELEMENTS)
         parts = [part.strip() for part in values.split(",")] if colon and values.strip() else []
         return [self._number(part, index) for part in parts]
 

@@ -92,7 +92,7 @@ def _refuted(
     """Return the verdict where codes fail: on the machine model itself, not only with what stands in for it."""
     failing = wrong[~demand.satisfied(wrong, run_chain(chain, wrong))]
     if not failing.size:
-        return _remarked(sampled, f"what stands in for {_names(substitutes)} gives other results than it")
+        return _remarked(sampled, f"the substitute for {_names(substitutes)} gives different results")
     evidence = _evidence(tried, "all codes up to the first that fails", substitutes)
     return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(failing, demand.src))
 

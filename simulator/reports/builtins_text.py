@@ -34,7 +34,7 @@ def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
     for target in targets:
         lines += [f"{target.name}: cast builtin, result (arguments), VPU operations, result order", *_casts(target), ""]
     lines += [
-        "special functions (`castsim builtin NAME` tells whose values are claimed): result (arguments)",
+        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)",
         *_special(),
     ]
     return _unfolded(lines)
@@ -50,7 +50,7 @@ def target_section(target: Target) -> Iterator[RenderableType]:
         yield indented(Text(f"{name}  {row.signature}"))
     yield Text()
     yield Text(
-        "special functions (`castsim builtin NAME` tells whose values are claimed): result (arguments)", style="bold"
+        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)", style="bold"
     )
     yield from (indented(Text(line)) for line in _special())
 

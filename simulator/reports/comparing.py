@@ -109,7 +109,9 @@ def diff(
         ReadError: an input that neither program takes; nothing that could differ.
     """
     if b is None and target_b is None and not options_b and entry_b is None:
-        raise ReadError("one program, and nothing that differs", legal=("--target-b T", "--option-b NAME=VALUE"))
+        raise ReadError(
+            "only one program, and nothing to compare it with", legal=("--target-b T", "--option-b NAME=VALUE")
+        )
     both = (inputs or {}, args or {}, opaque or {}, timing_only, max_cycles, Limits(max_walk=max_walk))
     return diff_sides(
         SideRequest(a, target, entry, options or {}, {}, *both),
@@ -208,7 +210,7 @@ def _side(result: Result, text: str, *, values: bool) -> Side:
     """
     for name in result.partial if values else ():
         raise ComparisonError(
-            f"output '{name}' of {result.loaded.file} is not computed in full: it rests on opaque operations",
+            f"output '{name}' of {result.loaded.file} is not computed in full: it depends on opaque operations",
             legal=("--timing-only",),
         )
     return side_of(result, text, values=values)

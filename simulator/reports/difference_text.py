@@ -66,7 +66,7 @@ def head_of(found: Difference) -> Iterator[Text]:
 
 def _named(side: Side) -> str:
     entry = "" if side.entry is None else f" @{side.entry}"
-    return f"{side.file}{entry} on {side.target}{', as its JSON tells' * (side.result is None)}"
+    return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
 
 
 def _cycles(found: Difference) -> str:

@@ -39,7 +39,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
         parts += [Text(""), Text(f"not as it stands: {shown}"), *counterexample_text(one.counterexample, found)]
     if answer.refuted is not None and answer.refuted.counterexample is not None:
         shown = ", ".join(step.label for step in answer.refuted.chain)
-        parts += [Text(""), Text(f"not without these options, this comes nearest: {shown}")]
+        parts += [Text(""), Text(f"not without these options; the closest chain is {shown}")]
         parts += counterexample_text(answer.refuted.counterexample, found)
     if found.text is not None:
         parts += [Text(""), *_next(answer, out)]
@@ -57,7 +57,7 @@ def _next(answer: Answer, out: str | None) -> list[RenderableType]:
     run = f"castsim run {out or 'FILE'}{options} --in src=random:0"
     if out is not None:
         return [Text(f"program written to {out}; run it with: {run}")]
-    lines = [Text("--out FILE writes the program, --out - prints it alone")]
+    lines = [Text("--out FILE writes the program, --out - prints only the program")]
     return [*lines, Text(f"run it with: {run}")] if options else list[RenderableType](lines)
 
 
@@ -76,7 +76,7 @@ def headline(answer: Answer) -> str:
         searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
         if not found.chain:
             return f"impossible: nothing leads there ({searched})"
-        return f"impossible; this comes nearest ({searched})"
+        return f"impossible; the closest chain ({searched})"
     if not answer.chosen:
         return f"{answer.kind.value}, {found.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
@@ -121,7 +121,7 @@ def counterexample_text(found: Counterexample, plan: Plan) -> list[RenderableTyp
             traced.step or "input", traced.format.name, code_text(traced.code, traced.format), number_text(traced.value)
         )
     right = required_text(found.required, plan.demand.dst)
-    return [indented(rows), indented(Text(f"right would be {right}"))]
+    return [indented(rows), indented(Text(f"correct: {right}"))]
 
 
 def chain_text(chain: Chain) -> str:

@@ -36,7 +36,7 @@ def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
     found = record.document()
     summary = (
         f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
-        f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not stand; "
+        f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not hold; "
         f"{found['cells_without_a_way']} cells without a way"
     )
     notes = []

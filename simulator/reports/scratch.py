@@ -59,7 +59,7 @@ def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -
         parts.append(Text(f"formula and blocks {'agree' if audit.agrees else 'differ'}"))
         parts += [Text(f"  {reason}") for reason in audit.reasons]
     if not audit.rows and audit.need.total:
-        parts.append(Text("nothing is issued for 0 rows; castsim run asks for no tmp bytes then"))
+        parts.append(Text("nothing is issued for 0 rows; castsim run then needs no tmp bytes"))
     return Group(*parts)
 
 

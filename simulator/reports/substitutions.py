@@ -14,7 +14,7 @@ from castsim.reports.terminal import indented, table
 def substitutions_text(record: SubstitutionRecord, path: Path | None) -> RenderableType:
     """Return the report on a record: a line per instruction, then the sums."""
     numbers = ("codes", "of", "differ")
-    rows = table("instruction", "stood in for by", *numbers, numbers=numbers)
+    rows = table("instruction", "replaced by", *numbers, numbers=numbers)
     for trial in record.trials:
         identity = trial.identity
         rows.add_row(identity.name, identity.shape, str(trial.tried), str(trial.codes), str(trial.mismatches))

@@ -84,7 +84,7 @@ def _proof(found: Tuning) -> Sequence[str]:
     faster, open_ = len(found.faster_possible), len(found.unsettled)
     if faster:
         lines.append(
-            f"Not settled: {faster} points that were not simulated might be faster, as far as their lower bounds tell; "
+            f"Not settled: {faster} points that were not simulated might be faster, judging by their lower bounds; "
             "--simulate all, or a larger K, settles them."
         )
     elif open_:

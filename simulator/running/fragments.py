@@ -144,7 +144,7 @@ class _Writer:
 
     def _cast(self, first: _Word, words: list[_Word]) -> None:
         if len(words) < 4 or words[1].text != "->":
-            raise (words[1] if len(words) > 1 else first).error("not of the form of a cast", _CAST_FORM)
+            raise (words[1] if len(words) > 1 else first).error("not written as a cast", _CAST_FORM)
         src, dst, (rows, cols) = _format(words[0]), _format(words[2]), _shape(words[3])
         attributes: dict[str, str] = {}
         tmp = False
@@ -173,7 +173,7 @@ class _Writer:
         numbers = sum(role is Role.SCALAR for role in roles)
         if len(words) != 2 + numbers:
             form = f"{name} TYPE ROWSxCOLS{' NUMBER' * numbers}"
-            raise (words[2 + numbers] if len(words) > 2 + numbers else first).error(f"not of the form of {name}", form)
+            raise (words[2 + numbers] if len(words) > 2 + numbers else first).error(f"not written as {name}", form)
         fmt, (rows, cols) = _format(words[0]), _shape(words[1])
         operands: list[str] = []
         kinds: list[str] = []

@@ -143,8 +143,8 @@ class MicroProgram:
                 return fresh
             found = fresh
         raise ReadError(
-            f"@{self.entry}: the sizes of its arguments rest on elements that it reads, and {_ROUNDS} walks found none "
-            "that agree", legal=("--in NAME=FILE.npy",),
+            f"@{self.entry}: the sizes of its arguments depend on elements that it reads, and {_ROUNDS} tries found "
+            "none that agree", legal=("--in NAME=FILE.npy",),
         )  # fmt: skip
 
     def _values(

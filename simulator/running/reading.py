@@ -111,7 +111,7 @@ class ReadingProgram:
                 return found
             contents.sized = found.arguments
         raise ReadError(
-            f"@{self.entry}: sizes of random inputs rest on their values, and {_ROUNDS} walks found none that agree",
+            f"@{self.entry}: sizes of random inputs depend on their values, and {_ROUNDS} tries found none that agree",
             legal=("--in NAME=FILE.npy",),
         )
 

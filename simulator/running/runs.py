@@ -67,7 +67,7 @@ class Result(Drawn[RunTable]):
     stale_reads: tuple[StaleRead, ...] | None = None
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
     partial: Mapping[str, Partial] = field(default_factory=dict)
-    """Outputs of which not all is computed, as they rest on opaque operations; `outputs` lacks them."""
+    """Outputs of which not all is computed, as they depend on opaque operations; `outputs` lacks them."""
     placeholders: Placeholders | None = None
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None

@@ -112,7 +112,7 @@ def refuse_unknown_path(executed: Executed) -> None:
     for read in executed.decided_by:
         if read.origin is Origin.OPAQUE:
             raise IllegalError(
-                f"{read.text} is not computed, and the path rests on it", span=read.span, legal=("--timing-only",)
+                f"{read.text} is not computed, and the path depends on it", span=read.span, legal=("--timing-only",)
             )
 
 
@@ -148,7 +148,7 @@ class Walking:
         )  # fmt: skip
         if request.sync == INTERLOCK and not executed.tree.interlocked:
             raise ReadError(
-                f"@{self.function.name} has flags or barriers of its own; --sync interlock is for programs without"
+                f"@{self.function.name} already has flags or barriers; --sync interlock is for programs without"
             )
         executed = replace(executed, choices=(*self.choices, *executed.choices))
         inserted = None if plan is None else noted(plan.inserts, executed)

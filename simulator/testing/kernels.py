@@ -72,7 +72,7 @@ class CheckedKernel:
         if self.cycles <= at_most:
             return
         over = self.cycles - at_most
-        cure = "`castsim run --what-if all` tells what they are lost to"
+        cure = "`castsim run --what-if all` shows where they are lost"
         raise AssertionError(f"{self._label}: {self.cycles:,} cycles, {over:,} more than {at_most:,}; {cure}")
 
     def assert_no_races(self) -> None:

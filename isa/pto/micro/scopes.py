@@ -63,7 +63,7 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
 
 def _refuse(node: Operation, what: str, *, inside: bool) -> None:
     where = "inside" if inside else "outside"
-    legal = ("behind the vecscope",) if inside else ("pto.vecscope { ... }",)
+    legal = ("after the vecscope",) if inside else ("pto.vecscope { ... }",)
     raise IllegalError(f"{what} is not allowed {where} a vecscope", span=node.span, legal=legal)
 
 

@@ -231,6 +231,6 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
     bits = sum(part.bits for part in encoding.loop.parts(Slot.SPU, "end_offset"))
     if last < encoding.unit_bytes or last >> bits:
         legal = f"{2 * encoding.unit_bytes} .. {((1 << bits) // encoding.unit_bytes) * encoding.unit_bytes}"
-        message = f"the end of the loop is {there - here} bytes behind it, out of range"
+        message = f"the end of the loop is {there - here} bytes after it, out of range"
         raise IllegalError(message, span=instruction.span, legal=(legal,))
     return last

@@ -26,10 +26,10 @@ def execute(options: Namespace) -> Outcome:
         for option in ("emit", "inputs", "args", "out", "rounding", "options"):
             if getattr(options, option):
                 shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
-                raise ReadError(f"--{shown} belongs to one builtin; NAME says which")
+                raise ReadError(f"--{shown} needs the NAME of a builtin")
         return _list(options.target)
     if options.target is None:
-        raise ReadError("--target says on which generation", legal=[target.name for target in _targets(None)])
+        raise ReadError("name the generation by --target", legal=[target.name for target in _targets(None)])
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))
     function = None if is_cast(options.name, chosen) else find_function(options.name, chosen)
     if function is not None:

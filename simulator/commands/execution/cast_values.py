@@ -67,7 +67,7 @@ def parse_request(
     if everything:
         chips = list(dict.fromkeys([*target_names(), *chips]))
     if chips and overflows:
-        raise ReadError("a target decides about overflow itself; --overflow is for the cast without one")
+        raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
     if not chips and (saturation is not None or scratch):
         raise ReadError("--saturation and --scratch belong to a target; name one by --target")
     return ValueCastRequest(

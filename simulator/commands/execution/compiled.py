@@ -25,7 +25,7 @@ def execute(options: Namespace) -> Outcome:
     """
     if options.table:
         if options.src is not None:
-            raise ReadError("--table shows all casts of a target; SRC and DST do not go with it")
+            raise ReadError("--table shows all casts of a target; leave out SRC and DST")
         return _table(options.target)
     if options.dst is None:
         raise ReadError("SRC and DST are needed (see `castsim compiled --help`)")

@@ -43,7 +43,7 @@ def launch_of(options: Namespace) -> Launch:
     """
     program = options.program
     if program == "-":
-        raise ReadError("standard input has the commands; the program comes from a file", legal=("PROGRAM.pto",))
+        raise ReadError("standard input is used for the commands; name a file for the program", legal=("PROGRAM.pto",))
     if program.endswith(GRAPHS):
         raise ReadError(
             f"'{program}' is a graph, which has no operations to step through", legal=("a .pto file", "a .tpc file")

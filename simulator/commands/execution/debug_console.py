@@ -188,7 +188,7 @@ class Console:
         }
         topic = next((each for each in topics if rest and each.startswith(rest)), None)
         if topic is None:
-            raise ReadError(f"info '{rest}': nothing to tell", legal=topics)
+            raise ReadError(f"info '{rest}': unknown topic", legal=topics)
         for line in topics[topic]():
             self._say(line)
 

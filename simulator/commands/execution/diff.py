@@ -60,7 +60,9 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
             raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
     own = assignments("--option-b", options.options_b)
     if options.b is None and not own and options.target_b is None and options.entry_b is None:
-        raise ReadError("one program, and nothing that differs", legal=("castsim diff A B", "--target-b T", *_LEGAL_B))
+        raise ReadError(
+            "only one program, and nothing to compare it with", legal=("castsim diff A B", "--target-b T", *_LEGAL_B)
+        )
     shared = assignments("--option", options.options)
     common = {
         "inputs": assignments("--in", options.inputs),

@@ -25,7 +25,7 @@ def execute(options: Namespace) -> Outcome:
     target, encoding = encoded_target(options.target)
     if options.file.endswith((*ASSEMBLY_SUFFIXES, TILE_SUFFIX, *GRAPHS)):
         raise ReadError(
-            f"castsim disasm takes a TPC binary; '{options.file}' is by its suffix none, `castsim run` takes it",
+            f"castsim disasm takes a TPC binary; '{options.file}' is not one by its suffix; try `castsim run`",
             legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
         )
     file, data = named_bytes(options.file)

@@ -81,8 +81,8 @@ def _steps(text: str) -> int:
     steps = integer_from("--steps", text)
     if steps > _LONGEST:
         raise ReadError(
-            f"--steps {steps}: chains have up to {_LONGEST} instructions; every further one multiplies what is "
-            "searched by all casts of the target",
+            f"--steps {steps}: chains have up to {_LONGEST} instructions; each further one multiplies the "
+            "search by the number of casts of the target",
             legal=[str(number + 1) for number in range(_LONGEST)],
         )
     return steps

@@ -48,9 +48,9 @@ def check_file(option: str, text: str) -> None:
         raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))
     if path.is_symlink():
-        raise ReadError(f"{option} {text}: cannot be written: symbolic links lead round in a circle")
+        raise ReadError(f"{option} {text}: cannot be written: symbolic links form a loop")
     if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: no such folder, or a folder itself")
+        raise ReadError(f"{option} {text}: cannot be written: no such folder, or it is itself a folder")
 
 
 def write_page(file: str, page: Page) -> None:

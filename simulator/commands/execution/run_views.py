@@ -120,7 +120,7 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
                 file.write(data.encode())
         except OSError as error:
             raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
-        cut = "" if timeline.cut is None else ", cut there: there was more than can be kept; choose a --window"
+        cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
         shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
         notes.append(f"{name}: {shown} written to {text}{cut}")
     return notes

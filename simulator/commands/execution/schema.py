@@ -34,7 +34,7 @@ def execute(options: Namespace) -> Outcome:
 def _listed() -> RenderableType:
     from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
 
-    made = table("command", "document", "version", "what it tells", numbers=("version",))
+    made = table("command", "document", "version", "content", numbers=("version",))
     for command, forms in every_command():
         for form in forms:
             made.add_row(command, form.NAME, str(version_of(form)), (form.__doc__ or "").strip())

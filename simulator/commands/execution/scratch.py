@@ -34,7 +34,7 @@ def execute(options: Namespace) -> Outcome:
         case [program] if program.endswith(".pto"):
             for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
                 if getattr(options, option):
-                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program says it itself")
+                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program has its own")
             return _program(options, program)
         case [src, dst]:
             if options.rows is None or options.cols is None:
@@ -93,7 +93,7 @@ def numbers(option: str, text: str) -> range:
     """
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise ReadError(f"{option} {text}: no number and no range", legal=("128", "0:256", "0:256:8"))
+        raise ReadError(f"{option} {text}: neither a number nor a range", legal=("128", "0:256", "0:256:8"))
     first, last, step = match[1], match[2] or match[1], match[3] or "1"
     if int(last) > _LARGEST:
         raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))

@@ -53,7 +53,7 @@ def execute(options: Namespace) -> Outcome:
         with stage_progress(quiet=options.quiet) as progress:
             found = search(study, simulate, ledger, progress)
     except KeyboardInterrupt:
-        kept = "nothing is kept: there was no --resume FILE" if ledger is None else f"kept in {options.resume}"
+        kept = "nothing is saved: no --resume FILE was given" if ledger is None else f"saved in {options.resume}"
         tell(f"the search was interrupted; {kept}")
         raise
 

@@ -61,13 +61,13 @@ def execute(options: Namespace) -> Outcome:
 def _record_path(options: Namespace) -> Path | None:
     if options.record is None:
         if options.resume:
-            raise ReadError("--resume goes on with a record; name it by --record FILE")
+            raise ReadError("--resume continues a record; name it with --record FILE")
         return None
     path = Path(options.record)
     if options.resume and not path.exists():
-        raise ReadError(f"record '{path}' does not exist; without --resume it is started")
+        raise ReadError(f"record '{path}' does not exist; leave out --resume to start it")
     if path.exists() and not options.resume:
-        raise ReadError(f"record '{path}' exists; --resume goes on with it, another --record keeps it")
+        raise ReadError(f"record '{path}' already exists; continue it with --resume, or name another --record")
     return path
 
 
@@ -100,7 +100,7 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
         wanted = held
     if set(wanted) != set(held):
         other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
-        raise ReadError(f"record '{path}' is about other parts than asked for, such as {other}")
+        raise ReadError(f"record '{path}' is about other parts than those requested, such as {other}")
     changed = record.changed_files()
     if changed:
         raise ReadError(
@@ -116,7 +116,7 @@ def _check_alone(what: str, options: Namespace) -> None:
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
     given += ["SRC DST"] if options.pair else []
     if given:
-        raise ReadError(f"{what} settles what is compared; not with {', '.join(given)}")
+        raise ReadError(f"{what} already determines what is compared; it excludes {', '.join(given)}")
 
 
 def _requested(options: Namespace) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
 def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
-    kept = f"saved in {path}; go on with --resume" if path is not None else "not kept: there was no --record FILE"
+    kept = f"saved in {path}; continue with --resume" if path is not None else "not saved: no --record FILE was given"
     if path is not None and not path.exists():  # interrupted before the first save
         kept = f"{path} is not written yet"
     tell(f"{checked} of {total} codes tried, {record.mismatches} mismatches; {kept}")

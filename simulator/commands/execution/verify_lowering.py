@@ -26,7 +26,7 @@ def execute(options: Namespace, path: Path | None) -> Outcome:
     given = [f"--{name}" for name in ("rounding", "overflow", "tier", "against", "exhaustive", "structured", "matrix")
              if getattr(options, name)]  # fmt: skip
     if given or len(options.pair) not in (0, 2):
-        raise ReadError(f"--lowering takes SRC and DST or none of them, and not {', '.join(given) or 'one of them'}")
+        raise ReadError(f"--lowering takes both SRC and DST or neither, not {', '.join(given) or 'one of them'}")
     spec, version, _ = parse_specification(options.spec or "tosa")
     src, dst = options.pair or (None, None)
     names = [name for text in options.target for name in text.split(",")]

@@ -34,7 +34,7 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
     given = [f"--{name}" for name in _OTHERS if getattr(options, name)]
     if given or len(options.pair) not in (0, 2):
         other = ", ".join(given) or "one of them"
-        raise ReadError(f"--substitutions takes SRC and DST or none of them, and not {other}")
+        raise ReadError(f"--substitutions takes both SRC and DST or neither, not {other}")
     wanted = _wanted(options)
     if options.resume and path is not None:
         record = _resumed(path, wanted)

@@ -82,7 +82,7 @@ def _object(data: bytes, file: str) -> Mapping[str, object]:
             f"no JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
         ) from None
     except (ValueError, RecursionError):
-        raise ReadError(f"'{file}' is no JSON that can be read", legal=_LEGAL) from None
+        raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
     if not isinstance(found, dict):
         raise ReadError(f"'{file}' is neither a trace nor the result of a run", legal=_LEGAL)
     return found
@@ -96,9 +96,9 @@ def _check_trace(found: Mapping[str, object], file: str) -> str:
     """
     about, events = found.get("otherData"), found.get("traceEvents")
     if not isinstance(events, list):
-        raise ReadError(f"'{file}' is no trace", legal=_LEGAL[:1])
+        raise ReadError(f"'{file}' is not a trace", legal=_LEGAL[:1])
     if not isinstance(about, dict) or about.get("time_unit") != _TIME_UNIT or not isinstance(about.get("program"), str):
-        raise ReadError(f"'{file}' is a trace, but none that castsim wrote", legal=_LEGAL[:1])
+        raise ReadError(f"'{file}' is a trace, but castsim did not write it", legal=_LEGAL[:1])
     return str(about["program"])
 
 
@@ -177,7 +177,7 @@ def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
     with server_of(Path(trace), files, port) as server:
         address = f"http://127.0.0.1:{server.server_port}/"
         if not options.quiet and options.json != STDIN:
-            print(f"{trace}: {address} (Ctrl-C ends)", flush=True)
+            print(f"{trace}: {address} (press Ctrl-C to stop)", flush=True)
         if not options.no_open:
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         try:

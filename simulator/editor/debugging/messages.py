@@ -93,7 +93,7 @@ class Arguments:
         """Return an integer from 0 on. Raises ReadError for anything else."""
         value = self.given.get(key, default)
         if not isinstance(value, int) or value < 0:
-            raise ReadError(f"'{key}' is no number from 0 on")
+            raise ReadError(f"'{key}' is not a number from 0 up")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:

@@ -102,5 +102,5 @@ def _guessed(columns: tuple[str, ...]) -> Target:
     shared = [max(len({*columns} & {*read_table(path).columns}) for path in _shipped(target)) for target in targets]
     best = [target for target, count in zip(targets, shared, strict=True) if count == max(shared)]
     if len(best) > 1:
-        raise ReadError("the columns do not tell the target; name it by --target", legal=[one.name for one in best])
+        raise ReadError("the columns do not identify the target; name it by --target", legal=[one.name for one in best])
     return best[0]

@@ -144,7 +144,7 @@ def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]
     pair = format_named(src), format_named(dst)
     found = [substitute for target in _named(targets) for _, substitute in _of_cast(target, *pair)]
     if not found:
-        raise IllegalError(f"chains of {src} -> {dst} hold no arithmetic on 32 bits that anything stands in for")
+        raise IllegalError(f"chains of {src} -> {dst} have no 32-bit arithmetic with a substitute")
     return list({substitute.identity: substitute for substitute in found}.values())
 
 

@@ -15,7 +15,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
     """Refuse a tile that the buffer or a vector instruction cannot take (docs/reference/a2a3.md section 5).
 
     Raises:
-        TileError: wrong location or layout, a row that is no whole number of blocks, a misaligned address, an end
+        TileError: wrong location or layout, a row that is not a whole number of blocks, a misaligned address, an end
             beyond the buffer, a valid region larger than the tile.
     """
     memory = target.memories["ub"]
@@ -132,7 +132,9 @@ def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     block = target.block_bytes
     if transfer.load or tile.type.block_layout != "row_major" or tile.valid_rows < 2 or gap % block == 0:
         return ()
-    message = f"tstore: {gap} bytes of each row of %{tile.name} are not stored, no whole number of {block}-byte blocks"
+    message = (
+        f"tstore: {gap} bytes of each row of %{tile.name} are not stored: not a whole number of {block}-byte blocks"
+    )
     if "store_gap" in target.options and target.option("store_gap") == "refuse":
         raise TileError(message, span=transfer.span)
     return ()

@@ -72,7 +72,7 @@ def _signal(tree: Tree, flag: WaitFlag, rest: Rest) -> str:
     signal = SetFlag(flag.signaller, flag.pipe, flag.event)
     setter = rest.queued(signal)
     if setter is not None:
-        return f"set behind what {flag.signaller} waits for ({tree.instructions[setter].span})"
+        return f"set after what {flag.signaller} waits for ({tree.instructions[setter].span})"
     if signal in rest.unreached:
         return f"not issued yet because {rest.scalar} waits"
-    return "which nothing sets any more"
+    return "which nothing sets again"

@@ -51,7 +51,7 @@ def _cut(transfer: TileTransfer, what: str) -> Part:
     if not tile.valid_rows or not tile.valid_cols:
         return replace(part, sizes=(1, 1, 1, tile.valid_rows, tile.valid_cols))
     if tile.valid_rows > part.rows or tile.valid_cols > part.cols:
-        raise TileError(f"{what}, which reaches behind the part", span=transfer.span)
+        raise TileError(f"{what}, which reaches beyond the part", span=transfer.span)
     first, second, third, rows, _ = part.sizes
     if tile.valid_rows != part.rows:
         if first * second * third != 1:

@@ -157,7 +157,7 @@ class Memory:
         by = self.unknown(space, start, size)
         if by is not None:
             raise IllegalError(
-                f"{what} is not computed: it rests on pto.{by}, which is opaque", legal=("--timing-only",)
+                f"{what} is not computed: it depends on pto.{by}, which is opaque", legal=("--timing-only",)
             )
 
     def _is_written(self, name: str) -> bool:

@@ -177,7 +177,7 @@ def _taken_for_zero(texts: list[str]) -> str:
     names = list(dict.fromkeys(texts))
     more = len(names) - _SHOWN
     shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return f"{shown}: taken for 0, as nothing gives a value; the path rests on it"
+    return f"{shown}: taken for 0, as nothing gives a value; the path depends on it"
 
 
 def deciding(accesses: Accesses) -> tuple[ReadElement, ...]:

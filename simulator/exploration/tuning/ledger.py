@@ -47,7 +47,7 @@ class Ledger:
         lines = _lines(data)
         head = next(lines, None)
         if head is None or head.get("castsim_tune") != VERSION or not isinstance(head.get("about"), dict):
-            raise ReadError(f"--resume {path}: is no ledger of this version of castsim tune", legal=("--resume FILE",))
+            raise ReadError(f"--resume {path}: not saved by this version of castsim tune", legal=("--resume FILE",))
         held = head["about"]
         assert isinstance(held, dict)
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]

@@ -74,7 +74,7 @@ def read_condition(text: str) -> Expression:
     condition = Expression(text, Span("--where", 1, 1, text, max(1, len(text))))
     if not condition.names:
         span = Span("--where", 1, 1, text, max(1, len(text)))
-        raise ReadError(f"'{text}' names no choice", span=span, legal=("R*C*4 <= 65536",))
+        raise ReadError(f"'{text}' uses none of the choices", span=span, legal=("R*C*4 <= 65536",))
     return condition
 
 
@@ -111,7 +111,7 @@ class Space:
             for name in condition.names:
                 if name not in (*names, *known):
                     span = Span("--where", 1, condition.text.find(name) + 1, condition.text, len(name))
-                    raise ReadError(f"'{name}' is no choice", span=span, legal=(*names, *known))
+                    raise ReadError(f"'{name}' is not one of the choices", span=span, legal=(*names, *known))
         size = prod(len(axis.values) for axis in axes)
         if size > MOST_POINTS:
             raise ReadError(

@@ -98,7 +98,7 @@ def _check_scratch(
     if unsafe and tmp.address + need.total > capacity:
         raise TileError(
             f"the sequence writes {need.total} bytes from tmp tile %{tmp.name} on, "
-            f"{tmp.address + need.total - capacity} of them behind the end of the buffer",
+            f"{tmp.address + need.total - capacity} of them past the end of the buffer",
             span=cast.span,
         )
     if need.total > tmp.size and not unsafe:

@@ -57,7 +57,7 @@ def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: 
     if plan.sequence.steps == "chunked":
         return ScratchNeed(wide[1], (wide,))
     half = 2 * (plan.sequence.chunk_lanes or 0)
-    masked = ("int16 chunk behind the first half", half + block * _blocks(2 * lanes, block))
+    masked = ("int16 chunk after the first half", half + block * _blocks(2 * lanes, block))
     return ScratchNeed(max(wide[1], masked[1]), (wide, masked))
 
 

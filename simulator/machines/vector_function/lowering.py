@@ -215,7 +215,7 @@ def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) ->
         else ""
     )
     what = f"the zero fill before {src.format.name} -> {dst.format.name}"
-    return (WarningText(WarningKind.BEYOND, f"{what} writes {end - dst.end} bytes behind %{dst.name}{hit}"),)
+    return (WarningText(WarningKind.BEYOND, f"{what} writes {end - dst.end} bytes past the end of %{dst.name}{hit}"),)
 
 
 def _dropped_columns(plan: CastPlan, cast: TileCast) -> Warnings:

@@ -180,5 +180,5 @@ class Control:
     def _refuse_in_delay(self, instruction: TpcInstruction) -> None:
         if self._pending is not None:
             raise IllegalError(
-                f"{instruction.mnemonic} stands in the delay bundle of a jump or loop", span=instruction.span
+                f"{instruction.mnemonic} is in the delay bundle of a jump or loop", span=instruction.span
             )

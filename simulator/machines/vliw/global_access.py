@@ -184,7 +184,7 @@ class GlobalAccess:
         bits = tensor.format.bits
         if bits < _BYTE or (bits > _BYTE and self._target.option("mask_of_wide_elements") == "refuse"):
             raise IllegalError(
-                f"which bits of a VP stand for elements of {tensor.format.name} is not documented (option "
+                f"which bits of a VP correspond to elements of {tensor.format.name} is not documented (option "
                 "mask_of_wide_elements)",
                 span=plan.site.span,
                 legal=("a tensor of 8-bit elements",),

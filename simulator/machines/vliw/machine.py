@@ -136,7 +136,7 @@ class VliwCore:
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
-            self._warn(WarningKind.NO_HALT, "the program ends without HALT, behind its last bundle")
+            self._warn(WarningKind.NO_HALT, "the program ends without HALT, after its last bundle")
         return Tree(self._trace.finish(), self._sources(), interlocked=False)
 
     # ------------------------------------------------------------------------------------------------ one bundle

@@ -64,7 +64,7 @@ class NotComputed:
         """
         if self.unstated is not None:
             raise self.unstated
-        message = f"{self.instruction.mnemonic} is known, and its values are not modelled"
+        message = f"{self.instruction.mnemonic} is known, but its values are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:

@@ -158,7 +158,7 @@ class Structure:
             for other in self.loops:
                 inside = other.holds(loop.head)
                 if inside and loop.end > other.end:
-                    raise IllegalError("the loop ends behind the loop around it", span=span)
+                    raise IllegalError("the loop ends after the loop around it", span=span)
 
     def _check_counters(self, loop: LoopShape, instruction: TpcInstruction) -> None:
         """Reject a body that writes the iterator, bound or step of its loop."""

@@ -59,4 +59,4 @@ class LoweringPresentation(Presentation):
         ]
         right = required_text(found.required, self._result.plan.demand.dst)
         heads = ("after", "format", "bits", "value")
-        return table(heads, rows, ("bits", "value")) + line(f"right would be {right}")
+        return table(heads, rows, ("bits", "value")) + line(f"correct: {right}")

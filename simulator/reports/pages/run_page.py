@@ -206,5 +206,5 @@ def _facts(report: RunReport) -> Iterator[Block]:
     if not report.facts or report.result.untimed:
         return
     rows = tuple((fact.name, fact.status, described(fact.value), fact.source) for fact in report.facts)
-    caption = "Facts that the cycles rest on, and no document of the vendor states"
+    caption = "Facts that the cycles rest on and that no vendor document states"
     yield Table(caption, ("fact", "status", "value", "source"), rows)

@@ -43,7 +43,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     found = _effects(report)
     if not found:
         return
-    yield Text("results rest on")
+    yield Text("results depend on")
     options = report.result.loaded.target.options
     for option in dict.fromkeys(choice.option for choice in found):
         own = {choice: lines for choice, lines in found.items() if choice.option == option}

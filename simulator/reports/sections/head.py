@@ -52,7 +52,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go."""
     more = ", --report kernel which instructions they go to" if report.result.loaded.target.has_tiles else ""
-    return f"--what-if all tells what each limit costs{more if not report.further else ''}"
+    return f"--what-if all shows what each limit costs{more if not report.further else ''}"
 
 
 def duration(seconds: float) -> str:

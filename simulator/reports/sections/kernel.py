@@ -229,7 +229,7 @@ def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]
     wide, used = max(map(len, names)), max(len("lines"), *map(len, users))
     columns = max(_NARROWEST, min(_WIDEST, width - wide - used - 14))
     buckets = min(columns, max(1, total))
-    per = f"{total / buckets:.0f} cycles a column" if total > buckets else "a cycle a column"
+    per = f"{total / buckets:.0f} cycles per column" if total > buckets else "one cycle per column"
     head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 .. {total}, {per}"
     yield indented(Text(head, style="bold"))
     for stretch, name, lines in zip(shown, names, users, strict=True):

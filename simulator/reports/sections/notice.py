@@ -18,7 +18,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     notice = stale_notice(report.result.stale_reads)
     if notice is not None:
         yield Text.assemble(("warning: ", "bold yellow"), notice)
-        yield indented(Text("move readers back by the missing bundles; --stale-reads stop ends at the first, exit 1"))
+        yield indented(Text("move readers later by the missing bundles; --stale-reads stop exits with 1 at the first"))
         yield Text()
 
 

@@ -36,12 +36,12 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if found is None:
         return
     share = 100 * found.resting / found.total if found.total else 0.0
-    yield Text(f"placeholders: {found.resting} of {found.total} cycles ({share:.1f} %) rest on them", style="yellow")
+    yield Text(f"placeholders: {found.resting} of {found.total} cycles ({share:.1f} %) depend on them", style="yellow")
     for use in found.uses:
         yield indented(Text(_line(use)))
     unset = sorted({use.name for use in found.uses if not use.cycles})
     if unset:
-        yield indented(Text(f"the total lacks the time of {', '.join(unset)}; --opaque NAME=CYCLES states it"))
+        yield indented(Text(f"the total lacks the time of {', '.join(unset)}; --opaque NAME=CYCLES sets it"))
 
 
 def _line(use: PlaceholderUse) -> str:

@@ -38,11 +38,11 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _partial(output: PartialOutput) -> Iterator[RenderableType]:
     shape, first = " x ".join(map(str, output.shape)), ", ".join(map(str, output.first))
     text = f"output {output.name}: {output.format} [{shape}], {output.elements} of {prod(output.shape)} elements are"
-    yield Text(f"{text} not computed, the first at [{first}]: they rest on opaque operations", style="bold red")
+    yield Text(f"{text} not computed, the first at [{first}]: they depend on opaque operations", style="bold red")
     if output.file is None:
         yield indented(Text("not written; --out DIR --partial writes it, and which elements are computed"))
     else:
-        yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} tells them"))
+        yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
 
 
 SECTION = ReportSection(_text, _data, options=("--out", "--partial"))

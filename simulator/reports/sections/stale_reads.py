@@ -15,8 +15,8 @@ from castsim.reports.terminal import indented
 
 _HEADS = {
     "EARLY": "stale reads: the old value is read inside the latency window of a write",
-    "OVERTAKEN": "overtaken writes: an earlier load lands later and has the last word",
-    "UNWRITTEN": "reads of what nothing wrote",
+    "OVERTAKEN": "overtaken writes: an earlier load lands later and overwrites the result",
+    "UNWRITTEN": "reads of places that nothing wrote",
     "SAME_BUNDLE": "reads beside a write in the same bundle: the old value, by the definition of a bundle",
 }
 """What stands above the findings of each `StaleReadKind`, by its name."""

@@ -30,7 +30,7 @@ class Window:
             raise ReadError(f"--window {text}: not of the form A:B", legal=("100:200", "100:", ":200"))
         start, end = (int(part) if part else None for part in found.groups())
         if end is not None and end <= (start or 0):
-            raise ReadError(f"--window {text}: nothing lies between cycle {start or 0} and cycle {end}")
+            raise ReadError(f"--window {text}: nothing happens between cycle {start or 0} and cycle {end}")
         return cls(start or 0, end)
 
     def within(self, total: int) -> tuple[int, int]:

@@ -145,24 +145,24 @@ def parse_condition(text: str, pipes: tuple[str, ...]) -> Condition:
     if found := _KIND.fullmatch(text):
         kind = KINDS.get(found["kind"].lower())
         if kind is None:
-            raise ReadError(f"no element is '{found['kind']}'", legal=KINDS)
+            raise ReadError(f"an element cannot be '{found['kind']}'", legal=KINDS)
         test, negated = kind, found["no"] is not None
         return ElementCondition(parse_selection(found["left"]), lambda values: test(values.astype(float)) != negated)
     raise ReadError(
-        f"'{text}' is no condition", legal=("dst[3,7] is nan", "dst[0,0] > 1.5", "pipe V is waiting", "cycle >= 500")
+        f"'{text}' is not a condition", legal=("dst[3,7] is nan", "dst[0,0] > 1.5", "pipe V is waiting", "cycle >= 500")
     )
 
 
 def _pipe_condition(text: str, pipes: tuple[str, ...]) -> PipeCondition:
     found = re.fullmatch(r"(?P<pipe>\S+)\s+is\s+(?P<no>not\s+)?(?P<state>.+)", text)
     if found is None:
-        raise ReadError(f"'pipe {text}' is no condition", legal=("pipe V is waiting",))
+        raise ReadError(f"'pipe {text}' is not a condition", legal=("pipe V is waiting",))
     pipe = next((each for each in pipes if each.lower() == found["pipe"].lower()), None)
     if pipe is None:
         raise ReadError(f"there is no pipe '{found['pipe']}'", legal=pipes)
     states = dict.fromkeys((*PIPE_STATES, *(cause.value for cause in Cause)))
     if found["state"] not in states:
-        raise ReadError(f"no pipe is '{found['state']}'", legal=states)
+        raise ReadError(f"a pipe cannot be '{found['state']}'", legal=states)
     return PipeCondition(pipe, found["state"], found["no"] is not None)
 
 
@@ -202,7 +202,7 @@ def parse_selection(text: str) -> Selection:
 def _index(text: str) -> slice | int:
     found = _INDEX.fullmatch(text.strip())
     if found is None or not (found[1] or found[2]) or max(map(len, (found[1] or "", found[3] or ""))) > _DIGITS:
-        raise ReadError(f"'{text.strip()[:40]}' is no index", legal=("3", "0:2", ":"))
+        raise ReadError(f"'{text.strip()[:40]}' is not an index", legal=("3", "0:2", ":"))
     first, last = (None if each is None else int(each) for each in (found[1], found[3]))
     if found[2] is None:
         assert first is not None

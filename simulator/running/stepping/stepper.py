@@ -239,7 +239,7 @@ class Stepper:
         number = bisect_left(places, line)
         if line < 1 or number == len(places):
             raise ReadError(
-                f"line {line}: no operation stands there or below",
+                f"line {line}: no operation there or below",
                 legal=(f"{places[0]} .. {places[-1]}",) if places else (),
             )
         return places[number]

@@ -104,7 +104,7 @@ class Conflicts:
         if one == other:
             return f"barrier {one} before line {second.span.line}"
         return (
-            f"set_flag {one} -> {other} behind line {first.span.line} and wait_flag {one} -> {other} before line "
+            f"set_flag {one} -> {other} after line {first.span.line} and wait_flag {one} -> {other} before line "
             f"{second.span.line}, or a barrier on all pipes"
         )
 

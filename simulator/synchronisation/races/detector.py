@@ -171,7 +171,7 @@ class _Detector:
         last = [(pipe.name, self._instruction(pipe.last)) for pipe in self.clocks.unfinished() if pipe.last is not None]
         if last:
             running = ", ".join(f"{each.text} ({each.span}) on {name}" for name, each in last)
-            message = f"the function ends while there may still run {running}"
+            message = f"the function ends while this may still be running: {running}"
             spans = tuple(sorted((each.span for _, each in last), key=lambda span: (span.line, span.column)))
             missing = "barrier ALL at the end of the function"
             yield Finding(RaceKind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
@@ -192,15 +192,15 @@ class _Detector:
         """Describe the fate of a signal that is waited for and never set."""
         use = self.flags[action.signaller, action.pipe, action.event]
         if use.sets >= use.waits:
-            return f"set behind what {action.signaller} waits for"
-        return "which nothing sets any more" if use.sets else "which nothing sets"
+            return f"set after what {action.signaller} waits for"
+        return "which nothing sets again" if use.sets else "which nothing sets"
 
     def _pending(self, instance: Instance, action: SetFlag, use: _FlagUse) -> Finding:
         here = self._span(instance)
         before = use.set_at or here
         message = (
             f"set_flag {action.pipe} -> {action.waiter} id {action.event} ({here}) comes before anything has waited "
-            f"for the one before it ({before})"
+            f"for the previous one ({before})"
         )
         missing = f"wait_flag {action.pipe} -> {action.waiter} id {action.event} between the two, or another id"
         return Finding(RaceKind.PENDING_TWICE, message, (before, here), (action.pipe, action.waiter), missing=missing)

@@ -194,7 +194,7 @@ def prepared(
     if src.element == "i1":
         path = _bool_path(dst.element, target)
         if order is Order.SCALAR:
-            raise IllegalError("no source tells how a scalar predicate is cast", legal=("a vector order",))
+            raise IllegalError("no source says how a scalar predicate is cast", legal=("a vector order",))
         registers_of(dst, target)
     else:
         path = _path(src, dst, target, form, reading, rounding, order)

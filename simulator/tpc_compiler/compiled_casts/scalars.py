@@ -50,5 +50,5 @@ def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
     elif hop.means is HopMethod.CLAMP:
         sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
     else:
-        raise IllegalError(f"{hop} has no scalar form that any source tells", legal=("a vector order",))
+        raise IllegalError(f"{hop} has no scalar form in any source", legal=("a vector order",))
     return result

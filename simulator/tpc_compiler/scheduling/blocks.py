@@ -94,7 +94,7 @@ class Shape:
                 raise IllegalError(message, span=operation.span, legal=(f"up to {limit} loops inside each other",))
             if any(end > e for _, e in outside):
                 legal = ("an end before that of the loop around it, or the same",)
-                raise IllegalError("the loop ends behind the loop around it", span=operation.span, legal=legal)
+                raise IllegalError("the loop ends after the loop around it", span=operation.span, legal=legal)
             found.append(BlockLoop(head, start, end, len(outside)))
         return tuple(found)
 

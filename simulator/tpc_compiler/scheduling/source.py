@@ -240,7 +240,7 @@ class _Reader:
                     raise ReadError(f"label '{operand.name}' is not defined", span=written.span, legal=legal)
                 if instruction.mnemonic == "loop" and label.place <= place:
                     message = f"the body of the loop is empty: it ends at '{label.name}', in line {label.span.line}"
-                    raise IllegalError(message, span=written.span, legal=("a label behind the body",))
+                    raise IllegalError(message, span=written.span, legal=("a label after the body",))
 
 
 def _check_tensors(written: list[Written], declarations: tuple[Declaration, ...]) -> None:

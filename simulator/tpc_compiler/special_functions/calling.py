@@ -68,7 +68,7 @@ class FunctionProgram:
     def text(self, calls: int = 1) -> str:
         """Return the assembly of so many calls, which `castsim run` takes."""
         text = self.kernel.text(calls if self.lanes is None else 1)
-        scalars = "" if self.lanes is None else "// the result stands in the S register of the first MUL\n"
+        scalars = "" if self.lanes is None else "// the result is in the S register of the first MUL\n"
         return f"// {self.row.builtin}: {self.row.signature}\n{scalars}{self._declared()}{text}"
 
     def _declared(self) -> str:

@@ -80,7 +80,7 @@ class Rewriter:
             return self._converted(term)
         if term.kind in _LANEWISE:
             return self._lanewise(term, count, into)
-        raise Unsuited(f"a {term.kind} stands where a vector is needed")
+        raise Unsuited(f"a {term.kind} is used where a vector is needed")
 
     # -------------------------------------------------------------------------------------------------- operations
 

@@ -368,7 +368,7 @@ class _Source:
     def _constant(self, name: str) -> int:
         known = self._number(name).known
         if known is None:
-            raise IllegalError(f"expand cannot write what rests on %{name}", legal=_SETTLED)
+            raise IllegalError(f"expand cannot write what depends on %{name}", legal=_SETTLED)
         return int(known)
 
     def _held(self, name: str) -> _Held:

@@ -40,7 +40,7 @@ def convert_before_delay(flow: Flow) -> Iterator[LintFinding]:
             for index in sorted(flow.before(delay, distance)):
                 plan = flow.at(index, Slot.SPU)
                 if plan is not None and plan.instruction.form.family is Family.CONVERSION:
-                    message = f"{plan.instruction.mnemonic} of the SPU stands {distance} before delay bundle {delay}"
+                    message = f"{plan.instruction.mnemonic} of the SPU is {distance} before delay bundle {delay}"
                     yield LintFinding("convert before delay", index, message, plan.site.span)
 
 
@@ -57,7 +57,7 @@ def after_jump(flow: Flow) -> Iterator[LintFinding]:
                 needed = rules.halt_distance if mnemonic == "halt" else 0
                 needed = rules.scalar_convert_after if plan.instruction.form.family is Family.CONVERSION else needed
                 if distance < needed:
-                    message = f"{mnemonic} stands {distance} behind {jump.mnemonic} of bundle {index}; needed: {needed}"
+                    message = f"{mnemonic} is {distance} after {jump.mnemonic} of bundle {index}; needed: {needed}"
                     yield LintFinding("after jump", later, message, plan.site.span)
 
 
@@ -122,7 +122,7 @@ def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
         if loop is None:
             continue
         if loop.end - index < rules.jump_before_end:
-            message = f"{jump.mnemonic} stands {loop.end - index} before the end of the loop body; needed: "
+            message = f"{jump.mnemonic} is {loop.end - index} before the end of the loop body; needed: "
             yield LintFinding("jump in loop", index, f"{message}{rules.jump_before_end}", jump.span)
         goal = flow.structure.static_target(index, jump)
         if goal is not None and loop.end - goal < rules.target_before_end:
@@ -141,7 +141,7 @@ def halt(flow: Flow) -> Iterator[LintFinding]:
     for index in found:
         slots = [_slot(plan) for plan in flow.plans[index] if plan.instruction.mnemonic == "halt"]
         if set(slots) != set(wanted):
-            message = f"HALT stands in {', '.join(slots)}; it needs {', '.join(wanted)} of one bundle"
+            message = f"HALT is in {', '.join(slots)}; it needs {', '.join(wanted)} of one bundle"
             yield LintFinding("halt", index, message, flow.bundles[index].span)
 
 

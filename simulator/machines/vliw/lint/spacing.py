@@ -24,7 +24,7 @@ def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
         for later in sorted(flow.after(index, distance)):
             for other in flow.plans[later]:
                 if other.memory in TENSORS:
-                    message = f"{other.instruction.mnemonic} stands {distance} bundles behind ST_TNSR of bundle {index}"
+                    message = f"{other.instruction.mnemonic} is {distance} bundles after ST_TNSR of bundle {index}"
                     yield LintFinding("tensor store spacing", later, message, other.site.span)
 
 
@@ -60,7 +60,7 @@ def product_write(flow: Flow) -> Iterator[LintFinding]:
                     for cell in other.results:
                         if cell.name in cells:
                             first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
-                            message = f"{cell.name} is written {distance} behind {first}"
+                            message = f"{cell.name} is written {distance} after {first}"
                             yield LintFinding("product write", later, message, other.site.span)
 
 
@@ -86,7 +86,7 @@ def _breaches(
     for later in sorted(flow.after(index, distance)):
         for other in flow.plans[later]:
             if applies(rule, flow.target, first, Placed(other.site.slot, other.instruction)):
-                who = f"{other.instruction.mnemonic} stands {distance} bundles behind {plan.instruction.mnemonic}"
+                who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
                 message = f"{who} of bundle {index}: {rule.rule}"
                 yield LintFinding("issue distance", later, message, other.site.span)
 
@@ -100,7 +100,7 @@ def overtaken_predicate(flow: Flow) -> Iterator[LintFinding]:
                 for other in flow.plans[later]:
                     for cell in other.results:
                         if cell.name in cells and not other.loads:
-                            message = f"{cell.name} is written {distance} behind the load of bundle {index}"
+                            message = f"{cell.name} is written {distance} after the load of bundle {index}"
                             yield LintFinding("overtaken predicate", later, message, other.site.span)
 
 
@@ -111,7 +111,7 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
                 for other in flow.plans[later]:
                     if second(other) and (distance or other.site.slot > plan.site.slot):
                         message = (
-                            f"{other.instruction.mnemonic} stands {distance} bundles behind "
+                            f"{other.instruction.mnemonic} is {distance} bundles after "
                             f"{plan.instruction.mnemonic} of bundle {index}; needed: {needed}"
                         )
                         yield LintFinding(rule, later, message, other.site.span)

@@ -53,7 +53,7 @@ def _sentence(reading: Reading, missed: MissedWrite) -> str:
     site = missed.writer
     late = ", in the trip before" if site.bundle >= reading.bundle else ""
     return (
-        f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} behind "
+        f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} after "
         f"{site.instruction.mnemonic} of bundle {site.bundle} (line {site.span.line}){late}, and gets the old value; "
         f"needed: {missed.needed}"
     )
