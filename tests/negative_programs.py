@@ -64,7 +64,7 @@ PROGRAMS = (
     Case(
         "entry that calls itself",
         "func.func @k(%n: i32) attributes {pto.entry} {\n§func.call @k(%n) : (i32) -> ()\nreturn\n}\n",
-        "calls do not end",
+        "calls are recursive",
     ),
     Case(
         "some tiles with addresses",

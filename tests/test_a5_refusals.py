@@ -99,7 +99,7 @@ def test_the_zero_fill_and_its_neighbours() -> None:
     )
     # Destination in front of its source: the fill reaches the source before it is read.
     hit = lowerer().cast(make_cast("bf16", "e2m1", small, places=(32, 0)))
-    assert "writes 224 bytes behind %dst, the first 128 bytes of %src among them" in hit.warnings[0]
+    assert "writes 224 bytes past the end of %dst, the first 128 bytes of %src among them" in hit.warnings[0]
     assert hit.shortcut is None
     assert max(access.end for access in hit.accesses if access.write) == 256
 

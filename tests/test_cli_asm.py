@@ -162,7 +162,7 @@ def test_object_files(tmp_path: Path, capsys: Capture) -> None:
         ("disasm BINARY --target goya", 2, "33 bytes are not a whole number of bundles of 32 bytes; 1 are left at"),
         ("disasm BINARY --target goya --machine many", 2, "--machine many: not a number"),
         ("disasm BINARY --target goya --machine 1_0", 2, "--machine 1_0: not a number"),
-        ("disasm BINARY --target goya --machine -1", 2, "--machine -1: no ELF machine number"),
+        ("disasm BINARY --target goya --machine -1", 2, "--machine -1: not an ELF machine number"),
         ("disasm BINARY --target goya --machine 0x10000", 2, "legal: 0 to 65535, 0x0 to 0xffff"),
     ],
 )

@@ -236,7 +236,7 @@ def test_48_bit_integers_are_spelt_in_48_bits(capsys: Capture) -> None:
     [
         ("f64 f32 1 --target all", 1, "no target casts f64 -> f32 as asked; tried: a2a3"),
         ("f32 f16 1 --target all --rounding up", 2, "unknown rounding mode 'up'"),
-        ("f32 f16 1 --target all --overflow saturate", 2, "a target decides about overflow itself"),
+        ("f32 f16 1 --target all --overflow saturate", 2, "a target has its own overflow behaviour"),
         ("f32 f16 1 --target abstract --saturation on", 2, "belong to a target"),
         ("f32 f16 1 --target all --saturation half", 2, "unknown saturation 'half'"),
         ("f32 f16 1 --target every", 2, "unknown target 'every'"),

@@ -150,7 +150,7 @@ def test_reinterpretation_needs_equal_sizes_and_takes_no_mode() -> None:
         (("f32", "i16", "--target", "gaudi", "--reading", "mine"), 2, "unknown reading 'mine'"),
         (("f32", "i16", "--target", "gaudi", "--order", "up"), 2, "unknown order 'up'"),
         (("f32", "--target", "gaudi"), 2, "SRC and DST are needed"),
-        (("f32", "i16", "--target", "gaudi", "--table"), 2, "do not go with it"),
+        (("f32", "i16", "--target", "gaudi", "--table"), 2, "leave out SRC and DST"),
         (("i32", "u32", "--target", "gaudi", "--form", "ir"), 1, "one type in LLVM IR"),
         (("f32", "i16", "many", "--target", "gaudi"), 2, "many"),
         (("short128", "float64", "1", "--form", "reinterpret", "--target", "gaudi"), 2, "not a whole number of f32"),

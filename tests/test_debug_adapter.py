@@ -177,7 +177,7 @@ def test_breakpoints_before_the_program_is_there(kernel: Path) -> None:
     assert [each["verified"] for each in early] == [False, False]
     changed = [each["breakpoint"] for each in events(found, "breakpoint")]
     assert [(each["id"], each["verified"]) for each in changed] == [(early[0]["id"], True), (early[1]["id"], False)]
-    assert "no operation stands there" in changed[1]["message"]
+    assert "no operation there" in changed[1]["message"]
     (stopped,) = events(found, "stopped")
     assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [early[0]["id"]])
     assert found[-1]["body"]["stackFrames"][0]["line"] == TCVT - 1

@@ -137,7 +137,7 @@ def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsy
     ("words", "message"),
     [
         ([], "castsim debug needs a program"),
-        (["-"], "standard input has the commands"),
+        (["-"], "standard input is used for the commands"),
         (["k.onnx"], "has no operations to step through"),
         (["P", "--port", "1"], "--port is for --dap"),
         (["P"], "no input given"),

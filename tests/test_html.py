@@ -159,7 +159,7 @@ def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     same, both = str(tmp_path / "same"), str(tmp_path / "both")
     for argv, words in (
         ([*run, "--html", str(tmp_path / "none" / "page.html")], "no such folder"),
-        ([*run, "--html", str(tmp_path)], "a folder itself"),
+        ([*run, "--html", str(tmp_path)], "itself a folder"),
         ([*run, "--html", "-"], "--html takes a file"),
         ([*run, "--html", program], "name the same file"),
         ([*run, "--html", same, "--trace", same], "name the same file"),

@@ -111,7 +111,7 @@ def test_lists_without_a_source_are_what_numpy_makes_of_them() -> None:
         ([9], ("i4", "f32"), "i4 does not hold"), ([1.5], ("i8", "f32"), "i8 holds integers, not float64"),
         ([1 << 70], ("i64", "f32"), "i64 holds integers, not object"), (["a"], ("f32", "f16"), "f32 holds numbers"),
         (None, ("f16",), "does not name a format"), ([[1], [1, 2]], ("f16",), "not an array"),
-        ([1.5], ("hif8", "f16"), "hif8 has no numbers in NumPy"), ([1.5], (), "the format of the results is missing"),
+        ([1.5], ("hif8", "f16"), "hif8 has no NumPy type"), ([1.5], (), "the format of the results is missing"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_converted(given: Any, formats: tuple[str, ...], message: str) -> None:

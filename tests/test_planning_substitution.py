@@ -81,7 +81,7 @@ def test_a_proven_substitute_makes_a_proof_and_a_wrong_one_refutes_nothing(monke
     stand_in(wrong_at_one_code, proven=False)
     doubt = judge(demand, chain(right))
     assert (doubt.verdict, doubt.evidence.method) == (Verdict.EXACT, Method.SAMPLED)
-    assert "gives other results" in doubt.evidence.argument
+    assert "gives different results" in doubt.evidence.argument
     wrong = ConstantArithmetic("wrong", U32, wrong_at_one_code, constant=0xFF)
     refuted = judge(demand, chain(wrong))
     assert (refuted.verdict, refuted.failing.tolist()) == (Verdict.DIFFERS, [ODD_ONE])
@@ -175,7 +175,7 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
     held["parts"][0]["tried"] = 1 << 16
     path.write_text(json.dumps(held))
     assert main(arguments) == 2
-    assert "--resume goes on with it" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert main([*arguments, "--resume", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["codes_checked"] == 7 << 18
     held["sources"]["files"]["simulator/planning/substitution.py"] = "0" * 64
@@ -199,7 +199,7 @@ def test_a_substitute_that_is_wrong_ends_with_exit_code_1(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("f32",), "--substitutions takes SRC and DST"),
+        (("f32",), "--substitutions takes both SRC and DST"),
         (("--tier", "table"), "not --tier"),
         (("f16", "f17"), "unknown format"),
     ],

@@ -293,12 +293,12 @@ def test_numbers_follow_from_constants(expression: str, value: int | None) -> No
     if value is None:
         parse(program(body))
     else:
-        refused(ReadError, body, "must be positive, it is 0")
+        refused(ReadError, body, "must be positive, not 0")
 
 
 def test_arithmetic_wraps_at_the_width_of_its_type() -> None:
     body = "%a = arith.constant 127 : i8\n%b = arith.addi %a, %a : i8\nscf.for %i = %a to %a step %b : i8 { }"
-    refused(ReadError, body, "must be positive, it is -2")
+    refused(ReadError, body, "must be positive, not -2")
 
 
 @pytest.mark.parametrize("wide", ["%i = arith.index_cast %w8 : i32 to index"])

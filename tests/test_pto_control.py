@@ -77,7 +77,7 @@ def test_names_end_with_their_region_and_may_return_after_it() -> None:
         ("scf.for %i = %n upto %n step %n { }", "expected 'to', found 'upto'", "to"),
         ("scf.for %i = %n to %n stp %n { }", "expected 'step', found 'stp'", "step"),
         ("scf.for %i = %n to %n step %n iterargs(%x = %n) { }", "expected 'iter_args'", None),
-        ("%z = arith.constant 0 : index\nscf.for %i = %n to %n step %z { }", "must be positive, it is 0", None),
+        ("%z = arith.constant 0 : index\nscf.for %i = %n to %n step %z { }", "must be positive, not 0", None),
         ("scf.for %i = %n to %n step %n { }\n%u = arith.addi %i, %i : index", "%i is not defined", None),
         ("scf.for %i = %n to %n step %n { return }", "return is not allowed", None),
         ("pto.vecscope { scf.yield }", "scf.yield is not allowed", None),

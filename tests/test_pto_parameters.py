@@ -84,7 +84,7 @@ def test_errors_of_the_program_are_where_the_text_has_them(tmp_path: Path) -> No
 def test_run_takes_values(tmp_path: Path, capsys: Capture) -> None:
     assert main(["run", str(SAMPLE), "--tile", "R=32", "--tile", "C=512", "--timing-only", "--quiet"]) == 0
     assert main(["run", str(SAMPLE), "--tile", "Q=32", "--timing-only"]) == 2
-    assert "'Q' is no parameter" in capsys.readouterr().err
+    assert "'Q' is not a parameter" in capsys.readouterr().err
     assert main(["run", str(SAMPLE), "--tile", "R=3.5", "--timing-only"]) == 2
     assert "--tile:1:3: '3.5' is neither" in capsys.readouterr().err
     assert main(["run", str(SAMPLE.parent.parent / "tpc_f32_exp_goya.tpc"), "--tile", "R=3", "--timing-only"]) == 2

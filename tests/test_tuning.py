@@ -267,8 +267,8 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
 @pytest.mark.parametrize(
     ("words", "place", "told", "legal"),
     [
-        ("--tile|Q in 8", "--tile:1:1: ", "'Q' is no parameter", "R, C"),
-        ("--tile|R in 8, Q in 8", "--tile:1:9: ", "'Q' is no parameter", "R, C"),
+        ("--tile|Q in 8", "--tile:1:1: ", "'Q' is not a parameter", "R, C"),
+        ("--tile|R in 8, Q in 8", "--tile:1:9: ", "'Q' is not a parameter", "R, C"),
         ("--tile|R in 64..8", "--tile:1:6: ", "is empty", "8..64"),
         ("--tile|R in 8...64", "--tile:1:6: ", "not a range", "8..64:8"),
         ("--tile|R in 8..64:0", "--tile:1:6: ", "never gets to its end", "8..64:8"),

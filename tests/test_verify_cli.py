@@ -161,7 +161,7 @@ def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
     assert document["sources"]["files"] == sources.source_digests(oracle=False)
     assert (document["parts_by_status"], document["mismatches"]) == ({"done": 14, "partial": 0, "pending": 0}, 0)
     assert main(recorded(path)) == 2
-    assert "exists; --resume goes on with it" in capsys.readouterr().err
+    assert "already exists; continue it with --resume" in capsys.readouterr().err
     assert main([*recorded(path), "--resume"]) == 0  # nothing is left to do
     assert main(["verify", "--resume", "--record", str(path)]) == 0
     assert len(VerificationRecord.load(path).runs) == 3

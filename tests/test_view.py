@@ -91,8 +91,8 @@ def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     ("name", "text", "message"),
     [
         ("a.json", '{"traceEvents": 3}', "is no trace"),
-        ("a.json", '{"traceEvents": []}', "none that castsim wrote"),
-        ("a.json", '{"traceEvents": [], "otherData": {"time_unit": "ns", "program": "x"}}', "none that castsim wrote"),
+        ("a.json", '{"traceEvents": []}', "castsim did not write it"),
+        ("a.json", '{"traceEvents": [], "otherData": {"time_unit": "ns", "program": "x"}}', "castsim did not write it"),
         ("a.json", '{"schema_version": 2}', "neither a trace nor the result"),
         ("a.json", "[1]", "neither a trace nor the result"),
         ("a.json", "{\n1}", "a.json:2:1: no JSON"),

@@ -247,7 +247,7 @@ def check_against(
     ("options", "said"),
     [
         (["--timeline", "--window", "5"], "not of the form A:B"),
-        (["--timeline", "--window", "9:9"], "nothing lies between"),
+        (["--timeline", "--window", "9:9"], "nothing happens between"),
         (["--timeline", "--window", "0:99999"], "the run ends in cycle"),
         (["--timeline", "--window", "9999:"], "the run ends in cycle"),
         (["--window", "0:9"], "nothing to show"),
