@@ -47,11 +47,11 @@ TYPES_AND_TILES = (
     Case("operand for stated rows", f"%a = pto.alloc_tile valid_row = §%c8 : {T}", "valid_row operand is not allowed"),
     Case("i4", "%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64x§i4>", "not an element type"),
     Case("index elements", "%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64x§index>", "not an element type"),
-    Case("row that is no whole block", f"%a = §pto.alloc_tile : {tile(cols=5)}", "no multiple of 32"),
+    Case("row that is no whole block", f"%a = §pto.alloc_tile : {tile(cols=5)}", "not a multiple of 32"),
     Case(
         "column that is no whole block",
         f"%a = §pto.alloc_tile : {tile(rows=5, cols=1, blayout='col_major')}",
-        "no multiple of 32",
+        "not a multiple of 32",
     ),
     Case("buffer too small", f"%a = §pto.alloc_tile : {tile(rows=2048)}", "bytes"),
 )

@@ -79,7 +79,7 @@ def refused(cast_: TileCast, message: str) -> None:
 
 
 def test_tiles_that_do_not_fit() -> None:
-    refused(make_cast("f32", "f16", Shape(2, 20, 2, 20)), "%src: 20 x f32 is 80 bytes per line, no multiple of 32")
+    refused(make_cast("f32", "f16", Shape(2, 20, 2, 20)), "%src: 20 x f32 is 80 bytes per line, not a multiple of 32")
     refused(make_cast("bf16", "e2m1", Shape(2, 32, 2, 32)), "%dst: 32 x e2m1 is 16 bytes per line")
     refused(make_cast("f32", "f16", FULL, places=(16, 4096)), "%src starts at byte 16, which is not 32-byte aligned")
     refused(make_cast("f32", "f16", FULL, places=(0, UB - 32)), "the buffer has 262144")

@@ -33,7 +33,7 @@ def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
     [
         ("rum kernel.pto", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: run"),
         ("help rum", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: run"),
-        ("xyzzy", 2, "unknown command 'xyzzy' (see `castsim --help`)\n  legal: run, expand, targets"),
+        ("xyzzy", 2, "unknown command 'xyzzy' (see `castsim --help`)\n  legal: run"),
         ("--bogus run", 2, "unrecognized arguments: --bogus"),
         (
             "run a.pto --timing-onyl",

@@ -182,7 +182,7 @@ def test_numpy_integers_are_single_shapes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"rows": 4, "cols": 60}, TileError, "no multiple of 32"),
+        ({"rows": 4, "cols": 60}, TileError, "not a multiple of 32"),
         ({"rows": -1, "cols": 64}, TileError, "rows -1 is negative"),
         ({"rows": 4, "cols": 64, "valid_cols": 65}, TileError, "65 valid columns"),
         ({"rows": 4, "cols": 64, "valid_rows": 5}, TileError, "valid region 5 x 64"),

@@ -54,7 +54,7 @@ def refused(kind: type[CastsimError], body: str, message: str) -> CastsimError:
         (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tzero outs(%t : {T})", "%t is not defined", None),
         ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
          "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined", None),
-        ("%y = arith.addi %c1:2, %c1 : index", "a result count may stand only", None),
+        ("%y = arith.addi %c1:2, %c1 : index", "a result count is allowed only", None),
         ("%c1:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}",
          "redefinition of %c1", None),
     ],

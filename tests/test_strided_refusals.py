@@ -21,7 +21,7 @@ def cast(src: object, dst: object, tmp: object = None, **asked: object) -> None:
 @pytest.mark.parametrize(
     ("src", "dst", "message"),
     [
-        (tile("a", "f32", 2, 20, 0), tile("b", "f16", 2, 20, 4096), "80 bytes per line, no multiple of 32"),
+        (tile("a", "f32", 2, 20, 0), tile("b", "f16", 2, 20, 4096), "80 bytes per line, not a multiple of 32"),
         (tile("a", "f32", 2, 32, 16), tile("b", "f16", 2, 32, 4096), "byte 16, which is not 32-byte aligned"),
         (tile("a", "f32", 2, 32, 196_608 - 224), tile("b", "f16", 2, 32, 0), "32 bytes past the end"),
         (tile("a", "f32", 2, 32, -32), tile("b", "f16", 2, 32, 4096), "takes bytes -32"),

@@ -27,7 +27,7 @@ def alloc(kind: str) -> str:
         ("16x64xf32, slayout=row_major, fractal=100", "no tile has boxes of 100 bytes", "fractal=512"),
         ("0x64xf32, slayout=row_major", "tile %t of 0 rows and 64 columns has no element", None),
         ("2048x64xf32, slayout=row_major", "the buffer has 196608: 327680 bytes missing", None),
-        ("8x4xf32", "8 x f32 is 16 bytes per line, no multiple of 32", None),
+        ("8x4xf32", "8 x f32 is 16 bytes per line, not a multiple of 32", None),
         ("4x8xf32, blayout=col_major", "is 16 bytes per line", None),
     ],
 )

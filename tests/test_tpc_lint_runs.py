@@ -185,7 +185,7 @@ def test_bundle_distances_are_those_of_castsim_latency(generation: str) -> None:
         bundles = some_program(instructions, source)
         every = [each for each in lint(TpcProgram((), bundles), target(generation)) if each.rule in SPACING]
         found = {
-            each.bundle for each in every if "0 bundles behind" not in each.message
+            each.bundle for each in every if "0 bundles after" not in each.message
         }  # LOAD and STORE of one bundle
         assert found == too_close(bundles, generation), bundles
         total += len(found)

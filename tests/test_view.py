@@ -90,7 +90,7 @@ def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"traceEvents": 3}', "is no trace"),
+        ("a.json", '{"traceEvents": 3}', "is not a trace"),
         ("a.json", '{"traceEvents": []}', "castsim did not write it"),
         ("a.json", '{"traceEvents": [], "otherData": {"time_unit": "ns", "program": "x"}}', "castsim did not write it"),
         ("a.json", '{"schema_version": 2}', "neither a trace nor the result"),

@@ -30,7 +30,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
     if line * tile.element_bits % (8 * target.block_bytes):
         raise TileError(
             f"tile %{tile.name}: {line} x {tile.format.name} is {line * tile.element_bits // 8} bytes per line, "
-            f"no multiple of {target.block_bytes}",
+            f"not a multiple of {target.block_bytes}",
             span=span,
         )
     if tile.address % memory.alignment_bytes:
