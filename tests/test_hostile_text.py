@@ -10,10 +10,11 @@ import pytest
 from rich.text import Text
 
 from castsim.__main__ import main
+from castsim.isa.colours import is_coloured
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.escaping import escaped
 from castsim.reports.bars import bars
-from castsim.reports.terminal import is_coloured, rendered, table
+from castsim.reports.terminal import rendered, table
 
 Capture = pytest.CaptureFixture[str]
 

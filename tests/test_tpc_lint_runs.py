@@ -184,9 +184,7 @@ def test_bundle_distances_are_those_of_castsim_latency(generation: str) -> None:
     for _ in range(PROGRAMS):
         bundles = some_program(instructions, source)
         every = [each for each in lint(TpcProgram((), bundles), target(generation)) if each.rule in SPACING]
-        found = {
-            each.bundle for each in every if "0 bundles after" not in each.message
-        }  # LOAD and STORE of one bundle
+        found = {each.bundle for each in every if "0 bundles after" not in each.message}  # LOAD and STORE of one bundle
         assert found == too_close(bundles, generation), bundles
         total += len(found)
     assert total > PROGRAMS // 10

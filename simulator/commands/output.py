@@ -13,6 +13,7 @@ from typing import Any
 
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.files import whole_file
+from castsim.isa.colours import is_coloured
 from castsim.isa.escaping import escaped
 
 STDOUT = "-"
@@ -21,6 +22,7 @@ STDOUT = "-"
 UNWRITABLE = 2
 """Exit code if a result was found but cannot be written where it was asked for."""
 
+_ERROR = "error:"
 _CLOSED = OSError(errno.EBADF, "it is closed")
 
 
@@ -114,8 +116,14 @@ def _print(text: str) -> bool:
 
 
 def tell(message: str) -> None:
-    """Write a message to standard error; nothing in it steers the terminal."""
-    print(escaped(message), file=sys.stderr)
+    """Write a message to standard error; nothing in it steers the terminal.
+
+    The `error:` that it begins with is bold red where colours are shown.
+    """
+    shown = escaped(message)
+    if shown.startswith(_ERROR) and is_coloured(sys.stderr):
+        shown = f"\x1b[1;31m{_ERROR}\x1b[0m{shown.removeprefix(_ERROR)}"
+    print(shown, file=sys.stderr)
 
 
 def _refuse(where: str, error: OSError | ValueError, help_: str = "") -> bool:

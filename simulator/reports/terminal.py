@@ -19,6 +19,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from castsim.isa.colours import is_coloured
 from castsim.isa.escaping import escaped
 
 PIPED_WIDTH = 100
@@ -128,20 +129,6 @@ class _Escaped:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for segment in console.render(self._renderable, options):
             yield segment if segment.control else Segment(escaped(segment.text), segment.style)
-
-
-def is_coloured(stream: TextIO) -> bool:
-    """Whether text for a stream is coloured.
-
-    NO_COLOR, if not empty, says no (no-color.org) and is stronger than the rest. FORCE_COLOR or CLICOLOR_FORCE, if
-    neither empty nor 0, say yes also for a pipe; CLICOLOR=0 says no (bixense.com/clicolors). Else a terminal is.
-    """
-    set_ = {name: os.environ.get(name, "") for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
-    if set_["NO_COLOR"]:
-        return False
-    if any(set_[name] not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
-        return True
-    return stream.isatty() and os.environ.get("CLICOLOR") != "0" and os.environ.get("TERM") != "dumb"
 
 
 def rendered(renderable: RenderableType, stream: TextIO) -> str:
