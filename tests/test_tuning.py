@@ -258,7 +258,7 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
     assert ledger in told
     (tmp_path / "no").write_text("# a text\n")
     assert main([*words[:-2], str(tmp_path / "no")]) == 2
-    assert "is no ledger" in capsys.readouterr().err
+    assert "not saved by this version" in capsys.readouterr().err
 
 
 # -------------------------------------------------------------------------------------------------- the command line

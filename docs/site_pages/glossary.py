@@ -139,7 +139,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "expected": "The code that the reference gives.",
         "of": "How many there are in all.",
         "differ": "How many give another result.",
-        "stood in for by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
+        "replaced by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
     },
     _LOWER: {
         "cast": "Source and destination format; in `run` the instruction.",
@@ -228,7 +228,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "command": "the command that writes the document",
         "document": "its name",
         "version": "its `schema_version`",
-        "what it tells": "its contents in a sentence",
+        "content": "its contents in a sentence",
     },
     "`castsim diff`": {
         "cycles A": "Cycles of this cause on the first side.",
