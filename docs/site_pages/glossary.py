@@ -110,7 +110,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "bundles": "Bundles before and after.",
         "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if "
         "exact.",
-        "elements": "Numbers that a cast converted, in all its executions.",
+        "elements": "Numbers that a cast converted, in all its executions; of vector instructions and TPC code, those "
+        "of active lanes.",
         "rounded": "How many became another number, and were within the range of the destination.",
         "clamped": "How many were beyond the range and became its end: the largest or smallest number.",
         "wrapped": "How many were beyond the range and became another number, as a rule by their low bits.",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.cast_tally import CastTally
     from castsim.execution.dataflow.cast_counts import CastCounts
     from castsim.execution.dataflow.values import Follower
     from castsim.execution.micro import MicroMemory, VectorUnit
@@ -48,8 +49,8 @@ class ComputeValues(Protocol):
 class VectorUnits(Protocol):
     """What a target has for programs of vector instructions."""
 
-    def unit(self, memory: MicroMemory) -> VectorUnit:
-        """Return a unit that executes instructions on a memory, changed in place."""
+    def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> VectorUnit:
+        """Return a unit that executes instructions on a memory, changed in place; `casts` gets what conversions do."""
         ...
 
     def recorder(self, *, as_written: bool) -> Recording:

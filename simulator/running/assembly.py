@@ -86,7 +86,7 @@ class AssemblyProgram:
             how.watch.finish()
         executed = Executed(ran.tree, self.arguments, ran.warnings)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text)
-        return Issued(loaded, ran.outputs, ran.stale_reads if checked else None)
+        return Issued(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
 
     def lint(self) -> tuple[LintFinding, ...]:
         """Return the findings against the issue rules."""

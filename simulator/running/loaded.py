@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from castsim.execution.cast_tally import CastPlace
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
@@ -101,8 +102,8 @@ class Issued:
     races: tuple[Finding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs that rest on opaque operations, and are not among the others."""
-    casts: Mapping[int, Outcomes] = field(default_factory=dict)
-    """What casts did to their numbers, by the number of the instruction in the tree; empty where nothing is known."""
+    casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
+    """What casts did to their numbers, in the order of the source; empty where nothing is known."""
 
 
 class LoadedProgram(Protocol):

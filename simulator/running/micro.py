@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from castsim.execution.cast_tally import CastTally
 from castsim.execution.filling import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
@@ -108,13 +109,14 @@ class MicroProgram:
             return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
-        done, memory = self._values(walked, inputs, how, Elements(), how.watch)
+        casts = CastTally()
+        done, memory = self._values(walked, inputs, how, Elements(), how.watch, casts)
         if how.watch is not None:
             how.watch.finish()
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
-        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races)
+        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish())
 
     def _elements(self, inputs: Inputs, how: Treatment) -> Elements:
         """Return what the scalar unit reads: nothing where the program has no such instruction.
@@ -148,8 +150,9 @@ class MicroProgram:
         )  # fmt: skip
 
     def _values(
-        self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements, watch: Watch | None = None
-    ) -> tuple[Walked, MicroMemory]:
+        self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements, watch: Watch | None = None,
+        casts: CastTally | None = None,
+    ) -> tuple[Walked, MicroMemory]:  # fmt: skip
         """Walk the program with values, arguments being as long as another walk has used them."""
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         memory = MicroMemory(
@@ -157,7 +160,7 @@ class MicroProgram:
         )
         for name, given in self.elements.items():
             put_elements(memory.arguments[name], walked.arguments[name], given)
-        unit = self.units.unit(memory)
+        unit = self.units.unit(memory, casts)
         return self._walk(unit if watch is None else watch.micro(unit, memory), how, elements, memory), memory
 
     def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:

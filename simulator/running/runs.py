@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import castsim
 from castsim.engines import engine_for, simulate
+from castsim.execution.cast_tally import CastPlace
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
@@ -72,9 +73,9 @@ class Result(Drawn[RunTable]):
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
-    casts: Mapping[int, Outcomes] = field(default_factory=dict)
-    """How many numbers each cast rounded, clamped, wrapped, overflowed, by the number of its instruction in the tree;
-    empty where no values were computed.
+    casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
+    """How many numbers each cast of the source rounded, clamped, wrapped, overflowed; empty where no values were
+    computed.
     """
 
     def __repr__(self) -> str:

@@ -63,7 +63,7 @@ class TileProgram(Loaded):
         if how.values:
             counts = CastCounts()
             outputs, partial = self._outputs(inputs, how, counts)
-            return Issued(self, outputs, races=found, partial=partial, casts=counts.found)
+            return Issued(self, outputs, races=found, partial=partial, casts=counts.by_place(self.tree.instructions))
         for name in inputs:
             check_known(name, self.arguments)
         return Issued(self, races=found)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.cast_tally import CastPlace
 from castsim.execution.outcomes import Judge, Outcomes
 from castsim.execution.tiles import CastTiles, Tile
-from castsim.execution.tree import Deltas, Lowered
+from castsim.execution.tree import Deltas, Instruction, Lowered
 from castsim.isa.codes import Codes
 
 Bytes = NDArray[np.uint8]
@@ -38,6 +39,14 @@ class CastCounts:
         judge = Judge(cast.src.format, cast.dst.format, cast.rounding, cast.wraps)
         counts = judge.count(pending.codes, tile_codes(buffer, cast.dst))
         self.found.setdefault(lowered.instruction, Outcomes()).add(counts)
+
+    def by_place(self, instructions: Sequence[Instruction]) -> Mapping[CastPlace, Outcomes]:
+        """Return the same by the place of each instruction, in their order."""
+        return {
+            CastPlace(instructions[number].span.line, instructions[number].text, src, dst, number): counts
+            for number, counts in sorted(self.found.items())
+            for src, dst in instructions[number].casts[:1]
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from castsim.execution.cast_tally import CastTally
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.bodies import Body
 from castsim.execution.micro.unit import Followed
@@ -34,6 +35,7 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
+from castsim.machines.vector_function.conversion_counts import ConversionCounts
 from castsim.machines.vector_function.expansion import expand_source, expand_tree
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
@@ -62,9 +64,9 @@ class LaneUnits:
 
     target: VectorFunctionTarget
 
-    def unit(self, memory: MicroMemory) -> LaneUnit:
+    def unit(self, memory: MicroMemory, casts: CastTally | None = None) -> LaneUnit:
         """Return a unit that computes values."""
-        return LaneUnit(memory, self.target)
+        return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
 
     def recorder(self, *, as_written: bool) -> Recorder:
         """Return what records a program for the engines, one without flags as written or to wait for bytes."""
@@ -100,6 +102,7 @@ class LaneUnit(Followed):
 
     memory: MicroMemory
     target: VectorFunctionTarget
+    conversions: ConversionCounts | None = None
     counted: int = 0
     """Bytes that the last `vsqz` kept: the register AR."""
     _plans: dict[int, _Plan] = field(default_factory=dict)
@@ -306,7 +309,8 @@ def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     pair = conversion(source.element, result.element)
     part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
     found = lanes.convert(
-        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control
+        _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control,
+        seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
     )  # fmt: skip
     return (found,)
 

@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.cast_tally import CastPlace
 from castsim.execution.inputs import check_known, make_inputs, to_memory
+from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes
@@ -77,6 +79,8 @@ class Ran:
     outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
     warnings: Warnings
+    casts: Mapping[CastPlace, Outcomes]
+    """What conversions did to their numbers; empty where no values were computed."""
 
 
 def assemble(
@@ -159,7 +163,8 @@ def execute(
     _fill_vlm(machine, vlm, codes)
     tree = machine.run(max_bundles, heard, max_walk, None if watch is None else partial(watch, machine))
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
-    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks))
+    casts = {} if machine.casts is None else machine.casts.tally.finish()
+    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks), casts)
 
 
 # ------------------------------------------------------------------------------------------------------------- data

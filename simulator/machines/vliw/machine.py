@@ -15,8 +15,9 @@ from castsim.execution.tree import Instruction, Tree
 from castsim.isa.errors import CastsimError, EngineError, Span
 from castsim.isa.tpc import Immediate, Slot, TpcProgram
 from castsim.isa.tpc.forms import LOADS, MemoryOperation
-from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, WORD_MASK, File, RegisterDeclaration
+from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, File, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.machines.vliw.cast_counts import ConversionCounts
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.control import Control
 from castsim.machines.vliw.findings import Findings, StaleReadKind
@@ -28,7 +29,7 @@ from castsim.machines.vliw.local_access import LocalAccess, needs_values
 from castsim.machines.vliw.meanings import NotComputed
 from castsim.machines.vliw.operations import main_pipe
 from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
-from castsim.machines.vliw.registers import Held, Registers, Write, vector
+from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
 from castsim.machines.vliw.tables import uses_tables
@@ -49,7 +50,7 @@ class VliwCore:
 
     `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
     gathers findings, which are `findings.all()` after `run`, `stop` refuses the first stale read. `remarks` are uses
-    that no source documents, with their places.
+    that no source documents, with their places. `casts` counts what conversions do, None without values.
 
     Raises:
         ReadError, IllegalError: what can be refused without running: registers, loops, jumps, declarations.
@@ -84,6 +85,7 @@ class VliwCore:
         self.plans = planned(program, self.registers, target, memory.tables)
         self._beside = tuple(map(read_beside, self.plans))
         self._values = values
+        self.casts = ConversionCounts.of(self.plans) if values else None
         self._trace = Trace()
         self._recorder = BundleRecorder(program.bundles, self.plans, target)
         self._control = Control(self.structure, self.registers, self._trace, target)
@@ -205,7 +207,10 @@ class VliwCore:
             return None
         words, word = self.vector_lfsr.state(now, plan.random), self.scalar_lfsr.state(now, plan.random)
         state = State(self.configuration.visible(now), words, word)
-        effects = meaning(OperandValues(given, income, predicate), state)
+        operands = OperandValues(given, income, predicate)
+        effects = meaning(operands, state)
+        if self.casts is not None:
+            self.casts.see(meaning, operands, state, effects)
         self._draw(plan, effects, now)
         self._remark(plan, effects.remarks)
         return effects.result
@@ -292,7 +297,7 @@ class VliwCore:
 
     def _commit(self, plan: InstructionPlan, result: Held, now: int) -> None:
         """Put a result on its way to its registers."""
-        for cell, value in zip(plan.results, self._parts(plan, result), strict=True):
+        for cell, value in zip(plan.results, parts_of(result, len(plan.results)), strict=True):
             if not plan.vector and value != cell.newest:
                 self._control.changed_at = now
             write = Write(now, plan.stage, value, plan.site)
@@ -306,17 +311,6 @@ class VliwCore:
                 StaleReadKind.OVERTAKEN, cell.name, "dest", plan.site, now, older.writer, now - older.time, needed
             )
             cell.write_before(write, place)
-
-    def _parts(self, plan: InstructionPlan, result: Held) -> tuple[Held, ...]:
-        count = len(plan.results)
-        if count == 1 and not (isinstance(result, tuple) and isinstance(result[0], np.ndarray)):
-            return (result,)
-        if result is None:
-            return (None,) * count
-        if isinstance(result, int):
-            return tuple(result >> (WORD_BITS * place) & WORD_MASK for place in range(count))
-        assert isinstance(result, tuple) and len(result) == count
-        return result
 
     def _overtaken(self, plan: InstructionPlan, pending: list[Write], now: int) -> int | None:
         """Return the place of a load that lands after this write of the same predicate, None if there is none."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from castsim.isa.tpc.program import GROUPED, PREDICATES, File, Register, Special
+from castsim.isa.tpc.program import GROUPED, PREDICATES, WORD_BITS, WORD_MASK, File, Register, Special
 from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
 from castsim.machines.vliw.latency import Distances
 from castsim.machines.vliw.semantics import Mask, Value, Vector
@@ -167,6 +167,18 @@ def vector(held: Held) -> Vector:
     """Return the bytes of a V register, which `held` is known to be."""
     assert isinstance(held, np.ndarray) and held.dtype == np.uint8
     return held.view(np.uint8)
+
+
+def parts_of(held: Held, count: int) -> tuple[Held, ...]:
+    """Return what each of so many registers gets of a result."""
+    if count == 1 and not (isinstance(held, tuple) and isinstance(held[0], np.ndarray)):
+        return (held,)
+    if held is None:
+        return (None,) * count
+    if isinstance(held, int):
+        return tuple(held >> (WORD_BITS * place) & WORD_MASK for place in range(count))
+    assert isinstance(held, tuple) and len(held) == count
+    return held
 
 
 def _frozen(array: _Array) -> _Array:

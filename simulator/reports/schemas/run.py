@@ -182,7 +182,10 @@ class Read(Keys):
 
 
 class CastLine(Keys):
-    """What the casts of an instruction did to their numbers, all executions together; those not named are exact."""
+    """What the casts of an instruction did to their numbers, all executions together; those not named are exact.
+
+    Of vector instructions and TPC code: what conversions of one line between the same formats did, in active lanes.
+    """
 
     line: Line
     """Line of the source."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 from rich.text import Text
 
+from castsim.execution.cast_tally import CastPlace
 from castsim.execution.outcomes import Outcome, Outcomes
 from castsim.reports.documents import Document, json_of
 from castsim.reports.numbers import grouped
@@ -20,7 +21,7 @@ OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 @dataclass(frozen=True, slots=True)
 class CastLine:
-    """The casts of one instruction, all its executions together."""
+    """The casts of one instruction, all its executions together; of vector instructions and TPC code, of one line."""
 
     line: int
     op: str
@@ -36,18 +37,12 @@ class CastLine:
 
 def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
     """Return the casts whose numbers were computed, in the order of the program."""
-    instructions = report.result.loaded.tree.instructions
-    found = []
-    for number, counts in sorted(report.result.casts.items()):
-        instruction = instructions[number]
-        for src, dst in instruction.casts[:1]:
-            found.append(_line(instruction.span.line, instruction.text, src, dst, counts))
-    return tuple(found)
+    return tuple(_line(place, counts) for place, counts in report.result.casts.items())
 
 
-def _line(line: int, op: str, src: str, dst: str, counts: Outcomes) -> CastLine:
+def _line(place: CastPlace, counts: Outcomes) -> CastLine:
     each = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
-    return CastLine(line, op, src, dst, *each)
+    return CastLine(place.line, place.op, place.src, place.dst, *each)
 
 
 def _data(report: RunReport) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -47,6 +48,7 @@ def convert(
     *,
     target: VectorFunctionTarget | None = None,
     ctrl: int = 0,
+    seen: Callable[[Policy, Codes, Codes], None] | None = None,
 ) -> Register:
     """Convert the lanes of a register.
 
@@ -61,6 +63,7 @@ def convert(
         saturation: `SAT`, `NOSAT`.
         target: whose options decide what the sources leave open; None: as shipped.
         ctrl: the CTRL register, which holds for all conversions while its bit for that is set.
+        seen: hears of the policy and of the codes before and after, of active lanes that hold something known.
 
     Raises:
         IllegalError: rounding H, which has no meaning for the pair, under option `micro_hybrid_elsewhere = refuse`.
@@ -76,10 +79,19 @@ def convert(
     governors = _governors(chip, pair, places)
     active, known = mask.bits[governors], mask.defined[governors]
     marks = _defined_elements(source, src)[places.source]
+    if seen is not None:
+        those = active & known & marks
+        seen(policy, codes[those], converted[those])
+    zeroed = np.where(active, converted, converted.dtype.type(0))
+    return _filled(zeroed, (marks | ~active) & known, dst, places)
+
+
+def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> Register:
+    """Return a register with elements in their places, 0 elsewhere; `marks` tells which of them are defined."""
     target_codes = np.zeros(REGISTER_BYTES * 8 // _lane_bits(dst), converted.dtype)
-    target_codes[places.destination] = np.where(active, converted, converted.dtype.type(0))
+    target_codes[places.destination] = converted
     defined = np.ones(target_codes.size, np.bool_)
-    defined[places.destination] = (marks | ~active) & known
+    defined[places.destination] = marks
     if dst.bits == 4:
         return Register(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))
     return register_of(target_codes, defined)
