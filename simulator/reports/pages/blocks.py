@@ -119,6 +119,26 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class PlotLine:
+    """A line with a name through `points` (x, y)."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines over one axis; both axes are logarithmic with `logarithmic`."""
+
+    caption: str
+    x: str
+    y: str
+    lines: tuple[PlotLine, ...]
+    logarithmic: bool = False
+    kind: str = field(default="plot", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Scatter:
     """Points (x, y, name)."""
 
@@ -207,7 +227,7 @@ class Program:
     kind: str = field(default="program", init=False)
 
 
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Scatter | Matrix | Lanes | Program
+Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Scatter | Matrix | Lanes | Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,27 @@ page.blocks.curves = (block) => {
   return page.framed(block, page.legend(entries), page.chart(230, words, option));
 };
 
+page.blocks.plot = (block) => {
+  const type = block.logarithmic ? "log" : "value";
+  const option = (ink) => ({
+    animation: false,
+    grid: { left: 72, right: 24, top: 30, bottom: 46 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      at.seriesName, `${block.x}: ${page.number(at.value[0])}`, `${block.y}: ${page.number(at.value[1])}`,
+    ]) },
+    xAxis: page.axis(ink, { type, name: block.x, nameLocation: "middle", nameGap: 28, scale: true }),
+    yAxis: page.axis(ink, { type, name: block.y, scale: true }),
+    series: block.lines.map((each, number) => ({
+      type: "line", name: each.name, data: each.points, symbolSize: 5,
+      lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
+    })),
+  });
+  const entries = block.lines.map((each) => ({ name: each.name, tone: "" }));
+  const rows = block.lines.flatMap((each) => each.points.map(([x, y]) => [each.name, x, y]));
+  return page.framed(block, page.legend(entries), page.chart(340, `${block.y} against ${block.x}`, option),
+    page.asTable(["", block.x, block.y], rows, [1, 2]));
+};
+
 page.blocks.scatter = (block) => {
   const xs = block.points.map((point) => point[0]);
   const ys = block.points.map((point) => point[1]);
