@@ -36,14 +36,25 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Value, Value], bool]] = {
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
 
 
+class _Joined(ast.NodeTransformer):
+    """Makes one name of names with dots between them."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Return the name, or what stands there if it is none."""
+        owner = self.visit(node.value)
+        return ast.Name(f"{owner.id}.{node.attr}", ast.Load()) if isinstance(owner, ast.Name) else node
+
+
 class Expression:
     """An expression that has been read; `names` are those that it uses, in alphabetical order.
+
+    With `dotted`, names may have dots, such as `args.rows`.
 
     Raises:
         ReadError: it is none; carries its place within `span`.
     """
 
-    def __init__(self, text: str, span: Span) -> None:
+    def __init__(self, text: str, span: Span, *, dotted: bool = False) -> None:
         self.text = text.strip()
         self.span = span
         if len(text) > LONGEST:
@@ -52,6 +63,8 @@ class Expression:
             self._root = ast.parse(self.text, mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             raise ReadError(f"'{self.text}' is not an expression", span=span, legal=_LEGAL) from None
+        if dotted:
+            self._root = _Joined().visit(self._root)
         called = {id(node.func) for node in ast.walk(self._root) if isinstance(node, ast.Call)}
         found = (node for node in ast.walk(self._root) if isinstance(node, ast.Name) and id(node) not in called)
         self.names = tuple(sorted({node.id for node in found}))

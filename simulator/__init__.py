@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from castsim.evidence.accuracy import AccuracyTables, accuracy
     from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences.comparison import ComparisonError, Difference
+    from castsim.exploration.sweeps import Sweep, sweep
     from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
@@ -71,6 +72,7 @@ __all__ = [
     "Result",
     "ScratchError",
     "StaleReadError",
+    "Sweep",
     "Target",
     "TargetDataError",
     "TileError",
@@ -89,6 +91,7 @@ __all__ = [
     "load_target",
     "lower",
     "run",
+    "sweep",
     "target_names",
     "tune",
 ]
@@ -105,6 +108,7 @@ _HOMES = {
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
+    "castsim.exploration.sweeps": ("Sweep", "sweep"),
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),

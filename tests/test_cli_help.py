@@ -88,6 +88,8 @@ LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lower
 """Examples that take minutes or more, or go on with one that does."""
 SERVING = ("lsp", "debug", "view kernel-trace.json", "view kernel.pto kernel-trace.json")
 """What runs until a client ends it, or its input: so do test_lsp.py, test_debug_console.py and test_view.py."""
+CLUSTER = ("sweep kernels.toml --out kernels.parquet --scheduler",)
+"""Examples that need a cluster: tests/test_sweeps.py has one."""
 SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
 REFUTED = ("lower f16 i8 --spec tosa --target greco --via", "diff kernel.pto --timing-only --option-b")
@@ -103,7 +105,7 @@ def examples() -> list[str]:
         line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
     ]
     found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
-    left_out = (*LONG, *SERVING) if "CASTSIM_THOROUGH" in os.environ else (*LONG, *SERVING, *SECONDS)
+    left_out = (*LONG, *SERVING, *CLUSTER, *(() if "CASTSIM_THOROUGH" in os.environ else SECONDS))
     return [line for line in found if not line.startswith(left_out)]
 
 
@@ -168,6 +170,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def sweeps(folder: Path) -> None:
+    """Write the specifications that the examples name, and the results of one."""
+    shutil.copy(PROGRAMS / "sweeps" / "f32_to_bf16_shapes.toml", folder / "shapes.toml")
+    tiles = (PROGRAMS / "sweeps" / "f32_to_bf16_tiles.toml").read_text()
+    (folder / "kernels.toml").write_text(tiles.replace("../tuning", str(PROGRAMS / "tuning")))
+    assert main(["sweep", "shapes.toml", "--out", "shapes.parquet", "--quiet"]) == 0
+
+
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>
@@ -191,6 +201,8 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
     if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster
         shutil.copy(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto", folder / "kernel.pto")
+    if line.startswith("sweep"):
+        sweeps(folder)
     words = shlex.split(line.partition(" > ")[0])
     for made in {*words} & {"yesterday.json", "today.json", "baseline.json", "report.html"}:
         option = "--json" if made.endswith("json") else "--html"

@@ -101,6 +101,8 @@ READERS = {
     "simulator/running/tiles.py": "reads a name from the command line",
     "simulator/execution/npy.py": "reads heads of files",
     "simulator/exploration/differences/statements.py": "reads lines of program text",
+    "simulator/exploration/sweeps/axes.py": "reads keys of specifications",
+    "simulator/exploration/sweeps/ledger.py": "reads heads of files",
     "simulator/former_name/__init__.py": "reads names of modules",
     "simulator/graphs/execution.py": "reads what inputs are asked for",
     "simulator/graphs/tosa_text.py": "reads program text",

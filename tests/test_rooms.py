@@ -24,7 +24,8 @@ PICTURE = """
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
  7  testing          -> execution numerics targets isa
  7  planning         -> running tpc_compiler machines execution specifications numerics targets isa timing
- 7  exploration      -> running tpc_compiler engines machines execution numerics targets isa timing
+ 8  exploration      -> estimating running tpc_compiler engines machines execution numerics targets files isa
+                        timing
  6  running          -> engines machines synchronisation execution numerics targets isa timing
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa

@@ -33,7 +33,7 @@ FORMS = {form.NAME: form for form in registry.every_form()}
 KEY = re.compile(r"[a-z][a-z0-9_]*")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
-WRITTEN = re.compile(r"(?<![\w/])\w+\.(tpc|pto|toml|bin)\b|--out|--json|--format")
+WRITTEN = re.compile(r"(?<![\w/])\w+\.(tpc|pto|toml|bin)\b|--out|--json|--format|sweep --report")
 """What marks commands that read or write files beside the page, or whose standard output is for something else."""
 
 NAMES_IN_DIGITS = {

@@ -41,6 +41,7 @@ USUAL = {
     "accuracy": ["--target", "a2a3"],
     "check": [TILES],
     "tune": [TUNED],
+    "sweep": [str(PROGRAMS / "sweeps" / "f32_to_bf16_shapes.toml"), "--out", "shapes.parquet"],
     "lint": [ASSEMBLY],
     "latency": ["mac.f32 V6, V1, V2", "add.f32 V7, V6, V3", "--target", "gaudi2"],
     "asm": [ASSEMBLY],

@@ -225,6 +225,15 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "does not run": "Points at which the kernel is refused, or never ends.",
         "reason": "Why.",
     },
+    "castsim sweep (the Parquet file)": {
+        "src, dst, rows, cols, row_stride, rounding, saturation, target": "The cast of the point; null: the default.",
+        "program, target, args.NAME, option.NAME": "The program of the point, and what it was run with.",
+        "cycles": "Cycles of the cast alone, or of the program; null if the point failed.",
+        "busy, fill, ...": "Cycles of each cause on the pipe that is occupied longest; they add up to `cycles`.",
+        "bound_by": "The cause of most cycles; of a program, the largest that is no waiting.",
+        "status": "`ok`, or `failed`.",
+        "error": "Why it failed.",
+    },
     "castsim schema": {
         "command": "the command that writes the document",
         "document": "its name",

@@ -34,6 +34,7 @@ COMMANDS = (
     "accuracy",
     "check",
     "tune",
+    "sweep",
     "lsp",
     "lint",
     "latency",

@@ -34,6 +34,10 @@ class ArrayEstimator(ABC):
         """Return the estimate of one shape; the order of its extents is that of `estimate`."""
 
     @abstractmethod
+    def simulate(self, *extents: int | None) -> Estimate:
+        """Return what `one` returns, simulated by the engine even where there is a closed form."""
+
+    @abstractmethod
     def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
 

@@ -71,6 +71,10 @@ class TileEstimator(ArrayEstimator):
         assert self._form is not None
         return _estimate(self._form.account(shape, SCALAR))
 
+    def simulate(self, *extents: int | None) -> Estimate:
+        """Return the same by simulating the lowered cast."""
+        return self.simulated(shape_of(*extents))
+
     def is_closed(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
         """Whether the closed form gives the cycles of a shape."""
         form, placement = self._form, self._placement

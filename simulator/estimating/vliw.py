@@ -10,12 +10,13 @@ other directly begin steps of their own; whether local memory is large enough is
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from castsim.engines import simulate
 from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions, Shape
 from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
-from castsim.estimating.estimates import Estimate, bound_by
+from castsim.estimating.estimates import Estimate, bound_by, of_timing
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc import Slot, TpcProgram, parse
@@ -93,6 +94,13 @@ class KernelEstimator(ArrayEstimator):
         causes = {Cause.BUSY: busy, Cause.DRAIN: cycles - bundles, Cause.EMPTY: bundles - busy}
         causes = {cause: spent for cause, spent in causes.items() if spent}
         return Estimate(cycles, bound_by(causes), causes)
+
+    def simulate(self, *extents: int | None) -> Estimate:
+        """Return the same by simulating the bundles."""
+        shape = shape_of(*extents)
+        _check(shape)
+        timing = simulate(self.tree(self._steps(shape, SCALAR)), self._target, record_operations=False)
+        return replace(of_timing(timing), cycles=timing.total) if timing.executions else Estimate(0, Cause.EMPTY, {})
 
     def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
         """Estimate a chunk of shapes, the first being number `start`."""

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column
 from rich.text import Text
 
@@ -21,6 +30,24 @@ class Words(ProgressColumn):
         """Return the words."""
         words = task.description if self._field is None else str(task.fields[self._field])
         return Text(escaped(words).replace("\n", " "))
+
+
+class Rate(ProgressColumn):
+    """How much of the work is done in a second, counted since it began here."""
+
+    def __init__(self, counted: str) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self._counted = counted
+
+    def render(self, task: Task) -> Text:
+        """Return it in words."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f} {self._counted}/s")
+
+
+def rate_and_time_left(counted: str) -> tuple[ProgressColumn, ...]:
+    """Return columns with the work done and in all, its rate, and the time that it will still take."""
+    return MofNCompleteColumn(), Rate(counted), TextColumn("left"), TimeRemainingColumn()
 
 
 def bars(*behind: ProgressColumn) -> Progress:

@@ -14,14 +14,17 @@ BAR_DELAY_SECONDS = 1.0
 
 
 @contextmanager
-def stage_progress(*, quiet: bool) -> Iterator[ProgressCallback]:
-    """Yield a callback for progress while the block lasts."""
+def stage_progress(*, quiet: bool, rate: str = "") -> Iterator[ProgressCallback]:
+    """Yield a callback for progress while the block lasts.
+
+    With `rate`, which is what the work counts, the bar also tells how much is done in a second, and the time left.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return
-    from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched run pays for rich
+    from castsim.reports.bars import bars, rate_and_time_left  # noqa: PLC0415 - only a watched run pays for rich
 
-    shown = bars()
+    shown = bars(*rate_and_time_left(rate)) if rate else bars()
     task = shown.add_task("starting", total=None)
     began = time.monotonic()
 

@@ -139,6 +139,37 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
+class PlotLine:
+    """A line with a name through `points` (x, y)."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines over one axis; both axes are logarithmic with `logarithmic`."""
+
+    caption: str
+    x: str
+    y: str
+    lines: tuple[PlotLine, ...]
+    logarithmic: bool = False
+    kind: str = field(default="plot", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A field for each row and column: `cells` are (column, row, value, what to say of it)."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[int, int, float, str], ...]
+    kind: str = field(default="matrix", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
     """Columns of numbers and texts that may be long: their JSON, deflated, in base 64."""
 
@@ -228,6 +259,7 @@ class View:
 
 
 Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Lanes | Program | Listing | View
+Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Scatter | Matrix | Lanes | Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,3 +132,45 @@ page.blocks.curves = (block) => {
   const entries = block.curves.map((each) => ({ name: each.name, tone: "" }));
   return page.framed(block, page.legend(entries), page.chart(230, words, option));
 };
+
+page.blocks.plot = (block) => {
+  const type = block.logarithmic ? "log" : "value";
+  const option = (ink) => ({
+    animation: false,
+    grid: { left: 72, right: 24, top: 30, bottom: 46 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      at.seriesName, `${block.x}: ${page.number(at.value[0])}`, `${block.y}: ${page.number(at.value[1])}`,
+    ]) },
+    xAxis: page.axis(ink, { type, name: block.x, nameLocation: "middle", nameGap: 28, scale: true }),
+    yAxis: page.axis(ink, { type, name: block.y, scale: true }),
+    series: block.lines.map((each, number) => ({
+      type: "line", name: each.name, data: each.points, symbolSize: 5,
+      lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
+    })),
+  });
+  const entries = block.lines.map((each) => ({ name: each.name, tone: "" }));
+  const rows = block.lines.flatMap((each) => each.points.map(([x, y]) => [each.name, x, y]));
+  return page.framed(block, page.legend(entries), page.chart(340, `${block.y} against ${block.x}`, option),
+    page.asTable(["", block.x, block.y], rows, [1, 2]));
+};
+
+page.blocks.matrix = (block) => {
+  const values = block.cells.map((cell) => cell[2]);
+  const option = (ink, width) => ({
+    animation: false,
+    grid: { left: Math.min(width / 3, 20 + 7 * Math.max(...block.rows.map((row) => row.length))), right: 16, top: 8,
+      bottom: 76 },
+    tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
+      `${block.rows[at.value[1]]}, ${block.columns[at.value[0]]}`, block.cells[at.dataIndex][3],
+    ]) },
+    xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: 55 } }),
+    yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true }),
+    visualMap: { show: false, min: Math.min(0, ...values), max: Math.max(1, ...values), inRange: {
+      color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
+    series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
+      itemStyle: { borderColor: ink.paper, borderWidth: 1 } }],
+  });
+  const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
+  return page.framed(block, page.chart(110 + 22 * block.rows.length, block.caption, option),
+    page.asTable(["row", "column", "value", ""], rows, [2]));
+};

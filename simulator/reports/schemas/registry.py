@@ -27,6 +27,7 @@ from castsim.reports.schemas import verification as verify
 from castsim.reports.schemas.graph import Graph
 from castsim.reports.schemas.keys import Form
 from castsim.reports.schemas.lowering import Lower
+from castsim.reports.schemas.sweeps import SweepDrawn, SweepResults
 from castsim.reports.schemas.tuning import Tune
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
@@ -53,6 +54,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "accuracy": (conform.Accuracy, conform.CrossValidated),
     "check": (findings.Check,),
     "tune": (Tune,),
+    "sweep": (SweepResults, SweepDrawn),
     "lint": (assembly.Lint,),
     "latency": (assembly.Latency,),
     "asm": (assembly.Assembled, assembly.CanonicalText),

@@ -47,6 +47,8 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "scratch-sweep": {1: "5e81b1432afcee67f6bb3e2f8e9a3bd7e4f2ae578b4aa5a3f6e7c1acc299ee5c"},
     "specification": {2: "0965436a25408618d5ca9b93cbda55af2231c090a0cdac11b6aa1c72a8576123"},
     "specification-pair": {2: "c371d4c65965663ac19b82bf18ef73aa8389f62411cb40c3db97ca1b5990a29b"},
+    "sweep": {1: "40421d032cf0a4224f9c6aa819bd00ed8bb37dc3e282c0dad5ba146fe7d180e3"},
+    "sweep-report": {1: "f57710da272cb4b30cdb31bb6e73cf0e260993438d733317fd8e8a4f76323440"},
     "targets": {1: "6b2cf1dcd80030e46792ac259990bbd8754254af8df301258ffe42ff15da093e"},
     "targets-diff": {2: "c1c6e617ea37bc2fa81feed6a34402d2d5a4e04501563899ae4bb532ca71854b"},
     "targets-list": {1: "d8d8984983f5988c6095bfd25a7553f906d1284875410c6c4d22fc591e8febdc"},

@@ -1,0 +1,101 @@
+"""The execution of `castsim sweep`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from castsim.commands.option_values import positive
+from castsim.commands.outcome import Outcome
+from castsim.commands.output import tell
+from castsim.exploration.sweeps import Sweep, sweep
+from castsim.isa.errors import ReadError
+from castsim.reports.stage_progress import stage_progress
+from castsim.reports.sweeps import sweep_document
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def execute(options: Namespace) -> Outcome:
+    """Sweep, or draw what was swept; the exit code is 1 if a row failed.
+
+    Raises:
+        ReadError: what was typed, the specification, the ledger, the scheduler.
+        EngineError: workers that are others, or die.
+        KeyboardInterrupt: SIGINT or SIGTERM; the ledger holds everything done so far.
+    """
+    if options.report is not None or options.html is not None:
+        return _drawn(options)
+    _check(options)
+    workers = None if options.workers is None else positive("--workers", options.workers)
+    try:
+        with _terminated_is_interrupted(), stage_progress(quiet=options.quiet, rate="points") as progress:
+            found = sweep(
+                options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
+            )
+    except KeyboardInterrupt:
+        tell(f"the sweep was interrupted; the same command goes on from {options.out}.ledger")
+        raise
+    return Outcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
+
+
+def _drawn(options: Namespace) -> Outcome:
+    """Draw what was swept."""
+    if options.report is None:
+        raise ReadError(f"--html {options.html}: of which results, --report says", legal=("--report FILE.parquet",))
+    if options.html is None:
+        raise ReadError(f"--report {options.report}: --html says where to draw", legal=("--html PAGE.html",))
+    given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
+             "--scheduler": options.scheduler}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise ReadError(
+                f"--report {options.report} --html {options.html} compute nothing; {name} does: {value}",
+                legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
+            )
+    from castsim.commands.execution.sweep_pages import write_sweep_page  # noqa: PLC0415 - pyarrow is an extra
+
+    document = write_sweep_page(options.report, options.html)
+    return Outcome(document, lambda _: f"html: written to {options.html}")
+
+
+def _text(found: Sweep) -> RenderableType:
+    from castsim.reports.sweeps_text import sweep_text  # noqa: PLC0415 - rich, only if printed
+
+    return sweep_text(found)
+
+
+def _check(options: Namespace) -> None:
+    usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
+    if options.specification is None or options.out is None:
+        raise ReadError("a sweep needs a specification and --out", legal=usage)
+    if Path(options.out).is_dir():
+        raise ReadError(f"--out {options.out}: is a folder", legal=("--out FILE.parquet",))
+    if Path(options.specification).resolve() == Path(options.out).resolve():
+        raise ReadError(f"--out would replace '{options.out}', which is the specification", legal=usage)
+    if options.workers is not None and options.scheduler is not None:
+        raise ReadError("--workers and --scheduler both say who computes", legal=("--workers N", "--scheduler ADDRESS"))
+
+
+@contextmanager
+def _terminated_is_interrupted() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does; for the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,44 @@
+"""A sweep from its specification to its file: what the ledger lacks is computed, then all of it written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from castsim.exploration.sweeps.results import Sweep
+from castsim.exploration.sweeps.specification import read_specification
+from castsim.isa.errors import ReadError
+from castsim.timing import ProgressCallback
+
+
+def sweep(
+    specification: str | Path | Mapping[str, object],
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> Sweep:
+    """Estimate or simulate every point of a grid and write the results as a Parquet file.
+
+    Everything that is done stands in the ledger, `out` with `.ledger` behind its name: however a sweep ends, the same
+    call goes on from there. The file takes its name once it is whole.
+
+    Args:
+        specification: path of a TOML file, or the same as dictionaries: `{"sweep": {"kind": "cast", "mode":
+            "estimate"}, "grid": {"src": "f32", ...}, "exclude": [{"where": "rows*cols > 65536"}]}`.
+        out: the Parquet file.
+        workers: processes; None: as many as there are processors.
+        scheduler: address of a Dask scheduler whose workers are to compute instead.
+        progress: hears the stage, the combinations that are done, and all of them.
+
+    Raises:
+        ReadError: the specification is wrong; the ledger is about something else; a file cannot be written; pyarrow is
+            not installed; the scheduler does not answer.
+        EngineError: a worker has another castsim; workers die again and again.
+    """
+    from castsim.exploration.sweeps.carrying_out import carry_out  # noqa: PLC0415 - pyarrow is an extra
+
+    if workers is not None and workers < 1:
+        raise ReadError(f"--workers {workers}: not a number of processes", legal=("1 or more",))
+    return carry_out(read_specification(specification), Path(out), workers, scheduler, progress)

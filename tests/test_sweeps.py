@@ -1,0 +1,338 @@
+"""`castsim sweep`: rows against single estimates, runs and the event engine; resumption; refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import LocalCluster
+
+import castsim
+from castsim.__main__ import main
+from castsim.engines import simulate
+from castsim.exploration.sweeps.cluster import computed_there
+from castsim.exploration.sweeps.columns import column_of
+from castsim.exploration.sweeps.ledger import Ledger
+from castsim.exploration.sweeps.local import computed_here
+from castsim.exploration.sweeps.points import computed
+from castsim.exploration.sweeps.specification import read_specification
+from castsim.exploration.sweeps.work import work_of
+from castsim.isa.errors import EngineError, ReadError
+from castsim.running import load_program
+from castsim.timing import WAITING, Cause
+
+ROOT = Path(__file__).resolve().parent.parent
+TILES = ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto"
+CASTS = {
+    "sweep": {"kind": "cast", "mode": "estimate"},
+    "grid": {
+        "src": ["f32", "f16"], "dst": ["bf16", "i32"], "rows": [1, 7, 16], "cols": {"from": 16, "to": 176, "step": 32},
+        "row_stride": ["default", 192], "target": ["a2a3", "a5", "gaudi2"],
+    },
+    "exclude": [{"where": "rows * cols > 1500"}, {"src": "f16", "dst": "bf16", "target": "a5"}],
+}  # fmt: skip
+PROGRAMS = {
+    "sweep": {"kind": "program", "mode": "simulate"},
+    "grid": {"program": str(TILES), "target": "a2a3", "args": {"R": [16, 17], "C": "128..512*2"},
+             "option": {"vector_head": ["idle", "always"]}},
+    "exclude": [{"where": "args.R * args.C > 8500"}],
+}  # fmt: skip
+REFUSED = {"cycles": None, "bound_by": None, **{column_of(cause): None for cause in Cause}, "status": "failed"}
+
+
+def rows_of(path: Path) -> list[dict[str, object]]:
+    return pq.read_table(path).to_pylist()
+
+
+def with_mode(mode: str) -> dict[str, object]:
+    return {**CASTS, "sweep": {"kind": "cast", "mode": mode}}
+
+
+@pytest.mark.parametrize("mode", ["estimate", "simulate"])
+def test_rows_are_single_estimates_in_the_order_of_the_grid(mode: str, tmp_path: Path) -> None:
+    found = castsim.sweep(with_mode(mode), tmp_path / "r.parquet", workers=1)
+    rows = rows_of(found.path)
+    points = [
+        (src, dst, height, width, stride, target)
+        for src, dst, height, width, stride, target in product(
+            ("f32", "f16"), ("bf16", "i32"), (1, 7, 16), range(16, 177, 32), (None, 192), ("a2a3", "a5", "gaudi2")
+        )
+        if height * width <= 1500 and (src, dst, target) != ("f16", "bf16", "a5")
+    ]
+    assert found.rows == len(rows) == len(points)
+    failed = 0
+    for row, (src, dst, height, width, stride, target) in zip(rows, points, strict=True):
+        point = {"src": src, "dst": dst, "rows": height, "cols": width, "row_stride": stride, "rounding": None,
+                 "saturation": None, "target": target}  # fmt: skip
+        try:
+            alone = castsim.estimate(src, dst, height, width, row_stride=stride, target=target)
+        except castsim.CastsimError as error:
+            failed += 1
+            assert row == {**point, **REFUSED, "error": error.message}
+            continue
+        causes = {column_of(cause): alone.causes.get(cause, 0) for cause in Cause}
+        assert row == {**point, "cycles": alone.cycles, **causes, "bound_by": str(alone.bound_by), "status": "ok",
+                       "error": None}  # fmt: skip
+        assert sum(causes.values()) == alone.cycles
+    assert found.failed == failed > 0
+
+
+def test_programs_are_runs_of_the_event_engine_with_the_parameters_written_out(tmp_path: Path) -> None:
+    found = castsim.sweep(PROGRAMS, tmp_path / "p.parquet", workers=1)
+    rows = rows_of(found.path)
+    assert [(row["args.R"], row["args.C"], row["option.vector_head"]) for row in rows] == [
+        each for each in product((16, 17), (128, 256, 512), ("idle", "always")) if each[0] * each[1] <= 8500
+    ]
+    text = TILES.read_text()
+    for row in rows:
+        if row["args.R"] == 17:  # does not divide the rows of the tensor
+            assert row == {**row, **REFUSED}
+            assert "offs" in str(row["error"])
+            continue
+        written = tmp_path / "written.pto"
+        written.write_text(
+            text.replace("parameter R = 16 ", f"parameter R = {row['args.R']} ").replace(
+                "parameter C = 256 ", f"parameter C = {row['args.C']} "
+            )
+        )
+        chosen = {"vector_head": str(row["option.vector_head"])}
+        loaded = load_program(
+            written,
+            "a2a3",
+            None,
+            {},
+            lambda target, chosen=chosen: castsim.targets.options.with_options(target, chosen),
+        )
+        timing = simulate(loaded.tree, loaded.target, engine="event")
+        assert row["cycles"] == timing.total
+        own = {
+            name: sum(spent for cause, spent in pipe.causes.items() if cause not in WAITING)
+            for name, pipe in timing.pipes.items()
+        }
+        limiting = timing.pipes[max(own, key=lambda name: own[name])].causes
+        assert {cause: row[column_of(cause)] for cause in Cause} == {cause: limiting.get(cause, 0) for cause in Cause}
+
+
+def test_the_file_says_what_it_rests_on(tmp_path: Path) -> None:
+    found = castsim.sweep(CASTS, tmp_path / "r.parquet", workers=1)
+    schema = pq.read_schema(found.path)
+    assert schema.metadata[b"castsim_version"] == castsim.__version__.encode()
+    assert schema.metadata[b"facts_digest"] == found.facts_digest.encode()
+    assert set(json.loads(schema.metadata[b"facts"])) == {"a2a3", "a5", "gaudi2"}
+    assert schema.field("cycles").metadata == {b"unit": b"cycles"}
+    again = {**CASTS, "grid": {"src": "f32", "dst": "bf16", "rows": 1, "cols": 16, "target": "a5"}, "exclude": []}
+    other = castsim.sweep(again, tmp_path / "o.parquet", workers=1)
+    assert pq.read_schema(other.path).equals(schema)  # one schema for all sweeps of casts
+    assert list(found.to_frame().columns) == schema.names
+
+
+def test_values_that_mean_the_same_are_one_point(tmp_path: Path) -> None:
+    grid = {"src": ["f32", "fp32"], "dst": "f16", "rows": [16, 16, "8..16:8"], "cols": 64, "target": "a5"}
+    given = {"sweep": {"kind": "cast", "mode": "estimate"}, "grid": grid}
+    rows = rows_of(castsim.sweep(given, tmp_path / "r.parquet").path)
+    assert [(row["src"], row["rows"]) for row in rows] == [("f32", 16), ("f32", 8)]
+
+
+def test_from_any_part_of_its_ledger_a_sweep_ends_with_the_same_rows(tmp_path: Path) -> None:
+    """A process that is killed leaves a beginning of the ledger, its last chunk whole or not."""
+    whole = castsim.sweep(with_mode("simulate"), tmp_path / "whole.parquet", workers=1)
+    data = whole.ledger.read_bytes()
+    expected = pq.read_table(whole.path)
+    chance = random.Random(21)
+    for cut in (0, 5, len(data) - 1, *(chance.randrange(len(data)) for _ in range(4))):
+        path = tmp_path / "cut.parquet"
+        Path(f"{path}.ledger").write_bytes(data[:cut])
+        found = castsim.sweep(with_mode("simulate"), path, workers=1)
+        assert pq.read_table(path).equals(expected)
+        assert found.resumed >= (cut - 700) * found.chunks // len(data) - 2
+    again = castsim.sweep(with_mode("simulate"), whole.path, workers=1)
+    assert again.resumed == again.chunks
+    spoilt = bytearray(data)
+    spoilt[len(data) // 2] ^= 1
+    Path(f"{tmp_path / 'cut.parquet'}.ledger").write_bytes(spoilt)
+    castsim.sweep(with_mode("simulate"), tmp_path / "cut.parquet", workers=1)
+    assert pq.read_table(tmp_path / "cut.parquet").equals(expected)
+
+
+def test_processes_in_any_order_give_the_same_rows(tmp_path: Path) -> None:
+    work = work_of(read_specification(with_mode("simulate")))
+    alone = dict(computed_here(work, range(8), 1))
+    assert dict(computed_here(work, range(8), 2)) == alone
+
+
+def test_killed_and_started_again(tmp_path: Path) -> None:
+    specification = tmp_path / "s.toml"
+    specification.write_text(
+        '[sweep]\nkind = "cast"\nmode = "simulate"\n[grid]\nsrc = "f32"\ndst = ["bf16", "i32"]\nrows = "1..16"\n'
+        'cols = "16..512:16"\ntarget = ["a2a3", "a5"]\n'
+    )
+    out = tmp_path / "r.parquet"
+    words = [sys.executable, "-m", "castsim", "sweep", str(specification), "--out", str(out), "--workers", "1"]
+    for ending in (signal.SIGKILL, signal.SIGTERM):
+        before = out.with_name("r.parquet.ledger").stat().st_size if ending is signal.SIGTERM else 0
+        process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (
+            not out.with_name("r.parquet.ledger").exists()
+            or out.with_name("r.parquet.ledger").stat().st_size < before + 20_000
+        ):
+            time.sleep(0.01)
+        process.send_signal(ending)
+        _, told = process.communicate()
+        assert not out.exists()
+        assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
+        assert ending is signal.SIGKILL or "goes on from" in told
+    found = castsim.sweep(specification, out, workers=1)
+    assert found.resumed > 0
+    expected = castsim.sweep(specification, tmp_path / "once.parquet", workers=1)
+    assert pq.read_table(found.path).equals(pq.read_table(expected.path))
+
+
+def test_a_ledger_about_something_else_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    castsim.sweep(CASTS, out, workers=1)
+    with pytest.raises(ReadError, match="about another specification"):
+        castsim.sweep(with_mode("simulate"), out, workers=1)
+    work = work_of(read_specification(CASTS))
+    ledger = Path(f"{out}.ledger")
+    with Ledger(ledger, work.about()), pytest.raises(ReadError, match="another sweep is writing"):
+        Ledger(ledger, work.about())
+    with pytest.raises(ReadError, match="about another version of castsim"):
+        Ledger(ledger, {**work.about(), "version of castsim": "0.0.1"})
+    ledger.write_bytes(b"something\n")
+    with pytest.raises(ReadError, match="is no ledger"):
+        castsim.sweep(CASTS, out, workers=1)
+
+
+def test_a_worker_that_is_another_castsim_computes_nothing() -> None:
+    work = work_of(read_specification(CASTS))
+    for changed, what in (
+        ({"version": "0.0.1"}, "version"),
+        ({"sources": "0" * 64}, "source files"),
+        ({"facts": {**work.identity.facts, "a5": "0" * 64}}, "facts"),
+    ):
+        with pytest.raises(EngineError, match=f"its {what} "):
+            computed(replace(work, identity=replace(work.identity, **changed)), 0)
+
+
+WRONG = [
+    ('[sweep]\nkind = "casts"\nmode = "estimate"\n[grid]\n', 2, "sweep.kind", "cast, program"),
+    ('[sweep]\nkind = "cast"\nmode = "guess"\n[grid]\n', 3, "sweep.mode", "estimate, simulate"),
+    ('[sweep]\nkind = "program"\nmode = "estimate"\n[grid]\n', 3, "sweep.mode", "simulate"),
+    ('[sweep]\nkind = "cast"\nmode = "estimate"\nspeed = 3\n[grid]\n', 4, "sweep.speed", "kind, mode"),
+    ("GRID\ncolumns = 3\n", 10, "grid.columns", "row_stride"),
+    ('GRID\nrounding = 3\n', 10, "grid.rounding", "word"),
+    ('GRID\nsaturation = "perhaps"\n', 10, "grid.saturation", "on, off, default"),
+    ("GRID\nrow_stride = { from = 9, to = 8 }\n", 10, "grid.row_stride", "from = 8"),
+    ('GRID\nrow_stride = "8..4"\n', 10, "grid.row_stride", "8..64"),
+    ("GRID\nrow_stride = []\n", 10, "grid.row_stride", "8..64"),
+    ("GRID\nrow_stride = 9999999999\n", 10, "grid.row_stride", "up to"),
+    ('GRID\n[[exclude]]\nwhere = "rows > wide"\n', 11, "'wide'", "rows"),
+    ('GRID\n[[exclude]]\nwhere = "__import__(1)"\n', 11, "exclude.where", "names"),
+    ('GRID\n[[exclude]]\nlines = 3\n', 11, "exclude.lines", "where"),
+    ('[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\n', 4, "grid.dst", "dst"),
+    ('[sweep]\nkind = "cast"\nmode = \n', 3, "malformed TOML", ""),
+]  # fmt: skip
+GRID = (
+    '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\nrows = 8\ncols = 64\ntarget = "a5"\n'
+)
+
+
+@pytest.mark.parametrize(("text", "line", "said", "legal"), WRONG)
+def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
+    text: str, line: int, said: str, legal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(text.replace("GRID\n", GRID))
+    assert main(["sweep", str(path), "--out", str(tmp_path / "r.parquet")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {path}:{line}:"), told
+    assert said in told
+    assert legal in told
+    assert not (tmp_path / "r.parquet").exists()
+
+
+def test_a_target_or_program_that_is_not_there_is_told_at_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(GRID.replace('"a5"', '["a5", "a6"]'))
+    with pytest.raises(ReadError, match="unknown target 'a6'") as found:
+        castsim.sweep(path, tmp_path / "r.parquet")
+    assert (found.value.span.line, "a5" in found.value.legal) == (9, True)
+    path.write_text('[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "nosuch.pto"\n')
+    with pytest.raises(ReadError, match=r"nosuch\.pto") as found:
+        castsim.sweep(path, tmp_path / "r.parquet")
+    assert found.value.span.line == 5
+
+
+def test_a_scheduler_that_does_not_answer_ends_the_sweep_soon(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(ReadError, match="no scheduler answers within 5 s"):
+        castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="tcp://127.0.0.1:1")
+    assert time.monotonic() - began < 60
+    with pytest.raises(ReadError, match="no address with a port"):
+        castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="somewhere")
+
+
+def test_the_workers_of_a_cluster_give_the_same_rows(tmp_path: Path) -> None:
+    expected = castsim.sweep(CASTS, tmp_path / "here.parquet", workers=1)
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        found = castsim.sweep(CASTS, tmp_path / "there.parquet", scheduler=cluster.scheduler_address)
+        work = work_of(read_specification(CASTS))
+        other = replace(work, identity=replace(work.identity, version="0.0.1"))
+        with pytest.raises(EngineError, match="another castsim: its version"):
+            next(computed_there(other, [0], cluster.scheduler_address))
+    assert pq.read_table(found.path).equals(pq.read_table(expected.path))
+
+
+def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Against a search over the estimates themselves, one row high, so that a size is one shape."""
+    sizes, targets = range(16, 1025, 16), ("a2a3", "a5", "gaudi2")
+    grid = {"src": "f32", "dst": "i32", "rows": 1, "cols": list(sizes), "target": list(targets)}
+    out = castsim.sweep(
+        {"sweep": {"kind": "cast", "mode": "estimate"}, "grid": grid}, tmp_path / "r.parquet", workers=1
+    )
+    cycles = {name: [castsim.estimate("f32", "i32", 1, size, target=name).cycles for size in sizes] for name in targets}
+    expected = set()
+    for one, other in combinations(targets, 2):
+        ahead = None
+        for size, left, right in zip(sizes, cycles[one], cycles[other], strict=True):
+            if left != right:
+                faster = one if left < right else other
+                if ahead not in (None, faster):
+                    expected.add((ahead, faster, size))
+                ahead = faster
+    page = tmp_path / "r.html"
+    assert main(["sweep", "--report", str(out.path), "--html", str(page), "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {(each["below"], each["above"], each["x"]) for each in found["crossings"]} == expected
+    assert (found["rows"], found["failed"]) == (3 * len(sizes), 0)
+    text = page.read_text()
+    assert all(name in text for name in ("f32 -\\u003e i32", "Heat maps", "Where routes cross"))
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
+    (tmp_path / "none.parquet").write_text("rows")
+    for name, said in (("other", "another schema"), ("none", "no Parquet file"), ("nosuch", "nosuch")):
+        path = str(tmp_path / f"{name}.parquet")
+        assert main(["sweep", "--report", path, "--html", str(page)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "s.toml", str(tmp_path / "r.parquet")
+    path.write_text(GRID)
+    assert main(["sweep", str(path), "--out", out, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 1
+    path.write_text(GRID.replace('"f16"', '["f16", "u4"]'))
+    Path(f"{out}.ledger").unlink()
+    assert main(["sweep", str(path), "--out", out, "--quiet"]) == 1
+    assert [row["status"] for row in rows_of(Path(out))] == ["ok", "failed"]
