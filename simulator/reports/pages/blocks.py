@@ -258,8 +258,7 @@ class View:
     packed: Packed
 
 
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Lanes | Program | Listing | View
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Scatter | Matrix | Lanes | Program
+Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Matrix | Lanes | Program | Listing | View
 
 
 @dataclass(frozen=True, slots=True)
