@@ -18,7 +18,8 @@ from fuzz import seeds
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
 _DECLARATIONS = (
-    "tensor 0 x in f32 [64, 16]", "tensor 1 y out bf16 [128, 8]", "tensor 0 z inout i8 [0, -1]", "reg I0 = [0, 1, 2, 0, 0]",
+    "tensor 0 x in f32 [64, 16]", "tensor 1 y out bf16 [128, 8]", "tensor 0 z inout i8 [0, -1]",
+    "reg I0 = [0, 1, 2, 0, 0]",
     "reg S4 = 0x10", "vlm 0x0 m in u32 [64, 8]", "table t lut_ptr 3 f32 [256, 4]", "reg V99 = 1", "target gaudi2",
     "tensor 99999999999 q in f32 [" + "9" * 30 + "]", "table u 7 f16 [4] = random:1",
 )  # fmt: skip

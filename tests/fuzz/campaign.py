@@ -1,4 +1,4 @@
-"""A fuzz campaign: rounds of every reader and mechanism in turn, each in a process of its own, until time or count ends.
+"""A fuzz campaign: rounds of every reader and mechanism in turn, each in a process of its own.
 
     python -m tests.fuzz --inputs 1000000 --programs 100000 --record docs/fuzz.json
     python -m tests.fuzz --minutes 30 --readers tile tpc
@@ -126,8 +126,11 @@ class Campaign:
         else:
             tally, self.coverage[name], memory = found
         self.kept[name] += tally.kept
+        known = {(one["reader"], one["kind"], one["detail"]) for one in self.record.findings}
         self.record.add(name, tally, self.coverage[name], memory)
         for one in tally.found:
+            if (name, one.kind, one.detail) in known:
+                continue
             (seeds.REGRESSIONS / f"{name}-{one.name}").write_bytes(one.data)
             print(f"{name}: {one.kind}: {one.detail}", flush=True)
         _state(self.options.state, name, "pickle").write_bytes(

@@ -122,15 +122,16 @@ def fragment(rng: Random) -> bytes:
     """Casts and operations in the short form of the command line."""
     parts, odd = [], rng.random() < 0.3
     for _ in range(rng.choice((1, 1, 2, 3))):
-        shape = f"{rng.choice((1, 16, 128, 0, 10**12) if odd else (16,))}{rng.choice('xx*') if odd else 'x'}{rng.choice((1, 64, 512, -3) if odd else (64,))}"
+        shape = "16x64"
+        if odd:
+            shape = f"{rng.choice((1, 16, 128, 0, 10**12))}{rng.choice('xx*')}{rng.choice((1, 64, 512, -3))}"
         if rng.random() < 0.7:
             words = rng.sample(
                 ("rint", "floor", "sat", "nosat", "tmp", "odd", "RINT", "???")[: 8 if odd else 4],
                 rng.choice((0, 0, 1, 2)),
             )
-            parts.append(
-                f"tcvt {rng.choice(_FORMATS if odd else _FORMATS[:1])} -> {rng.choice(_FORMATS if odd else _FORMATS[1:5])} {shape} {' '.join(words)}"
-            )
+            src, dst = (_FORMATS, _FORMATS) if odd else (_FORMATS[:1], _FORMATS[1:5])
+            parts.append(f"tcvt {rng.choice(src)} -> {rng.choice(dst)} {shape} {' '.join(words)}")
         else:
             name = rng.choice(("tadds", "tadd", "texp", "tmuls", "trowmax", "tcvt", "tload", "")[: 8 if odd else 4])
             parts.append(f"{name} {rng.choice(_FORMATS)} {shape} {rng.choice(('', '2', '-0.5', '1e99', 'nan', 'x'))}")

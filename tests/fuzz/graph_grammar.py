@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 _OPERATORS = (
-    "Cast", "QuantizeLinear", "DequantizeLinear", "Add", "Mul", "Clip", "CastLike", "DynamicQuantizeLinear", "Sub", "Div",
-    "Relu", "Identity", "Reshape", "Constant", "Max", "Min", "Abs", "Neg", "Round", "Floor", "Ceil", "Softmax", "If",
+    "Cast", "QuantizeLinear", "DequantizeLinear", "Add", "Mul", "Clip", "CastLike", "DynamicQuantizeLinear", "Sub",
+    "Div", "Relu", "Identity", "Reshape", "Constant", "Max", "Min", "Abs", "Neg", "Round", "Floor", "Ceil", "Softmax", "If",
 )  # fmt: skip
 _INPUTS = {"CastLike": 2, "QuantizeLinear": 2, "DequantizeLinear": 2, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2}
 _ELEMENTS = (
@@ -96,9 +96,8 @@ def tosa(rng: Random) -> bytes:
                     f"rounding_mode = {mode}}} : ({', '.join([its, *(one for _, one in values)])}) -> {kind}"
                 )
             case _:
-                lines.append(
-                    f"{name} = tosa.{rng.choice(('abs', 'add', 'reshape', 'clamp', 'exp', 'x'))} {given} : ({its}) -> {kind}"
-                )
+                operator = rng.choice(("abs", "add", "reshape", "clamp", "exp", "x"))
+                lines.append(f"{name} = tosa.{operator} {given} : ({its}) -> {kind}")
         known.append((name, kind))
     last, kind = known[-1]
     head = f"func.func @main(%arg0: {signature}) -> {kind} {{"

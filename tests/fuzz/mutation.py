@@ -18,7 +18,8 @@ _NUMBERS = (
 )  # fmt: skip
 _WORDS = (
     b"\x00", b"\xff", b"\xc3\x28", "é".encode(), "\u202e".encode(), b"\x1b[31m", b"\r", b"\t", b"\\", b'"', b"'", b"{",
-    b"}", b"(", b")", b"<", b">", b"[", b"]", b"//", b"/*", b",", b":", b"=", b"->", b"%", b"#", b"!", b"@", b"\n", b"?",
+    b"}", b"(", b")", b"<", b">", b"[", b"]", b"//", b"/*", b",", b":", b"=", b"->", b"%", b"#", b"!", b"@", b"\n",
+    b"?",
 )  # fmt: skip
 _WIDE = tuple(
     value.to_bytes(size, "little", signed=value < 0)
@@ -136,5 +137,6 @@ _BYTES = (
     Mutator.flip, Mutator.byte, Mutator.word, Mutator.cut, Mutator.end, Mutator.repeat, Mutator.noise, Mutator.splice,
 )  # fmt: skip
 _TOKENS = (
-    Mutator.token, Mutator.token, Mutator.swap, Mutator.number, Mutator.number, Mutator.line, Mutator.line, Mutator.nest,
+    Mutator.token, Mutator.token, Mutator.swap, Mutator.number, Mutator.number, Mutator.line, Mutator.line,
+    Mutator.nest,
 )  # fmt: skip

@@ -69,7 +69,9 @@ class Record:
         entry["longest_seconds"] = round(max(entry["longest_seconds"], tally.longest), 3)
         entry["peak_bytes"] = max(entry.get("peak_bytes", 0), memory)
         entry |= coverage.totals()
+        known = {(one["reader"], one["kind"], one["detail"]) for one in self.findings}
         self.findings += [
-            {"reader": name, "kind": one.kind, "detail": one.detail, "file": f"{name}-{one.name}"} for one in tally.found
-            if (name, one.kind, one.detail) not in {(e["reader"], e["kind"], e["detail"]) for e in self.findings}
-        ]  # fmt: skip
+            {"reader": name, "kind": one.kind, "detail": one.detail, "file": f"{name}-{one.name}"}
+            for one in tally.found
+            if (name, one.kind, one.detail) not in known
+        ]

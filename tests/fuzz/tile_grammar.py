@@ -177,8 +177,10 @@ _HEAD = (
 _WORDS = ("PAT_ALL", "PAT_VL8", "NORM", "DINTLV_B32", "UNPK_B16", "lt", "EVEN", "R", "SAT", "VST_VLD", "LOWER", "?", "")
 
 _NAMES = sorted(name for name, row in MICRO.items() if row.place.name == "SCOPE")
-_FITTING = {"pattern": ("PAT_ALL", "PAT_VL8"), "dist": ("NORM", "NORM_B32"), "cmp": ("lt", "eq"), "half": ("LOWER", "HIGHER"),
-            "part": ("EVEN", "ODD"), "barrier": ("VST_VLD", "VV_ALL"), "mode": ("POST_UPDATE", "NO_POST_UPDATE")}  # fmt: skip
+_FITTING = {
+    "pattern": ("PAT_ALL", "PAT_VL8"), "dist": ("NORM", "NORM_B32"), "cmp": ("lt", "eq"), "half": ("LOWER", "HIGHER"),
+    "part": ("EVEN", "ODD"), "barrier": ("VST_VLD", "VV_ALL"), "mode": ("POST_UPDATE", "NO_POST_UPDATE"),
+}  # fmt: skip
 
 
 def _operand(letter: str, rng: Random, element: str) -> tuple[str, str]:
@@ -209,7 +211,7 @@ def _instruction(name: str, rng: Random) -> str:
         if part.startswith('"'):
             fitting = _FITTING.get(part.strip('"?'), _WORDS) if rng.random() < 0.9 else _WORDS
             shown.append(f'"{rng.choice(fitting)}"')
-        elif part == "P[I]" or part == "P[i]":
+        elif part in ("P[I]", "P[i]"):
             shown.append("%u[%c0]")
             kinds.append(_operand("P", rng, element)[1])
         elif part[0].isalpha():
@@ -226,13 +228,11 @@ def _instruction(name: str, rng: Random) -> str:
 
 def micro(rng: Random) -> bytes:
     """A scope of vector instructions with the operands of their forms, each result under a name of its own."""
-    lines, number = [], 0
-    lines += ['%m0 = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>',
-              "%v0 = pto.vlds %u[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>"]  # fmt: skip
-    for _ in range(rng.randint(1, 8)):
+    lines = ['%m0 = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>',
+             "%v0 = pto.vlds %u[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>"]  # fmt: skip
+    for number in range(1, rng.randint(2, 9)):
         line = _instruction(rng.choice(_NAMES), rng)
         left, equals, right = line.partition(" = ")
-        number += 1
         if equals:
             left = re.sub(r"%([a-z])\d", rf"%\g<1>{number + 3}", left) if rng.random() < 0.9 else left
             right = re.sub(r"%([vm])\d", r"%\g<1>0", right) if rng.random() < 0.9 else right
