@@ -6,7 +6,8 @@ from random import Random
 
 _OPERATORS = (
     "Cast", "QuantizeLinear", "DequantizeLinear", "Add", "Mul", "Clip", "CastLike", "DynamicQuantizeLinear", "Sub",
-    "Div", "Relu", "Identity", "Reshape", "Constant", "Max", "Min", "Abs", "Neg", "Round", "Floor", "Ceil", "Softmax", "If",
+    "Div", "Relu", "Identity", "Reshape", "Constant", "Max", "Min", "Abs", "Neg", "Round", "Floor", "Ceil", "Softmax",
+    "If",
 )  # fmt: skip
 _INPUTS = {"CastLike": 2, "QuantizeLinear": 2, "DequantizeLinear": 2, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2}
 _ELEMENTS = (
