@@ -87,6 +87,13 @@ def whole_log(folder: Path) -> int:
     return 0
 
 
+def whole_page(folder: Path) -> int:
+    """Check pages: each has its end."""
+    for path in folder.glob("*.html"):
+        assert path.read_text(encoding="utf-8").rstrip().endswith("</html>"), path
+    return 0
+
+
 def whole_record(folder: Path) -> int:
     """Check the record of a proof, and return the codes that it counts."""
     path = folder / "record.json"
@@ -114,6 +121,7 @@ CASES: dict[str, Case] = {
     "run --out": Case(("run", PROGRAM, "--in", INPUT, "--out", "{}/out"), whole_arrays),
     "run --json": Case(("run", PROGRAM, "--in", INPUT, "--json", "{}/run.json"), whole_json),
     "run --trace": Case(("run", PROGRAM, "--timing-only", "--trace", "{}/trace.json"), whole_json),
+    "run --html": Case(("run", PROGRAM, "--in", INPUT, "--html", "{}/run.html"), whole_page),
     "run --kanata": Case(("run", PROGRAM, "--timing-only", "--kanata", "{}/run.kanata"), whole_log),
     "verify --resume": Case(_VERIFY, whole_record, resumes=True, again=("--resume",)),
     "tune --resume": Case(

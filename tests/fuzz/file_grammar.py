@@ -146,7 +146,30 @@ def fragment_seeds() -> tuple[bytes, ...]:
 
 def record(rng: Random) -> bytes:
     """A record of which some values were replaced by others."""
-    held = json.loads(rng.choice([each for each in seeds.records() if each.endswith(b"}")]))
+    return json.dumps(_changed(rng, seeds.records())).encode()
+
+
+def result(rng: Random) -> bytes:
+    """The result of a run, likewise."""
+    return json.dumps(_changed(rng, seeds.results())).encode()
+
+
+def messages(rng: Random) -> bytes:
+    """Messages to a debugger, with headers of which some are wrong."""
+    found = b""
+    for _ in range(rng.randint(1, 4)):
+        body = rng.choice(
+            (b'{"seq": 1, "type": "request", "command": "initialize"}', b"[]", b"{", b"\xff", b"1e999", b"")
+        )
+        size = len(body) if rng.random() < 0.8 else rng.choice((0, 1, -1, 10**20, 1 << 31))
+        head = rng.choice((b"Content-Length: %d", b"content-length:%d", b"Content-Length: %d\r\nX: y", b"X%d"))
+        found += head % size + rng.choice((b"\r\n\r\n", b"\r\n\r\n", b"\n\n", b"\n")) + body
+    return found
+
+
+def _changed(rng: Random, documents: tuple[bytes, ...]) -> object:
+    """Return a document of which some values were replaced by others."""
+    held = json.loads(rng.choice([each for each in documents if each.rstrip().endswith(b"}")]))
     for _ in range(rng.randint(0, 3)):
         node = held
         while isinstance(node, dict | list) and node:
@@ -155,4 +178,4 @@ def record(rng: Random) -> bytes:
                 node[key] = rng.choice((None, 0, -1, "x", [], {}, 1e308, True, 10**25, "\x00", [[]], {"a": 1}))
                 break
             node = node[key]
-    return json.dumps(held).encode()
+    return held

@@ -14,7 +14,7 @@ from typing import NoReturn
 from castsim.isa.errors import CastsimError, EngineError
 
 SECONDS = 10.0
-"""Time that one input may take."""
+"""Time of the processor that one input may take: that of the clock says more of the machine than of the reader."""
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that steer a terminal: no message holds one."""
@@ -38,7 +38,7 @@ class HangError(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an input was read, and the seconds that it took."""
+    """Whether an input was read, and the seconds of the processor that it took."""
 
     was_read: bool
     seconds: float
@@ -51,14 +51,14 @@ def judge(read: Read, data: bytes, *, placed: bool = False, seconds: float = SEC
         read: the reader.
         data: the input.
         placed: every refusal says where in the input it is.
-        seconds: time that it may take.
+        seconds: time of the processor that it may take.
 
     Raises:
         DefectError: something else than a result or a refusal.
     """
-    begun = time.perf_counter()
-    before = signal.signal(signal.SIGALRM, _over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    begun = time.process_time()
+    before = signal.signal(signal.SIGPROF, _over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         read(data)
         was_read = True
@@ -72,9 +72,9 @@ def judge(read: Read, data: bytes, *, placed: bool = False, seconds: float = SEC
     except Exception as error:
         raise DefectError(type(error).__name__, f"{error}"[:300] + f" {_where(error)}") from error
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    return Verdict(was_read, time.perf_counter() - begun)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    return Verdict(was_read, time.process_time() - begun)
 
 
 def _check_refusal(error: CastsimError | EngineError, *, placed: bool) -> None:

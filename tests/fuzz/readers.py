@@ -5,6 +5,7 @@ A new reader is a row of `READERS`, and a grammar in `grammars` if it has one.
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 from collections.abc import Callable
@@ -167,6 +168,28 @@ def read_record(data: bytes) -> None:
     assert again.text() == found.text()
 
 
+def read_result(data: bytes) -> None:
+    """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
+    from castsim.exploration.differences.comparison import difference  # noqa: PLC0415
+    from castsim.reports.difference import difference_document  # noqa: PLC0415
+    from castsim.reports.recorded import recorded_side  # noqa: PLC0415
+
+    for values in (False, True):
+        side = recorded_side(data, "r.json", values=values)
+        found = difference(side, side)
+        assert found.cycles_a == found.cycles_b
+        json.dumps(difference_document(found), allow_nan=False)
+
+
+def read_messages(data: bytes) -> None:
+    """Read messages of a debugger's client until they end."""
+    from castsim.editor.debugging.messages import Channel  # noqa: PLC0415
+
+    messages = Channel(io.BytesIO(data), io.BytesIO())
+    while messages.receive() is not None:
+        pass
+
+
 def read_csv(data: bytes) -> None:
     """Read a table of observed differences."""
     from castsim.targets import load_target  # noqa: PLC0415
@@ -210,6 +233,14 @@ READERS: dict[str, Reader] = {
     "record": Reader(
         read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/record.py",
                                                           "simulator/evidence/verification/lowering_record.py"),
+    ),
+    "result": Reader(
+        read_result, seeds.results, file_grammar.result,
+        ("simulator/reports/recorded.py", "simulator/exploration/differences/*.py"),
+    ),
+    "messages": Reader(
+        read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
+        ("simulator/editor/debugging/messages.py",),
     ),
 }  # fmt: skip
 """Every reader by its name."""

@@ -74,7 +74,7 @@ class Round:
         Args:
             inputs: how many at most.
             seconds: after which no further one is tried.
-            limit: time of one input.
+            limit: time of the processor of one input.
         """
         tally, begun = Tally(), perf_counter()
         while tally.inputs < inputs and perf_counter() - begun < seconds:

@@ -79,6 +79,23 @@ def records() -> tuple[bytes, ...]:
 
 
 @cache
+def results() -> tuple[bytes, ...]:
+    """Return what `castsim run --json` writes of two programs, with outputs of which the files are gone."""
+    import tempfile  # noqa: PLC0415 - only for results
+
+    from castsim.__main__ import main  # noqa: PLC0415
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "r.json"
+        for name, source in (("f32_to_f16.pto", "src"), ("tpc_f32_f8_143_gaudi2.tpc", "x")):
+            words = ["run", str(ROOT / "programs" / name), "--in", f"{source}=random:1", "--out", folder]
+            assert main([*words, "--json", str(path), "--quiet"]) == 0
+            found.append(path.read_bytes())
+    return tuple(found)
+
+
+@cache
 def arrays() -> tuple[bytes, ...]:
     """Return `.npy` files of several dtypes and shapes."""
     import io  # noqa: PLC0415 - only for arrays

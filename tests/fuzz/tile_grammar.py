@@ -17,6 +17,7 @@ _ELEMENTS = (
 )  # fmt: skip
 _EXTENTS = ("1", "2", "4", "8", "15", "16", "32", "64", "255", "0", "?", "-1", "4294967296", "65536")
 _SCALARS = ("index", "index", "index", "i32", "i64", "f32", "i1", "f16")
+_PLACES = ("vec", "vec", "vec", "mat", "acc", "left")
 _PIPES = ("PIPE_V", "PIPE_MTE2", "PIPE_MTE3", "PIPE_S", "PIPE_M", "PIPE_ALL", "PIPE_FIX", "PIPE_X")
 
 
@@ -52,9 +53,9 @@ class _Text:
         rows, cols = self.extents()
         element = self.element()
         if self.rng.random() < 0.4:
-            return (f"!pto.tile_buf<loc={self.rng.choice(('vec', 'vec', 'vec', 'mat', 'acc', 'left'))}, "
-                    f"dtype={element}, rows={rows}, cols={cols}, v_row={rows}, v_col={cols}, blayout=row_major, "
-                    f"slayout={self.rng.choice(('none_box', 'none_box', 'row_major'))}, fractal=512, pad=0>")  # fmt: skip
+            loc, boxes = self.rng.choice(_PLACES), self.rng.choice(("none_box", "row_major"))
+            return (f"!pto.tile_buf<loc={loc}, dtype={element}, rows={rows}, cols={cols}, v_row={rows}, v_col={cols}, "
+                    f"blayout=row_major, slayout={boxes}, fractal=512, pad=0>")  # fmt: skip
         valid = f", valid={'x'.join(self.extents())}" if self.rng.random() < 0.2 else ""
         return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{valid}>"
 
