@@ -15,6 +15,7 @@ from fuzz.rounds import Round
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from castsim.__main__ import main
 from castsim.isa.errors import ReadError
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -106,3 +107,22 @@ def test_coverage_counts_lines_of_functions() -> None:
     totals = coverage.totals()
     assert 0 < totals["lines_reached"] < totals["lines_in_all"]
     assert totals["edges_reached"] >= totals["lines_reached"]
+
+
+@pytest.mark.parametrize(
+    "head", ["func.func @d{}(%x: !pto.ptr<f16nd<vector>} {{\n", "func.func @d{}() {{\n%a = pto.x\n"]
+)
+def test_functions_that_are_never_closed_take_no_longer_the_more_there_are(head: str) -> None:
+    """Found as a text of 51 heads that took 1.3 s: each was read to the end of the text."""
+    text = "".join(head.format(number) for number in range(3000))
+    judge(READERS["tile"].read, text.encode(), seconds=10)
+
+
+@pytest.mark.parametrize(
+    "words", [["--trace", "{}.json"], ["--html", "{}"], ["--kanata", "{}"], ["--json", "{}"], ["--target", "{}.toml"]]
+)
+def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Found as the name of a table in a description of a target."""
+    named = [word.format("n" * 300) for word in words]
+    assert main(["run", str(seeds.ROOT / "programs" / "f32_to_f16.pto"), "--timing-only", *named]) == 2
+    assert "internal error" not in capsys.readouterr().err
