@@ -110,7 +110,7 @@ def test_coverage_counts_lines_of_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    "head", ["func.func @d{}(%x: !pto.ptr<f16nd<vector>} {{\n", "func.func @d{}() {{\n%a = pto.x\n"]
+    "head", ["func.func @d{}(%x: !pto.ptr<f16nd<vector>}} {{\n", "func.func @d{}() {{\n%a = pto.x\n"]
 )
 def test_functions_that_are_never_closed_take_no_longer_the_more_there_are(head: str) -> None:
     """Found as a text of 51 heads that took 1.3 s: each was read to the end of the text."""
