@@ -30,7 +30,7 @@ def castsim(*words: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", list(CASES) if THOROUGH else ["run --out", "run --trace", "verify --resume"])
+@pytest.mark.parametrize("name", list(CASES) if THOROUGH else ["run --out", "verify --resume"])
 def test_a_killed_command_leaves_whole_files(name: str, tmp_path: Path) -> None:
     done = killed(name, 20 if THOROUGH else 2, 1, tmp_path)
     assert done.kills

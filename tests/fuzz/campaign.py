@@ -41,7 +41,11 @@ def main() -> int:
     options = _parser().parse_args()
     record = Record.load(options.record, options.seed)
     before = len(record.findings)
-    if options.guided:
+    if options.page:
+        from fuzz.page import write_page  # noqa: PLC0415 - only for the page
+
+        write_page(record)
+    elif options.guided:
         from fuzz.guided import guide  # noqa: PLC0415 - needs atheris
 
         for name in options.guided:
@@ -67,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--readers", nargs="*", default=list(READERS), choices=list(READERS), help="readers; default: all")
     add("--engines", nargs="*", default=list(engines.MECHANISMS), choices=list(engines.MECHANISMS), help="mechanisms")
     add("--guided", nargs="*", choices=list(READERS), help="guide these readers by coverage instead (needs atheris)")
+    add("--page", action="store_true", help="only write the tables of docs/fuzz.md")
     return parser
 
 
