@@ -80,21 +80,11 @@ def _run(arguments: list[str]) -> int:
 
 
 def _executed(name: str, options: Namespace) -> Outcome:
-    if options.max_memory is None:
-        return _reading_up_to(name, options)
-    from castsim.commands.memory import memory_limit, memory_of  # noqa: PLC0415 - only who sets a limit pays for it
-
-    with memory_limit(memory_of(options.max_memory)):
-        return _reading_up_to(name, options)
-
-
-def _reading_up_to(name: str, options: Namespace) -> Outcome:
-    """Do what a command is for; files are read up to the size that was asked for."""
-    if options.max_file_bytes is None:
+    if options.max_file_bytes is None and options.max_memory is None:
         return _at_its_options(name, options)
-    from castsim.isa.reading import file_limit, limit_of  # noqa: PLC0415 - only who sets a limit pays for it
+    from castsim.commands.memory import bounded  # noqa: PLC0415 - only who sets a limit pays for it
 
-    with file_limit(limit_of(options.max_file_bytes)):
+    with bounded(options.max_file_bytes, options.max_memory):
         return _at_its_options(name, options)
 
 

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from castsim.isa.errors import LimitError, ReadError
+from castsim.isa.reading import file_limit, limit_of
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 OPTION = "--max-memory"
 """The option of the command line."""
@@ -39,6 +45,22 @@ def memory_of(text: str) -> int:
 
 
 @contextmanager
+def bounded(file_bytes: str | None, memory: str | None) -> Iterator[None]:
+    """Keep the limits of `--max-file-bytes` and `--max-memory` while the block lasts, as typed; None: not given.
+
+    Raises:
+        ReadError: what was typed.
+        LimitError: as `memory_limit`.
+    """
+    with ExitStack() as limits:
+        if memory is not None:
+            limits.enter_context(memory_limit(memory_of(memory)))
+        if file_bytes is not None:
+            limits.enter_context(file_limit(limit_of(file_bytes)))
+        yield
+
+
+@contextmanager
 def memory_limit(size: int) -> Iterator[None]:
     """Let the process take no more than `size` bytes while the block lasts.
 
@@ -46,10 +68,8 @@ def memory_limit(size: int) -> Iterator[None]:
         LimitError: it would have taken more.
         ReadError: the system keeps no such limit.
     """
-    try:
-        import resource  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        raise ReadError(f"{OPTION}: this system keeps no limits of processes") from None
+    if resource is None:
+        raise ReadError(f"{OPTION}: this system keeps no limits of processes")
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     bound = size if hard == resource.RLIM_INFINITY else min(size, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
