@@ -96,6 +96,14 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
         raise ReadError(f"{what} {str(path)!r}: {error}") from None  # a name that no file can have
 
 
+def is_file(path: Path) -> bool:
+    """Return whether there is a regular file at a path; there is none where no file can have the name."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # longer than any name of a file, or holds a null character
+        return False
+
+
 def check_size(size: int, what: str, *, default: int = MAX_TEXT_BYTES) -> None:
     """Reject files larger than the limit, `default` unless `file_limit` says otherwise.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from castsim.isa.errors import Span, TargetDataError
+from castsim.isa.reading import is_file
 from castsim.targets.toml_text import place_of
 
 SHIPPED = Path(__file__).parent
@@ -60,9 +61,9 @@ class TableFile:
         if not isinstance(name, str) or "\0" in name:
             raise TargetDataError(f"{self.table}.table must name a CSV file, not {name!r:.80}", span=self._place())
         path = self.owner.parent / name
-        if not path.is_file():
+        if not is_file(path):
             path = SHIPPED / name  # a copy of a shipped description keeps the tables it does not bring itself
-        if not path.is_file():
+        if not is_file(path):
             raise TargetDataError(
                 f"{self.owner.name}: {self.table}.table {name!r:.80} does not exist beside it", span=self._place()
             )

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
 from castsim.targets.inheritance import Overlay
 from castsim.targets.kept import kept
@@ -100,7 +101,7 @@ def is_specification(name: str | Path) -> bool:
     path = Path(name) if str(name).endswith(".toml") else None
     if path is None:
         return str(name).lower() in specification_names()
-    return path.is_file() and read_toml(path).get("kind") == TargetKind.SPECIFICATION
+    return is_file(path) and read_toml(path).get("kind") == TargetKind.SPECIFICATION
 
 
 def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
@@ -109,7 +110,7 @@ def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
     if not text.endswith(".toml"):
         return None
     path = Path(text)
-    if not path.is_file():
+    if not is_file(path):
         raise ReadError(f"target file '{text}' does not exist", legal=legal)
     return path.resolve()
 
@@ -220,18 +221,11 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
             legal=(*target_names(), "PATH.toml"),
         )  # fmt: skip
     base_path = (path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
-    if not _is_file(base_path):
+    if not is_file(base_path):
         raise TargetDataError(
             f"{path.name}: base '{base}' does not exist", span=place_of(path, ("base",)), legal=target_names()
         )
     return overlay.merged(_merged(base_path, (*seen, path), overlay), data, lambda keys: place_of(path, keys))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name longer than any file's
-        return False
 
 
 def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> TargetDataError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from test_architecture import SOURCES, imports, module_of
 
 PICTURE = """
-13  __main__         -> commands isa
+13  __main__         -> commands
 12  commands         -> editor reports checking evidence graphs planning exploration running tpc_compiler casting
                         engines machines synchronisation execution specifications numerics targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation

@@ -236,8 +236,10 @@ class _Module:
         if self.go_past_refused and end is not None and name is not None:
             marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
             self.refused.append(RefusedFunction(name, error, marked))
-        else:
-            self.errors.add(error)
+        elif not self.errors.add(error):  # each further function would be read to the end of the text once more
+            self._unbalanced = True
+            reader.position = len(reader.texts) - 1
+            return
         if end is None:
             self._unbalanced = True
             marks = reader.marks

@@ -56,7 +56,7 @@ LONGEST = 4096
 LONGEST_NAME = 40
 """Characters of a mistyped name that are compared with what is known."""
 
-NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, summary=False)
+NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, max_memory=None, summary=False)
 """The global options, none of them given."""
 
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
@@ -232,7 +232,7 @@ def _check(arguments: Sequence[str]) -> None:
 def _main_parser() -> _MainParser:
     parser = _MainParser(
         prog="castsim",
-        usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] COMMAND ...",
+        usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] [--max-memory N] COMMAND ...",
         description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -254,6 +254,12 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
         metavar="N",
         default=defaults.max_file_bytes,
         help="read files of up to N bytes; default: 16777216, ONNX models 268435456; .npy files have no limit",
+    )
+    parser.add_argument(
+        "--max-memory",
+        metavar="N",
+        default=defaults.max_memory,
+        help="take up to N bytes of memory, 512M or 4G; default: no limit but those of what is read and computed",
     )
     parser.add_argument("--summary", action="store_true", default=defaults.summary, help="print at most one screen")
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from castsim.commands.output import tell, write_json
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, ReadError
 
 MOST_TOLD = 20
 """Errors of one text that are shown in full."""
+
+LONGEST_NAME = 80
+"""Characters of a name that is too long that are shown."""
 
 INTERNAL = "internal error"
 """Kind of an error that is castsim's own fault."""
@@ -21,10 +25,13 @@ def report_failure(error: Exception, json_to: str | None) -> int:
     """Tell of an error and return the exit code it stands for.
 
     A refusal is rendered with its place and the legal alternatives. A machine with too little memory ends a run like
-    any other limit. Anything else is castsim's fault: one line, and the traceback only with CASTSIM_DEBUG=1.
+    any other limit; a name longer than any file's is what was typed. Anything else is castsim's fault: one line, and
+    the traceback only with CASTSIM_DEBUG=1.
     """
     if isinstance(error, MemoryError):
         error = EngineError(f"not enough memory: {error}" if str(error) else "not enough memory")
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # wherever a path was asked what lies there
+        error = ReadError(f"'{str(error.filename)[:LONGEST_NAME]}...': {error.strerror}")
     if isinstance(error, CastsimError | EngineError):
         code = _tell_all((error, *getattr(error, "further", ())))
     else:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 OPERATORS = (
@@ -125,12 +127,31 @@ def _loaded(path: Path, onnx: ModuleType) -> ModelProto:
         raise ReadError(f"graph '{path}' is not an ONNX model: {_first_line(error)}") from None
     if not data or not model.HasField("graph"):
         raise ReadError(f"graph '{path}' is not an ONNX model: it holds no graph")
+    _check_text(path, model)
     _check_external_data(path, model, onnx)
     try:
-        onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+        with catch_warnings():
+            simplefilter("ignore")  # of keys beside the known ones, which nothing reads
+            onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ReadError(f"graph '{path}': {_first_line(error)}") from None
     return model
+
+
+def _check_text(path: Path, message: Message) -> None:
+    """Reject names that are not text: protobuf gives those as bytes.
+
+    Raises:
+        ReadError: as said.
+    """
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            for each in (value,) if isinstance(value, str | bytes) else value:
+                if isinstance(each, bytes):
+                    raise ReadError(f"graph '{path}' is not an ONNX model: its {field.name} {each[:40]!r} is not UTF-8")
+        elif field.type == field.TYPE_MESSAGE:
+            for each in (value,) if hasattr(value, "ListFields") else value:
+                _check_text(path, each)
 
 
 def _check_external_data(path: Path, model: ModelProto, onnx: ModuleType) -> None:

@@ -43,6 +43,7 @@ _OF_GRAPHS = frozenset(
         "max_statements",
         "max_elements",
         "max_file_bytes",
+        "max_memory",
     )
 )
 """Options of `castsim run` that mean something for a graph."""

@@ -57,7 +57,7 @@ def _command(name: str, parser: ArgumentParser) -> Iterator[str]:
 
 
 def _arguments(parser: ArgumentParser) -> Iterator[str]:
-    general = {"help", "json", "quiet", "max_file_bytes"} if parser.prog != "castsim" else set()
+    general = {"help", "json", "quiet", "max_file_bytes", "max_memory"} if parser.prog != "castsim" else set()
     for action in parser._actions:
         if action.dest in general or action.help in {None, SUPPRESS}:
             continue

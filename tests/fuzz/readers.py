@@ -1,0 +1,246 @@
+"""The readers that are fuzzed: how each takes bytes, what must hold of what it has read, its seeds and its modules.
+
+A new reader is a row of `READERS`, and a grammar in `grammars` if it has one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from castsim.isa.errors import CastsimError
+from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, tile_grammar
+
+Grammar = Callable[[Random], bytes]
+ROOT = seeds.ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A reader under test.
+
+    `modules` are patterns of the files whose lines count as its coverage. `placed`: every refusal has a place.
+    """
+
+    read: Callable[[bytes], None]
+    seeds: Callable[[], tuple[bytes, ...]]
+    grammar: Grammar
+    modules: tuple[str, ...]
+    text: bool = True
+    placed: bool = False
+
+
+@cache
+def _folder() -> Path:
+    """A folder for readers that take paths; in memory where there is one."""
+    shared = Path("/dev/shm")
+    folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="fuzz")
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _file(name: str, data: bytes) -> Path:
+    path = _folder() / name
+    path.write_bytes(data)
+    return path
+
+
+def _text(data: bytes, name: str) -> str:
+    """Return what a reader of text files gets: not every input is text."""
+    from castsim.isa.reading import read_text  # noqa: PLC0415 - only for text
+
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return read_text(_file(name, data), "program")
+
+
+def read_tiles(data: bytes) -> None:
+    """Parse, and what is printed is read as the same program."""
+    from castsim.isa.pto import parse, print_program  # noqa: PLC0415
+
+    program = parse(_text(data, "k.pto"), "k.pto")
+    printed = print_program(program)
+    again = parse(printed, "k.pto")
+    assert print_program(again) == printed, "printing is not idempotent"
+    assert [each.name for each in again.functions] == [each.name for each in program.functions]
+
+
+def check_tiles(data: bytes) -> None:
+    """All that `castsim check` does with a `.pto` text: reading, walking, lowering."""
+    from castsim.checking import check_text  # noqa: PLC0415
+
+    for finding in check_text("k.pto", _text(data, "k.pto")):
+        assert finding.message
+
+
+def read_assembly(data: bytes) -> None:
+    """Parse in the language of the newest generation; the canonical text is its own canonical text."""
+    from castsim.isa.tpc import canonical_text, parse, print_program  # noqa: PLC0415
+
+    language = assembly_grammar.dialect_of(data)
+    text = _text(data, "k.tpc")
+    program = parse(text, language)
+    printed = print_program(program)
+    assert parse(printed, language) == program, "printing and reading gives another program"
+    assert canonical_text(canonical_text(text, language), language) == canonical_text(text, language)
+
+
+def read_binary(data: bytes) -> None:
+    """Disassemble; the text assembles to the same bytes."""
+    from castsim.isa.tpc import parse  # noqa: PLC0415
+    from castsim.isa.tpc.encoding import assemble, disassemble, program_bytes  # noqa: PLC0415
+
+    name = ("gaudi2", "goya", "gaudi", "greco")[len(data) % 4 if data[:4] != b"\x7fELF" else 0]
+    target, encoding = assembly_grammar.encoded(name)
+    code = program_bytes(data, tuple(encoding.machines))
+    text = disassemble(code, encoding).text()
+    try:
+        again = assemble(parse(text, target.dialect), encoding).code
+    except CastsimError as error:
+        raise AssertionError(f"what was disassembled does not assemble: {error.message}") from error
+    assert again == code, "what was disassembled assembles to other bytes"
+
+
+def read_onnx(data: bytes) -> None:
+    """Read a model."""
+    from castsim.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
+
+    assert read(_file("m.onnx", data)).nodes is not None
+
+
+def read_tosa(data: bytes) -> None:
+    """Read a graph."""
+    from castsim.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
+
+    assert read(_text(data, "m.mlir"), Path("m.mlir")).nodes is not None
+
+
+def read_target(data: bytes) -> None:
+    """Load a description of a target."""
+    from castsim.targets import load_target  # noqa: PLC0415
+
+    assert load_target(_file("t.toml", data)).name
+
+
+def read_npy(data: bytes) -> None:
+    """Map an array, and take its bytes as an input."""
+    from castsim.execution.inputs import input_bytes  # noqa: PLC0415
+    from castsim.execution.npy import read_array  # noqa: PLC0415
+    from castsim.isa.formats import FORMATS  # noqa: PLC0415
+
+    array = read_array(_file("x.npy", data), "x")
+    assert array.tobytes() is not None
+    for name in ("f32", "i8"):
+        with suppress(CastsimError):
+            input_bytes(array, "x", FORMATS[name])
+
+
+def read_fragment(data: bytes) -> None:
+    """Read what `run -e` takes; the program it stands for is read as well."""
+    from castsim.isa.pto import parse  # noqa: PLC0415
+    from castsim.running.fragments import whole  # noqa: PLC0415
+    from castsim.targets import load_target  # noqa: PLC0415
+
+    found = whole(_text(data, "e"), load_target(("a5", "a2a3")[len(data) % 2]))
+    parse(found.source.text, "e")
+
+
+def read_record(data: bytes) -> None:
+    """Read a record of proofs, of numbers as well as of lowerings; what is read can be written and read again."""
+    from castsim.evidence.verification.lowering_record import LoweringRecord  # noqa: PLC0415
+    from castsim.evidence.verification.record import VerificationRecord  # noqa: PLC0415
+
+    path = _file("r.json", data)
+    kind = LoweringRecord if b'"castsim lowering record"' in data else VerificationRecord
+    found = kind.load(path)
+    again = kind.of_document(json.loads(found.text()))
+    assert again.text() == found.text()
+
+
+def read_result(data: bytes) -> None:
+    """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
+    from castsim.exploration.differences.comparison import difference  # noqa: PLC0415
+    from castsim.reports.difference import difference_document  # noqa: PLC0415
+    from castsim.reports.recorded import recorded_side  # noqa: PLC0415
+
+    for values in (False, True):
+        side = recorded_side(data, "r.json", values=values)
+        found = difference(side, side)
+        assert found.cycles_a == found.cycles_b
+        json.dumps(difference_document(found), allow_nan=False)
+
+
+def read_messages(data: bytes) -> None:
+    """Read messages of a debugger's client until they end."""
+    from castsim.editor.debugging.messages import Channel  # noqa: PLC0415
+
+    messages = Channel(io.BytesIO(data), io.BytesIO())
+    while messages.receive() is not None:
+        pass
+
+
+def read_csv(data: bytes) -> None:
+    """Read a table of observed differences."""
+    from castsim.targets import load_target  # noqa: PLC0415
+
+    _file("rows.csv", data)
+    load_target(_file("table.toml", file_grammar.TABLE_TARGET))
+
+
+_PTO, _TPC = "isa/pto", "isa/tpc"
+READERS: dict[str, Reader] = {
+    "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
+    "tile-checked": Reader(
+        check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
+        ("simulator/checking/*.py", "simulator/execution/walk/*.py", "simulator/synchronisation/**/*.py"),
+    ),
+    "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro/*.py",)),
+    "micro-checked": Reader(
+        check_tiles, seeds.micro, tile_grammar.micro, ("simulator/execution/micro/*.py", f"{_PTO}/micro/*.py")
+    ),
+    "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi/*.py",)),
+    "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
+    "binary": Reader(read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/encoding/*.py",), text=False),
+    "elf": Reader(
+        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/encoding/object_file.py",), text=False
+    ),
+    "onnx": Reader(
+        read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, ("simulator/graphs/onnx_*.py",), text=False
+    ),
+    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
+    "target": Reader(
+        read_target, file_grammar.target_seeds, file_grammar.target,
+        ("targets/loader.py", "targets/toml_text.py", "targets/inheritance.py", "targets/schema.py"),
+    ),
+    "table": Reader(
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/csv_rows.py")
+    ),
+    "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
+    "fragment": Reader(
+        read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
+    ),
+    "record": Reader(
+        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/record.py",
+                                                          "simulator/evidence/verification/lowering_record.py"),
+    ),
+    "result": Reader(
+        read_result, seeds.results, file_grammar.result,
+        ("simulator/reports/recorded.py", "simulator/exploration/differences/*.py"),
+    ),
+    "messages": Reader(
+        read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
+        ("simulator/editor/debugging/messages.py",),
+    ),
+}  # fmt: skip
+"""Every reader by its name."""
