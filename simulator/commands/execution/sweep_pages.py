@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from castsim.commands.execution.run_pages import write_page
+from castsim.commands.execution.page_files import write_page
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
 from castsim.reports.pages.sweep_page import sweep_page
