@@ -16,6 +16,7 @@ from typing import Protocol
 from castsim.evidence.verification.comparison import ComparisonResult, compare
 from castsim.evidence.verification.inputs import GRAIN
 from castsim.evidence.verification.record import PartProgress, VerificationRecord
+from castsim.execution.interrupts import interrupts_later
 
 PIECE_SECONDS = 0.5
 """The intended duration of one piece of work: an interrupt waits for it, and progress moves by it."""
@@ -118,7 +119,7 @@ def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -
             while True:
                 while not interrupted.is_set() and len(running) <= workers and (piece := next(pieces, None)):
                     one, start, stop = piece
-                    with _interrupts_later():  # a process may be started here
+                    with interrupts_later():  # a process may be started here
                         running[pool.submit(compare, one.part, start, stop)] = one
                 if not running:
                     return
@@ -130,19 +131,6 @@ def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -
                 raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Hold SIGINT back; a process started meanwhile never gets it, not even before its initializer has run."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for_end
 
+from castsim.execution.interrupts import interrupts_later
 from castsim.exploration.sweeps.columns import chunk_rows
 from castsim.exploration.sweeps.work import Work
 from castsim.isa.errors import EngineError
@@ -55,12 +55,12 @@ def computed_here(work: Work, numbers: Sequence[int], workers: int) -> Iterator[
 def _in_processes(work: Work, numbers: list[int], workers: int) -> Iterator[tuple[int, bytes]]:
     waiting = iter(numbers)
     running: dict[Future[bytes], int] = {}
-    with _interrupts_later():
+    with interrupts_later():
         pool = ProcessPoolExecutor(min(workers, len(numbers)), get_context("spawn"), _begin, (work,))
     try:
         while True:
             while len(running) <= 2 * workers and (number := next(waiting, None)) is not None:
-                with _interrupts_later():  # a process may be started here
+                with interrupts_later():  # a process may be started here
                     running[pool.submit(_chunk, number)] = number
             if not running:
                 return
@@ -97,16 +97,3 @@ def _end_with(parent: int) -> None:
 
 def _chunk(number: int) -> bytes:
     return chunk_rows(_work[0], number)
-
-
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Hold SIGINT back, so that a process started meanwhile never gets it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
