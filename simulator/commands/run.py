@@ -70,6 +70,13 @@ def declare(parser: ArgumentParser) -> None:
     add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
+    _declare_assembly(parser)
+    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+
+
+def _declare_assembly(parser: ArgumentParser) -> None:
+    """Add the arguments about programs of bundles."""
+    add = parser.add_argument
     add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
     add(
         "--stale-reads",
@@ -83,7 +90,6 @@ def declare(parser: ArgumentParser) -> None:
         help="file with the // castsim: declarations of a binary; default: the .decl beside it",
     )
     add("--machine", metavar="N", help="also accept this ELF machine number")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
 
 
 def _declare_views(parser: ArgumentParser) -> None:
