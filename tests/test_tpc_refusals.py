@@ -88,7 +88,7 @@ def test_bad_declarations(text: str, message: str) -> None:
     [
         ("frobnicate V1", "goya", "unknown instruction 'frobnicate'", None),
         ("convrt.f32 V1, V2", "goya", "unknown instruction 'convrt.f32'", "convert"),
-        ("dbg S1", "goya", "dbg is known and not modelled", None),
+        ("dbg S1", "goya", "dbg is known but not modelled", None),
         ("convert.f32 V0, V1, INT8; nop; nop; nop", "goya", "cannot go in the LOAD slot", "VPU"),
         ("nop; nop; nop; ld_l_v V1, S1", "gaudi", "cannot go in the STORE slot", "LOAD"),
         ("nop; nop; add.i32 S1, S2, S3; nop", "goya", "cannot go in the VPU slot", "SPU"),

@@ -121,8 +121,9 @@ def tell(message: str) -> None:
     The `error:` that it begins with is bold red where colours are shown.
     """
     shown = escaped(message)
-    if shown.startswith(_ERROR) and is_coloured(sys.stderr):
-        shown = f"\x1b[1;31m{_ERROR}\x1b[0m{shown.removeprefix(_ERROR)}"
+    before, word, rest = shown.partition(_ERROR)
+    if word and not before and is_coloured(sys.stderr):
+        shown = f"\x1b[1;31m{word}\x1b[0m{rest}"
     print(shown, file=sys.stderr)
 
 
