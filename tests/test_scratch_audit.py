@@ -153,7 +153,7 @@ def test_json(capsys):
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        ("scratch f32 i16 --rows x --cols 1", 2, "--rows x: no number"),
+        ("scratch f32 i16 --rows x --cols 1", 2, "--rows x: neither a number nor a range"),
         ("scratch f32 i16 --rows 5:1 --cols 1 --sweep", 2, "the range is empty"),
         ("scratch f32 i16 --rows 1:5 --cols 1", 2, "a range needs --sweep"),
         ("scratch f32 i16 --rows 99999999999999 --cols 1", 2, "no tile is that large"),
