@@ -152,7 +152,7 @@ def test_declared_vector_memory() -> None:
         (f"{TWICE}{nops(3)}nop; jmpr Out; nop; nop\n{nops(8)}E:\n{NOP}Out:\n{END}", "border"),
         (f"{TWICE}{nops(3)}nop; jmpr S1; nop; nop\n{nops(8)}E:\n{END}// castsim: reg S1 = 320\n",
          "crosses the border of a loop body"),
-        (f"nop; jmpr Next; nop; nop\nNext:\nnop; jmpr Next; nop; nop\n{NOP}{END}", "stands in the delay bundle"),
+        (f"nop; jmpr Next; nop; nop\nNext:\nnop; jmpr Next; nop; nop\n{NOP}{END}", "is in the delay bundle"),
         (f"nop; loop 0, 2, 1, <, E; nop; nop\nE:\n{END}", "the body of the loop is empty"),
         (f"nop; loop 0, 2, 1, <, 0x400; nop; nop\n{END}", "ends beyond the program"),
         (f"nop; loop 0, 2, 1, <, E, 1; nop; nop\n{nops(8)}E:\n{END}", "last operand of LOOP"),
