@@ -129,7 +129,7 @@ def test_elements_race_without_flags(program: Path, one: str, other: str) -> Non
     ("old", "new", "kind", "said"),
     [
         ("%z[%c1] :", "%z[%before] :", TileError, "4 bytes before %z"),
-        ("%out[%c1] :", "%out[%far] :", TileError, "outside of the buffer"),
+        ("%out[%c1] :", "%out[%far] :", TileError, "outside the buffer"),
         (
             "pto.vecscope {",
             "pto.vecscope { %no = pto.load_scalar %f[%c0] : !pto.ptr<f32, gm> -> f32",

@@ -177,7 +177,7 @@ def test_a_whole_program_defines_its_outputs() -> None:
             f'pto.vecscope {{ %v = pto.vlds %u[%b] {{dist = "BRC_B32"}} : {UB} -> {F32} }}',
             "reaches bytes 262148",
         ),
-        (f"%far = arith.constant 262144 : i64\n%p = pto.castptr %far : i64 -> {UB}", "outside of the buffer"),
+        (f"%far = arith.constant 262144 : i64\n%p = pto.castptr %far : i64 -> {UB}", "outside the buffer"),
         (LOAD.replace("nburst(%l1, %l1024, %l1024)", "nburst(%l1024, %l1024, %l1024)"), "which has 262144"),
         (f"%p = pto.addptr %u, %c1 : {UB} -> {UB}\n{LOAD.replace('%u', '%p')}", "address 4 of a transfer"),
         (f"{LOAD}\n%e = arith.constant -1 : index\n%p = pto.addptr %u, %e : {UB} -> {UB}\n"

@@ -27,7 +27,7 @@ OWN = VECTORS / "pto_scalars"
         ("%v = pto.load_scalar %t[%c16] : !pto.ptr<i32> -> i32", {}, "whose views have 16"),
         ("pto.store_scalar %k3, %n[%m] : !pto.ptr<i32>, i32", {}, "element -1 of %n"),
         ("%q = pto.addptr %n, %m : !pto.ptr<i32> -> !pto.ptr<i32>\n%v = pto.load_scalar %q[%c0] : !pto.ptr<i32> -> i32", {"n": 3}, "element -1"),
-        (f"%v = pto.tgetval ins(%a, %far : {ROW}, index) outs : i32", {}, "outside of the buffer"),
+        (f"%v = pto.tgetval ins(%a, %far : {ROW}, index) outs : i32", {}, "outside the buffer"),
         ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32", {}, "no input given"),
         ("%v = arith.divsi %k3, %k0 : i32", {}, "division by zero"),
         ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n%u = arith.remsi %k3, %v : i32", {"n": 2}, "division by zero"),
