@@ -289,7 +289,7 @@ def test_an_element_that_is_not_computed_is_not_read(tmp_path: Path):
         f"%n = pto.tgetval ins(%u, %c3 : {VEC}, index) outs : f32\npto.store_scalar %n, %y[%c0] : !pto.ptr<f32>, f32\n"
     )
     path = saved(tmp_path, program(body))
-    with pytest.raises(IllegalError, match=r"is not computed: it rests on pto\.tmov") as caught:
+    with pytest.raises(IllegalError, match=r"is not computed: it depends on pto\.tmov") as caught:
         run(path, "a2a3", inputs={"x": "random:1"})
     assert caught.value.span is not None
     assert caught.value.span.text.startswith("%n = pto.tgetval")

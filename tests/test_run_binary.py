@@ -239,7 +239,7 @@ def test_damaged_files(double: Path) -> None:
     assert f"{len(code) - 7} bytes are not a whole number of bundles of 32 bytes; 25 are left at" in cut.message
     assert cut.legal == (f"{len(code) - 32} bytes", f"{len(code)} bytes")
     assert "4 are left" in refusal(double, code[:100]).message
-    assert "no bundle in it" in refusal(double, b"").message
+    assert "it contains no bundles" in refusal(double, b"").message
     assert "cut off" in refusal(double, elf(code)[:200]).message
     assert "ELF machine 62 is not a TPC" in refusal(double, elf(code, machine=62)).message
     assert "no section .text" in refusal(double, elf(code, name=0)).message

@@ -41,12 +41,19 @@ def complaints() -> list[str]:
     return []
 
 
+def failed(request: Any) -> bool:
+    """Whether a request went wrong, and did not only end because the browser went on to the next page."""
+    return "ERR_ABORTED" not in (request.failure or "")
+
+
 @pytest.fixture
 def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
     found = browser.new_page()
     found.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     found.on("pageerror", lambda error: complaints.append(str(error)))
-    found.on("requestfailed", lambda request: complaints.append(f"not loaded: {request.url}"))
+    found.on(
+        "requestfailed", lambda request: complaints.append(f"not loaded: {request.url}") if failed(request) else None
+    )
     found.on("request", lambda request: complaints.append(request.url) if request.url[:4] == "http" else None)
     yield found
     found.close()

@@ -116,7 +116,7 @@ def test_a_barrier_before_every_operation(tmp_path, capsys):
 
 def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
     assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
-    assert "@narrow has flags or barriers of its own" in capsys.readouterr().err
+    assert "@narrow already has flags or barriers" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])

@@ -40,8 +40,8 @@ def refused(generation: str, text: str) -> CastsimError:
         ("gaudi", "gen_addr AD1, S27, I2; nop; nop; nop", "load.switches has no room"),
         # loops
         ("goya", "nop; loop 0, S1, 1, <, E; mov V1, V2; nop\nnop;nop;nop;nop\nE:", "mov cannot share a bundle"),
-        ("goya", "nop; loop 0, S1, 1, <, E; nop; nop\nE:", "the end of the loop is 32 bytes behind it"),
-        ("goya", "E:\nnop; loop 0, S1, 1, <, E; nop; nop", "the end of the loop is 0 bytes behind it"),
+        ("goya", "nop; loop 0, S1, 1, <, E; nop; nop\nE:", "the end of the loop is 32 bytes after it"),
+        ("goya", "E:\nnop; loop 0, S1, 1, <, E; nop; nop", "the end of the loop is 0 bytes after it"),
         ("goya", "nop; loop 0, S1, 1, <, 0x10000; nop; nop", "the end of the body, 65536 bytes away"),
         ("goya", "nop; loop 0, S1, 1, <, E; nop; nop\n" + "nop; nop; nop; nop\n" * 2048 + "E:", "out of range"),
         # compressed bundles

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A finished sweep: `rows` of which `failed` have an error, in the file `path`.
+    """A finished sweep: `rows` of which `failed` have an error, in the file `path`; its `ledger` lies beside it.
 
-    `resumed` is the number of chunks that an earlier start had done, `chunks` that of all.
+    `resumed` is the number of chunks that an earlier start had done, `chunks` that of all. `version` is that of
+    castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
     """
 
     path: Path

@@ -21,7 +21,7 @@ def sweep(
 ) -> Sweep:
     """Estimate or simulate every point of a grid and write the results as a Parquet file.
 
-    Everything that is done stands in the ledger, `out` with `.ledger` behind its name: however a sweep ends, the same
+    What is done is kept in a ledger, whose name is that of `out` with `.ledger` added: however a sweep ends, the same
     call goes on from there. The file takes its name once it is whole.
 
     Args:
@@ -31,6 +31,9 @@ def sweep(
         workers: processes; None: as many as there are processors.
         scheduler: address of a Dask scheduler whose workers are to compute instead.
         progress: hears the stage, the combinations that are done, and all of them.
+
+    Returns:
+        Where the file is, how many rows it has, and how many of them failed; `to_frame()` reads them.
 
     Raises:
         ReadError: the specification is wrong; the ledger is about something else; a file cannot be written; pyarrow is
