@@ -179,7 +179,7 @@ class DataflowLowerer(ABC):
         """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
 
         Raises:
-            TileError: it lies outside of the buffer.
+            TileError: it lies outside the buffer.
         """
         place, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)

@@ -193,7 +193,7 @@ def padded_length(copy: Copy) -> int:
 
 
 def check_buffer(copy: Copy, capacity: int) -> None:
-    """Refuse bytes outside of the buffer.
+    """Refuse bytes outside the buffer.
 
     Raises:
         TileError: some are.

@@ -51,7 +51,7 @@ def store(place: Pointer, code: bytes, memory: MicroMemory) -> None:
 
 
 def check_place(place: Pointer, capacity: int) -> None:
-    """Refuse an element in front of its argument, or outside of the buffer.
+    """Refuse an element in front of its argument, or outside the buffer.
 
     Raises:
         TileError: it is.
