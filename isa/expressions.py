@@ -79,7 +79,7 @@ class Expression:
         return self._value(self._root, names)
 
     def _check(self, node: ast.expr) -> None:
-        """Reject whatever is no integer arithmetic."""
+        """Reject whatever is not integer arithmetic."""
         match node:
             case ast.Constant(value=value) if type(value) in (int, str):
                 return

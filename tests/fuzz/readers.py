@@ -116,14 +116,14 @@ def read_onnx(data: bytes) -> None:
     """Read a model."""
     from castsim.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
-    assert read(_file("m.onnx", data)).nodes is not None
+    read(_file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
     """Read a graph."""
     from castsim.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
 
-    assert read(_text(data, "m.mlir"), Path("m.mlir")).nodes is not None
+    read(_text(data, "m.mlir"), Path("m.mlir"))  # what goes wrong is raised
 
 
 def read_target(data: bytes) -> None:
@@ -140,7 +140,7 @@ def read_npy(data: bytes) -> None:
     from castsim.isa.formats import FORMATS  # noqa: PLC0415
 
     array = read_array(_file("x.npy", data), "x")
-    assert array.tobytes() is not None
+    array.tobytes()  # every element is read
     for name in ("f32", "i8"):
         with suppress(CastsimError):
             input_bytes(array, "x", FORMATS[name])

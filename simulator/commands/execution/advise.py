@@ -76,7 +76,7 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
     if number > len(advice.offers):
         count = len(advice.offers)
         raise ReadError(
-            f"--apply {number}: {'there is no change' if not count else f'there are {count} changes'} to apply",
+            f"--apply {number}: {'no change was found' if not count else f'{count} changes were found'}",
             legal=() if not count else (f"1 to {count}",),
         )
     offer: Offer = advice.offers[number - 1]

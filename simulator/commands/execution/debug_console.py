@@ -174,7 +174,7 @@ class Console:
             return
         number = _number(rest, "the number of a breakpoint")
         if held.pop(number, None) is None:
-            raise ReadError(f"there is no breakpoint {number}", legal=map(str, held))
+            raise ReadError(f"unknown breakpoint {number}", legal=map(str, held))
 
     # ----------------------------------------------------------------------------------------------------------- looks
 

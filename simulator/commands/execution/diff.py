@@ -44,7 +44,7 @@ def execute(options: Namespace) -> Outcome:
 
 
 def _code(found: Difference, limit: Fraction | None) -> int:
-    """Return 0 if both sides are the same, or the second is no slower than allowed; else 1."""
+    """Return 0 if both sides are the same, or the second is slower by no more than is allowed; else 1."""
     return int(not (found.equal if limit is None else found.within(limit)))
 
 

@@ -71,7 +71,7 @@ def _study(options: Namespace) -> Study:
     if options.program == "-":
         raise ReadError("the program is read once for all points and its digest kept; name a file", legal=("FILE",))
     if options.engine is not None and options.engine not in ENGINES:
-        raise ReadError(f"--engine {options.engine}: there is no such engine", legal=ENGINES)
+        raise ReadError(f"--engine {options.engine}: not an engine", legal=ENGINES)
     if options.sync not in MODES:
         raise ReadError(f"--sync {options.sync}: there is no such synchronisation", legal=MODES)
     axes = [axis for text in options.tile for axis in read_axes(Kind.TILE, text)]
