@@ -230,7 +230,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "program, target, args.NAME, option.NAME": "The program of the point, and what it was run with.",
         "cycles": "Cycles of the cast alone, or of the program; null if the point failed.",
         "busy, fill, ...": "Cycles of each cause on the pipe that is occupied longest; they add up to `cycles`.",
-        "bound_by": "The cause of most cycles; of a program, the largest that is no waiting.",
+        "bound_by": "The cause of most cycles; of a program, the largest one other than waiting for another pipe.",
         "status": "`ok`, or `failed`.",
         "error": "Why it failed.",
     },
