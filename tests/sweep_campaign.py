@@ -152,10 +152,9 @@ def main() -> None:
     lines = [
         "# How long sweeps take, and what kills do to them", "",
         f"Written by `python tests/sweep_campaign.py --points {options.points} --kills {options.kills} "
-        f"--seed {options.seed}`: castsim {castsim.__version__}, two processes on {os.cpu_count()} processors, of "
-        f"which other work took its share (load at the start: {os.getloadavg()[0]:.1f}). CPU seconds are of all "
-        "processes, start-up included. Memory is what the processes have for themselves (USS), all together, sampled "
-        "ten times a second.", "",
+        f"--seed {options.seed}`: castsim {castsim.__version__}, two processes on {os.cpu_count()} processors "
+        f"(load before the start: {os.getloadavg()[0]:.1f}). CPU seconds include all processes and their start-up. "
+        "Memory is the sum of what each process has for itself (USS), sampled ten times a second.", "",
         "| sweep | points | clock s | goal | CPU s | memory MiB | of a tenth of the points | result |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]  # fmt: skip
