@@ -232,7 +232,7 @@ def test_commands_are_declared_cheaply_and_import_no_other_command() -> None:
         own = {name for name in imports(path) if name.startswith("castsim.")}
         if module_of(path) in declared:
             assert {name for name in own if name.count(".") == 2} <= {
-                "castsim.commands.limits",
+                "castsim.commands.shared_options",
                 "castsim.reports.sections",
             }, path
         else:

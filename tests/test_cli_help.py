@@ -16,6 +16,8 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
+from castsim.execution.limits import MAX_COMPUTED, MAX_ELEMENTS, MAX_STATEMENTS, MAX_WALK
+from castsim.graphs.execution import MOST_ELEMENTS
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -35,6 +37,15 @@ def shown(capsys: Capture, command: str) -> dict[str, str]:
             words = []
         words.append(line.strip())
     return {option: " ".join(lines) for option, lines in found.items()}
+
+
+def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None:
+    """A declaration may import nothing, so its help spells the numbers out."""
+    run, graph = shown(capsys, "run"), shown(capsys, "graph")
+    assert [int(number) for number in re.findall(r"\d+", run["--max-walk"])] == [MAX_WALK, MAX_COMPUTED]
+    assert [int(number) for number in re.findall(r"\d+", run["--max-statements"])] == [MAX_STATEMENTS]
+    assert [int(number) for number in re.findall(r"\d+", run["--max-elements"])] == [MAX_ELEMENTS]
+    assert [int(number) for number in re.findall(r"\d+", graph["--max-elements"])] == [MOST_ELEMENTS]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_the_help_of_a_command_loads_nothing_else(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", script, name], check=True, cwd=ROOT, capture_output=True, text=True)
     _, code, *loaded = done.stdout.splitlines()[-1].split()
     line_itself = {"castsim", "castsim.__main__", "castsim.commands", "castsim.commands.command_line"}
-    line_itself |= {"castsim.commands.interruption", "castsim.commands.limits", f"castsim.commands.{name}"}
+    line_itself |= {"castsim.commands.interruption", "castsim.commands.shared_options", f"castsim.commands.{name}"}
     line_itself |= {"castsim.reports", "castsim.reports.sections"} if name == "run" else set()  # names of its reports
     assert code == "0"
     assert set(loaded) <= line_itself

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_entry,
+    declare_inputs,
+    declare_run_limits,
+    declare_target,
+    declare_target_options,
+)
 
 SUMMARY = "changes of a program that keep its outputs to the bit and save cycles, as diffs"
 
@@ -23,11 +30,11 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `advise`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .pto or .tpc file; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
-    add("--entry", metavar="F", help="function to change; default: the entry, or the only one")
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input to try first, besides")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target(parser)
+    declare_entry(parser, "change")
+    declare_inputs(parser, "input to try first, besides")
+    declare_arguments(parser)
+    declare_target_options(parser)
     add(
         "--range",
         metavar="NAME=LO:HI",
@@ -40,5 +47,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--tried", action="store_true", help="let --apply apply a change that has been tried and not proven")
     add("--apply", metavar="N", help="write the program with change N to the file of --out")
     add("-o", "--out", metavar="FILE", help="where --apply writes")
-    declare_limits(parser)
-    declare_elements(parser, 134217728)
+    declare_run_limits(parser)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_target
+
 SUMMARY = "assemble TPC assembly to binary, or to canonical text"
 
 
@@ -17,6 +19,6 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `asm`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="assembly text; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the text declares")
+    declare_target(parser, "the one the text declares")
     add("--text", action="store_true", help="print canonical text instead, one line per input line")
     add("--out", metavar="FILE", help="write the binary, or the text, to FILE")

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_arguments, declare_inputs, declare_target_options
+
 SUMMARY = "show builtins of TPC-C, casts and special functions: assembly, cost, lane order and values"
 
 
@@ -28,22 +30,8 @@ def declare(parser: ArgumentParser) -> None:
     add("name", metavar="NAME", nargs="?", help="a builtin; none lists them")
     add("--target", metavar="T", help="name or path of a target description; without NAME, default: all")
     add("--emit", action="store_true", help="print only the assembly")
-    add(
-        "--in",
-        metavar="NAME=...",
-        dest="inputs",
-        action="append",
-        default=[],
-        help="x=FILE.npy|random:SEED|zeros; y, rc, tables",
-    )
-    add(
-        "--arg",
-        metavar="NAME=VALUE",
-        dest="args",
-        action="append",
-        default=[],
-        help="shift=INTEGER or scale=NUMBER; numbers of a function",
-    )
+    declare_inputs(parser, "x=FILE.npy|random:SEED|zeros; y, rc, tables")
+    declare_arguments(parser, "shift=INTEGER or scale=NUMBER; numbers of a function")
     add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy if there are several operands)")
     add("--rounding", metavar="M", help="rounding mode, as written in assembly")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)

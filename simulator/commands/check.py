@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_statements
+from castsim.commands.shared_options import declare_arguments, declare_statements, declare_target
 
 SUMMARY = "find all errors of programs, targets and graphs without running them"
 
@@ -28,8 +28,8 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
     add("files", metavar="FILE", nargs="+", help="a .pto, .tpc, .s, .toml, .mlir or .onnx file; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
-    add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
+    declare_target(parser, "the one each program names")
+    declare_arguments(parser)
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, toml, mlir or onnx, if the suffix does not say")
     declare_statements(parser)

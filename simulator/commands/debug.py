@@ -29,7 +29,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_engine,
+    declare_entry,
+    declare_inputs,
+    declare_run_limits,
+    declare_target,
+    declare_target_options,
+)
 
 SUMMARY = "step through a program, forwards and backwards, also from editors"
 
@@ -38,14 +46,13 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `debug`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", nargs="?", help="a .pto or .tpc file, a TPC binary or ELF file")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
-    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
-    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target(parser)
+    declare_entry(parser)
+    declare_inputs(parser)
+    declare_arguments(parser)
+    declare_engine(parser)
+    declare_target_options(parser)
     add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
-    declare_limits(parser)
-    declare_elements(parser, 134217728)
+    declare_run_limits(parser)

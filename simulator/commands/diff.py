@@ -21,7 +21,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_entry,
+    declare_inputs,
+    declare_max_cycles,
+    declare_opaque,
+    declare_page,
+    declare_run_limits,
+    declare_target,
+    declare_target_options,
+)
 
 SUMMARY = "compare two programs, results, targets or options: cycles, lines, outputs to the bit"
 
@@ -31,9 +41,9 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("a", metavar="A", help="a program, or the JSON of a run; - reads standard input")
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
+    declare_target(parser)
     add("--target-b", metavar="T", help="the target of B")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)
     add(
         "--option-b",
         metavar="NAME=VALUE",
@@ -42,20 +52,13 @@ def declare(parser: ArgumentParser) -> None:
         default=[],
         help="set a target option of B",
     )
-    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    declare_entry(parser)
     add("--entry-b", metavar="F", help="the function of B")
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
+    declare_inputs(parser)
+    declare_arguments(parser)
     add("--timing-only", action="store_true", help="compute no values, compare only cycles; needs no inputs")
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
-    add("--max-cycles", metavar="N", help="give up after N cycles")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
-    declare_limits(parser)
-    declare_elements(parser, 134217728)
-    add(
-        "--opaque",
-        metavar="OP=N",
-        action="append",
-        default=[],
-        help="cycles of an operation that is not modelled (tmatmul=400); its results are not computed",
-    )
+    declare_max_cycles(parser)
+    declare_page(parser)
+    declare_run_limits(parser)
+    declare_opaque(parser)

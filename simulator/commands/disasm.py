@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_required_target
+
 SUMMARY = "disassemble a TPC binary: a listing, or text that assembles to the same bytes"
 
 
@@ -17,7 +19,7 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `disasm`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="raw binary or ELF file; - reads standard input")
-    add("--target", metavar="T", required=True, help="name or path of a target description")
+    declare_required_target(parser)
     add("--machine", metavar="N", help="also accept this ELF machine number, 0 to 65535")
     add("--text", action="store_true", help="print text that `castsim asm` reads, without addresses and bytes")
     add("--out", metavar="FILE", help="write that text to FILE")

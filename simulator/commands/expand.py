@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_arguments, declare_target, declare_target_options
+
 SUMMARY = "print a tile program as the vector instructions that the A5 executes for it"
 
 
@@ -25,8 +27,8 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `expand`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a .pto program of tile operations; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target; default: the one the program names")
+    declare_target(parser)
     add("--entry", metavar="F", help="function to expand; default: the entry")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_arguments(parser)
+    declare_target_options(parser)
     add("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")

@@ -25,7 +25,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_elements,
+    declare_engine,
+    declare_inputs,
+    declare_output_folder,
+    declare_required_target,
+    declare_target_options,
+    declare_walk,
+)
 
 SUMMARY = "run an ONNX model or TOSA text on a target, node by node, and compare every element"
 
@@ -34,27 +43,13 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `graph`."""
     add = parser.add_argument
     add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
-    add("--target", metavar="T", required=True, help="name or path of a target")
-    add(
-        "--in",
-        metavar="NAME=...",
-        dest="inputs",
-        action="append",
-        default=[],
-        help="an input: FILE.npy, random:SEED or zeros",
-    )
-    add(
-        "--arg",
-        metavar="NAME=N",
-        dest="args",
-        action="append",
-        default=[],
-        help="a dynamic extent: its name in the model, or INPUT.AXIS",
-    )
-    add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
+    declare_required_target(parser)
+    declare_inputs(parser, "an input: FILE.npy, random:SEED or zeros")
+    declare_arguments(parser, "a dynamic extent: its name in the model, or INPUT.AXIS", "NAME=N")
+    declare_output_folder(parser)
     add("--emit", metavar="DIR", help="write every program to DIR")
-    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
-    declare_limits(parser)
+    declare_engine(parser)
+    declare_walk(parser)
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     declare_elements(parser, 33554432)
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_required_target
+
 SUMMARY = "show the distance in bundles between two TPC instructions, and why"
 
 
@@ -24,4 +26,4 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("producer", metavar="PRODUCER", help="the earlier instruction; - reads pairs from standard input")
     add("consumer", metavar="CONSUMER", nargs="?", help="the later instruction")
-    add("--target", metavar="T", required=True, help="name or path of a target description")
+    declare_required_target(parser)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_statements
+from castsim.commands.shared_options import declare_statements, declare_target
 
 SUMMARY = "check the issue rules of an assembly program without running it"
 
@@ -21,5 +21,5 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `lint`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .tpc or .s file; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
+    declare_target(parser)
     declare_statements(parser)

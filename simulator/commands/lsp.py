@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_arguments, declare_target
+
 SUMMARY = "serve editors over the Language Server Protocol"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `lsp`."""
     add = parser.add_argument
-    add("--target", metavar="T", help="name or path of a target description; default: the one each program names")
-    add("--arg", dest="args", action="append", default=[], metavar="NAME=VALUE", help="value of a scalar argument")
+    declare_target(parser, "the one each program names")
+    declare_arguments(parser)
     add(
         "--stdio",
         action="store_true",

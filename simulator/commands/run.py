@@ -24,7 +24,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_engine,
+    declare_entry,
+    declare_inputs,
+    declare_max_cycles,
+    declare_opaque,
+    declare_output_folder,
+    declare_run_limits,
+    declare_target,
+    declare_target_options,
+)
 from castsim.reports.sections import RUN, further_reports
 
 SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
@@ -40,24 +51,23 @@ def declare(parser: ArgumentParser) -> None:
         help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
-    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
+    declare_target(parser)
+    declare_entry(parser)
     add(
         "--all-entries",
         action="store_true",
         help="run every function of a .pto file on its own, with a table at the end",
     )
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
+    declare_inputs(parser)
+    declare_arguments(parser)
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
-    add("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
+    declare_output_folder(parser)
+    declare_engine(parser)
     add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine; .tpc programs)")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
     _declare_unmodelled(parser)
-    add("--max-cycles", metavar="N", help="give up after N cycles")
-    declare_limits(parser)
-    declare_elements(parser, 134217728)
+    declare_max_cycles(parser)
+    declare_run_limits(parser)
     add(
         "--sync",
         metavar="S",
@@ -71,7 +81,7 @@ def declare(parser: ArgumentParser) -> None:
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)
 
 
 def _declare_assembly(parser: ArgumentParser) -> None:
@@ -110,11 +120,5 @@ def _declare_unmodelled(parser: ArgumentParser) -> None:
     """Add the arguments about what a program is held to, and what in it is not modelled."""
     add = parser.add_argument
     add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
-    add(
-        "--opaque",
-        metavar="OP=N",
-        action="append",
-        default=[],
-        help="cycles of an operation that is not modelled (tmatmul=400); its results are not computed",
-    )
+    declare_opaque(parser)
     add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_statements
+from castsim.commands.shared_options import declare_statements, declare_target
 
 SUMMARY = "pack assembly of one instruction per line into bundles, and allocate registers"
 
@@ -22,7 +22,7 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `schedule`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="assembly text of one instruction a line; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the text declares")
+    declare_target(parser, "the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
     add("--longer-text", action="store_true", help="pipeline loops even if the text becomes longer than with padding")
     declare_statements(parser)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_limits
+from castsim.commands.shared_options import declare_arguments, declare_walk
 
 SUMMARY = "show how large a tmp tile a cast needs: the formula, and the bytes actually touched"
 
@@ -28,7 +28,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--rounding", metavar="M", help="rounding mode of the cast")
     add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
     add("--entry", metavar="F", help="function of the program")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="scalar argument of the program")
-    declare_limits(parser)
+    declare_arguments(parser, "scalar argument of the program")
+    declare_walk(parser)
     add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
     add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")

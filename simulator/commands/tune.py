@@ -17,7 +17,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_elements, declare_limits
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_engine,
+    declare_entry,
+    declare_inputs,
+    declare_page,
+    declare_run_limits,
+    declare_target_options,
+)
 
 SUMMARY = "find the tile shapes and choices of a kernel that take the fewest cycles and bytes"
 
@@ -34,37 +42,15 @@ def declare(parser: ArgumentParser) -> None:
         default=[],
         help="keep only the points that fulfil it, such as 'R*C*4 <= 65536'",
     )
-    add(
-        "--arg",
-        metavar="NAME=VALUE",
-        dest="args",
-        action="append",
-        default=[],
-        help="value of a scalar argument, or 'NAME in VALUES'",
-    )
-    add(
-        "--option",
-        metavar="NAME=VALUE",
-        dest="options",
-        action="append",
-        default=[],
-        help="set a target option, or 'NAME in VALUES'",
-    )
+    declare_arguments(parser, "value of a scalar argument, or 'NAME in VALUES'")
+    declare_target_options(parser, "set a target option, or 'NAME in VALUES'")
     add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
-    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
-    add(
-        "--in",
-        metavar="NAME=...",
-        dest="inputs",
-        action="append",
-        default=[],
-        help="input of argument NAME; values are then computed and the outputs of the points compared",
-    )
+    declare_entry(parser)
+    declare_inputs(parser, "input of argument NAME; values are then computed and the outputs of the points compared")
     add("--simulate", metavar="K", help="simulate K points at most (default 200), or all")
     add("--resume", metavar="FILE", help="save progress in FILE; continue from it if it exists")
     add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
-    add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
+    declare_engine(parser)
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
-    declare_limits(parser)
-    declare_elements(parser, 134217728)
+    declare_page(parser)
+    declare_run_limits(parser)

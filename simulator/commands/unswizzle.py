@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.limits import declare_limits
+from castsim.commands.shared_options import declare_inputs, declare_target, declare_walk
 
 SUMMARY = "remove lane moves around element-wise work from an assembly program"
 
@@ -22,7 +22,7 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `unswizzle`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .tpc or .s file; - reads standard input")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
-    add("--in", metavar="NAME=..", dest="inputs", action="append", default=[], help="an input; default random:0")
-    declare_limits(parser)
+    declare_target(parser)
+    declare_inputs(parser, "an input; default random:0")
+    declare_walk(parser)
     add("--out", metavar="FILE", help="write the new program to FILE")

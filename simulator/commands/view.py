@@ -17,6 +17,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_entry,
+    declare_inputs,
+    declare_target,
+    declare_target_options,
+)
+
 SUMMARY = "open the report of a program in the browser, or a trace in the Perfetto UI"
 
 
@@ -28,8 +36,8 @@ def declare(parser: ArgumentParser) -> None:
     add("--no-open", action="store_true", help="open no browser; only print the path or the address")
     add("--port", metavar="N", help="local port that serves a trace; default: any free one")
     add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
-    add("--target", metavar="T", help="name or path of a target description; default: the one the program names")
-    add("--entry", metavar="F", help="function to run; default: the entry, or the only one")
-    add("--in", metavar="NAME=...", dest="inputs", action="append", default=[], help="input of argument NAME")
-    add("--arg", metavar="NAME=VALUE", dest="args", action="append", default=[], help="value of a scalar argument")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target(parser)
+    declare_entry(parser)
+    declare_inputs(parser)
+    declare_arguments(parser)
+    declare_target_options(parser)

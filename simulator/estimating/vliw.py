@@ -23,14 +23,7 @@ from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.vliw.issue import BundleRecorder
-from castsim.machines.vliw.lint.bundles import (
-    field_overlay,
-    immediates,
-    minifloat_beside_store,
-    scalar_beside_load,
-    shared_predicate,
-    two_results,
-)
+from castsim.machines.vliw.lint.bundles import side_by_side
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.operations import BundleOperation, main_pipe
 from castsim.machines.vliw.plans import prepared
@@ -47,7 +40,6 @@ from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence,
 if TYPE_CHECKING:
     from castsim.estimating.arrays import Integers
 
-_RULES = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<kernel>"
 _LONGEST = 1 << 10
 """Bundles from step to step beyond which no schedule is looked for."""
@@ -213,7 +205,7 @@ def _folded(
 def _may_stand(beside: dict[Slot, str], target: VliwTarget) -> bool:
     """Whether instructions may share a bundle."""
     flow = Flow(parse(_line(beside), target.dialect, _FILE), target)
-    return not any(True for rule in _RULES for _ in rule(flow))
+    return side_by_side(flow)
 
 
 def _line(beside: dict[Slot, str]) -> str:

@@ -43,7 +43,7 @@ class ComputeValues(Protocol):
         follower: Follower | None = None,
         counts: CastCounts | None = None,
     ) -> None:
-        """See `castsim.machines.strided.values.compute`."""
+        """Run them; `shortcuts` False: one by one even where a whole tile at once is proven the same."""
 
 
 class VectorUnits(Protocol):

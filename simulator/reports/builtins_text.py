@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS
+from castsim.reports.call_text import duration_line, notice_lines, output_lines
 from castsim.reports.terminal import indented
 from castsim.targets import Target
 from castsim.targets.tpc_builtins import ResultOrder, builtins_of
@@ -105,12 +106,6 @@ def _values(document: Mapping[str, Any], result: BuiltinResult | None) -> Iterat
     if result is None:
         yield "values: not computed; --in x=FILE.npy|random:SEED|zeros calls it"
         return
-    yield f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
-    for output in document["outputs"]:
-        shape = " x ".join(map(str, output["shape"]))
-        yield f"output {output['name']}: {output['format']} [{shape}], sha256 {output['sha256']}"
-        yield f"  written to {output['file']}" if output["file"] else "  not written; --out DIR writes DIR/NAME.npy"
-    yield from (f"warning: {warning}" for warning in result.warnings)
-    if not result.stale_reads:
-        yield "stale reads: none"
-    yield from (each.sentence() for each in result.stale_reads)
+    yield duration_line(result)
+    yield from output_lines(document["outputs"])
+    yield from notice_lines(result)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from castsim.reports.call_text import duration_line, notice_lines, output_lines
 from castsim.reports.documents import Document, document
 from castsim.reports.exposed import stale_entry
 from castsim.reports.run_report import output_of
@@ -75,19 +76,13 @@ def _values(told: Document, result: FunctionResult | None) -> Iterator[str]:
     if result is None:
         yield "values: not computed; --in NAME=FILE.npy|random:SEED|zeros calls it"
         return
-    yield f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
+    yield duration_line(result)
     claimed = "computed by the instructions" if result.claimed else "correctly rounded, not claimed to be the chip's"
     yield f"values: {claimed}"
     outputs = told["outputs"]
     assert isinstance(outputs, list)
-    for output in outputs:
-        shape = " x ".join(map(str, output["shape"]))
-        yield f"output {output['name']}: {output['format']} [{shape}], sha256 {output['sha256']}"
-        yield f"  written to {output['file']}" if output["file"] else "  not written; --out DIR writes DIR/NAME.npy"
-    yield from (f"warning: {warning}" for warning in result.warnings)
-    if not result.stale_reads:
-        yield "stale reads: none"
-    yield from (each.sentence() for each in result.stale_reads)
+    yield from output_lines(outputs)
+    yield from notice_lines(result)
 
 
 def descriptor_document(call: DescriptorCall) -> Document:

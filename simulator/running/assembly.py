@@ -13,13 +13,13 @@ from castsim.machines.vliw.assembled import Assembled, execute
 from castsim.machines.vliw.binary import load_binary
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.source import load_assembly
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AssemblyProgram:
+class AssemblyProgram(WalkedWhenIssued):
     """A program of bundles; see `castsim.running.loaded.LoadedProgram`."""
 
     assembled: Assembled
@@ -53,16 +53,6 @@ class AssemblyProgram:
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The declared data."""
         return self.assembled.arguments
-
-    @property
-    def tree(self) -> None:
-        """Always None: what is issued is known once it has been walked."""
-        return
-
-    @property
-    def untimed(self) -> str:
-        """The empty text: its cycles are modelled."""
-        return ""
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program to its end."""

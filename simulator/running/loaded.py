@@ -12,6 +12,7 @@ from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.codes import Codes
+from castsim.isa.sources import Language
 from castsim.machines.vliw import stale_modes
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.races import IGNORE, Finding
@@ -104,6 +105,37 @@ class Issued:
     """Outputs that rest on opaque operations, and are not among the others."""
     casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
     """What casts did to their numbers, in the order of the source; empty where nothing is known."""
+
+
+class WalkedWhenIssued:
+    """What holds of programs whose path rests on their inputs: nothing is known of it until they are issued."""
+
+    __slots__ = ()
+
+    @property
+    def tree(self) -> None:
+        """None: what is issued is known once the program has been walked."""
+        return
+
+    @property
+    def untimed(self) -> str:
+        """The empty text: whether all cycles are modelled is known once the program has been walked."""
+        return ""
+
+
+class InTileLanguage:
+    """What holds of all programs in the language of tiles."""
+
+    __slots__ = ()
+
+    @property
+    def language(self) -> str:
+        """The word for its language in descriptions of targets."""
+        return Language.TILES.value
+
+    def lint(self) -> None:
+        """Return None: there are no issue rules."""
+        return
 
 
 class LoadedProgram(Protocol):

@@ -22,11 +22,10 @@ from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto.micro.scopes import micro_operations
-from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment
+from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Treatment, WalkedWhenIssued
 from castsim.running.racing import races_of
 from castsim.running.watching import Watch
 from castsim.targets import Target
@@ -36,7 +35,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MicroProgram:
+class MicroProgram(WalkedWhenIssued, InTileLanguage):
     """A program of vector instructions; see `castsim.running.loaded.LoadedProgram`."""
 
     file: str
@@ -64,11 +63,6 @@ class MicroProgram:
         return self.function.name
 
     @property
-    def language(self) -> str:
-        """The word for its language in descriptions of targets."""
-        return Language.TILES.value
-
-    @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; how much of them is used is known once the program has been walked."""
         return {
@@ -76,20 +70,6 @@ class MicroProgram:
             for each in self.function.arguments
             if isinstance(each.type, pto.PointerType)
         }
-
-    @property
-    def tree(self) -> None:
-        """None: what is issued is known once it has been walked."""
-        return
-
-    @property
-    def untimed(self) -> str:
-        """The empty text: whether all of its cycles are modelled is known once it has been walked."""
-        return ""
-
-    def lint(self) -> None:
-        """Return None: there are no issue rules."""
-        return
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program for what it uses, look for races, then walk it with values.

@@ -27,9 +27,9 @@ from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.packed import element_format, held_format
-from castsim.isa.sources import Language, Source
+from castsim.isa.sources import Source
 from castsim.machines.mechanisms import compute_of
-from castsim.running.loaded import Inputs, Issued, Treatment
+from castsim.running.loaded import Inputs, InTileLanguage, Issued, Treatment, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.synchronisation.flags import INTERLOCK
@@ -43,7 +43,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReadingProgram:
+class ReadingProgram(WalkedWhenIssued, InTileLanguage):
     """A tile program that reads elements; see `castsim.running.loaded.LoadedProgram`."""
 
     walking: Walking
@@ -64,11 +64,6 @@ class ReadingProgram:
         return self.walking.target
 
     @property
-    def language(self) -> str:
-        """The word for its language in descriptions of targets."""
-        return Language.TILES.value
-
-    @property
     def arguments(self) -> Mapping[str, ArgumentUse]:
         """The tensor arguments; how much of them is used is known once the program has been walked."""
         return {
@@ -77,26 +72,12 @@ class ReadingProgram:
             if isinstance(each.type, pto.PointerType)
         }
 
-    @property
-    def tree(self) -> None:
-        """None: what is issued is known once it has been walked."""
-        return
-
-    @property
-    def untimed(self) -> str:
-        """The empty text: its cycles are modelled."""
-        return ""
-
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Walk the program with its inputs, then do as with any other tile program."""
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
         return self.walked(inputs, how).issue(inputs, how)
-
-    def lint(self) -> None:
-        """Return None: there are no issue rules."""
-        return
 
     def walked(self, inputs: Inputs, how: Treatment) -> TileProgram:
         """Return the program walked with its inputs.

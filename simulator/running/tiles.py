@@ -34,7 +34,7 @@ from castsim.isa.pto.program_options import options_named
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
-from castsim.running.loaded import Inputs, Issued, Loaded, Partial, Treatment
+from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Partial, Treatment
 from castsim.running.racing import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
@@ -46,16 +46,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TileProgram(Loaded):
+class TileProgram(InTileLanguage, Loaded):
     """A tile program; see `castsim.running.loaded.LoadedProgram`."""
 
     elements: Elements = field(default_factory=dict)
     """Single elements of arguments that were given."""
-
-    @property
-    def language(self) -> str:
-        """The word for its language in descriptions of targets."""
-        return Language.TILES.value
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Look for races, and compute values."""
@@ -67,10 +62,6 @@ class TileProgram(Loaded):
         for name in inputs:
             check_known(name, self.arguments)
         return Issued(self, races=found)
-
-    def lint(self) -> None:
-        """Return None: there are no issue rules."""
-        return
 
     def _outputs(
         self, inputs: Inputs, how: Treatment, counts: CastCounts

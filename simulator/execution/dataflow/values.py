@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -18,6 +18,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 
 Bytes = NDArray[np.uint8]
+
+_Cell = TypeVar("_Cell", bound=np.generic)
 
 
 class Follower(Protocol):
@@ -83,19 +85,32 @@ def _execute(
 
 def execute_transfer(operation: Transfer, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
     """Copy the bursts of one DMA instruction; `buffer` is the unified buffer, `arguments` the global memory."""
+    copy_bursts(operation, buffer, arguments[operation.argument], np.frombuffer(operation.pad_pattern, np.uint8))
+
+
+def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], pattern: NDArray[_Cell]) -> None:
+    """Copy what a DMA instruction copies, between arrays that hold one cell for each byte: its value, or its origin.
+
+    Args:
+        operation: the instruction.
+        near: the unified buffer.
+        far: the argument in global memory.
+        pattern: what stands for the bytes of `pad_pattern`, which fill the last block of every burst that is loaded.
+
+    Raises:
+        TileError: a burst reaches beyond its memory.
+    """
     shape = (operation.bursts, operation.burst_bytes)
-    far = _rows(arguments[operation.argument], operation.gm_address, operation.gm_pitch, shape)
-    near = _rows(buffer, operation.ub_address, operation.ub_pitch, shape)
+    outside = _rows(far, operation.gm_address, operation.gm_pitch, shape)
+    inside = _rows(near, operation.ub_address, operation.ub_pitch, shape)
     if not operation.load:
-        far[...] = near
+        outside[...] = inside
         return
-    near[...] = far
+    inside[...] = outside
     gap = -operation.burst_bytes % BLOCK
-    if operation.pad_pattern and gap:
-        padding = _rows(
-            buffer, operation.ub_address + operation.burst_bytes, operation.ub_pitch, (operation.bursts, gap)
-        )
-        padding[...] = np.resize(np.frombuffer(operation.pad_pattern, np.uint8), gap)
+    if pattern.size and gap:
+        padding = _rows(near, operation.ub_address + operation.burst_bytes, operation.ub_pitch, (operation.bursts, gap))
+        padding[...] = np.resize(pattern, gap)
 
 
 def _write_element(operation: ScalarAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
@@ -123,10 +138,10 @@ def pack_nibbles(codes: Codes) -> Codes:
     return packed
 
 
-def _rows(memory: Bytes, address: int, pitch: int, shape: tuple[int, int]) -> Bytes:
-    """Return rows of bytes, checked against the end of the memory."""
+def _rows(memory: NDArray[_Cell], address: int, pitch: int, shape: tuple[int, int]) -> NDArray[_Cell]:
+    """Return rows of cells, checked against the end of the memory."""
     rows, length = shape
     last = address + (rows - 1) * pitch + length
     if address < 0 or last > memory.size or pitch < 0:
         raise TileError(f"a transfer reaches bytes {address} .. {last - 1} of {memory.size}")
-    return as_strided(memory[address:], shape, (pitch, 1), writeable=True)
+    return as_strided(memory[address:], shape, (pitch * memory.itemsize, memory.itemsize), writeable=True)

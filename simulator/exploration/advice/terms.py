@@ -12,6 +12,7 @@ from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
 from castsim.execution.dataflow.uncomputed import Unknown
+from castsim.execution.dataflow.values import copy_bursts
 from castsim.execution.tree import (
     Access,
     Deltas,
@@ -29,6 +30,7 @@ from castsim.exploration.advice.effects import Memory, effect_terms, effect_word
 from castsim.exploration.advice.fingerprints import Fingerprints, applied, gathered, joined, key_of, mixed, spread
 from castsim.exploration.advice.tables import Known, Tables
 from castsim.isa.codes import Codes
+from castsim.isa.errors import TileError
 from castsim.machines.strided.operations import Duplicate, Stream, VectorOperation
 from castsim.machines.strided.values import apply_action
 from castsim.machines.strided.whole_tile import NaturalMap
@@ -162,19 +164,11 @@ class Terms:
             self._whole(key_of(self.seed, plain), touched)
 
     def _transfer(self, operation: Transfer) -> None:
-        shape = (operation.bursts, operation.burst_bytes)
-        far = _stretches(self.arguments[operation.argument], operation.gm_address, operation.gm_pitch, shape)
-        near = _stretches(self.buffer, operation.ub_address, operation.ub_pitch, shape)
-        if not operation.load:
-            far[...] = near
-            return
-        near[...] = far
-        gap = -operation.burst_bytes % BLOCK
-        if operation.pad_pattern and gap:
-            start = operation.ub_address + operation.burst_bytes
-            pattern = np.resize(np.frombuffer(operation.pad_pattern, np.uint8), gap)
-            padding = _stretches(self.buffer, start, operation.ub_pitch, (operation.bursts, gap))
-            padding[...] = self.constants[pattern]
+        pattern = self.constants[np.frombuffer(operation.pad_pattern, np.uint8)]
+        try:
+            copy_bursts(operation, self.buffer, self.arguments[operation.argument], pattern)
+        except TileError as error:
+            raise UnprovenError(str(error)) from error
 
     def _vector(self, operation: VectorOperation) -> None:
         """Run a strided-repeat instruction, one repeat after the other."""
@@ -247,12 +241,6 @@ def _offsets(access: Access) -> np.ndarray:
     for count, distance in reversed(access.runs):
         found = (np.arange(count)[:, None] * distance + found[None, :]).reshape(-1)
     return np.asarray(found + access.start)
-
-
-def _stretches(memory: Fingerprints, start: int, pitch: int, shape: tuple[int, int]) -> Fingerprints:
-    if start < 0 or pitch < 0 or start + (shape[0] - 1) * pitch + shape[1] > memory.size:
-        raise UnprovenError("a transfer beyond its memory")
-    return as_strided(memory[start:], shape, (pitch * 8, 8), writeable=True)
 
 
 def _places(stream: Stream, lanes: np.ndarray, repeat: int) -> np.ndarray:

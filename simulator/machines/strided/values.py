@@ -6,15 +6,11 @@ one call where `natural_map` proves that the operations do the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.cast_counts import CastCounts
-from castsim.execution.dataflow.values import Bytes, Follower, compute_tree, pack_nibbles, unpack_nibbles
-from castsim.execution.tree import Operation, Tree
+from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named
@@ -32,6 +28,7 @@ from castsim.machines.strided.operations import (
     VectorOperation,
 )
 from castsim.machines.strided.whole_tile import NaturalMap
+from castsim.machines.tile_values import TileValues
 from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 
 Lanes = slice | NDArray[np.int64]
@@ -40,30 +37,6 @@ Lanes = slice | NDArray[np.int64]
 
 SCALE_FORMAT = format_named("f16")
 """Format of the dequantisation scale register (asc-devkit set_deqscale takes a half)."""
-
-
-def compute(
-    tree: Tree,
-    buffer: Bytes,
-    arguments: Mapping[str, Bytes],
-    *,
-    shortcuts: bool = True,
-    follower: Follower | None = None,
-    counts: CastCounts | None = None,
-) -> None:
-    """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
-
-    def whole_tile(shortcut: object, buffer: Bytes) -> bool:
-        if not shortcuts or not isinstance(shortcut, NaturalMap):
-            return False
-        _convert_whole(shortcut, buffer)
-        return True
-
-    def execute(operation: Operation, buffer: Bytes) -> None:
-        if isinstance(operation, VectorOperation):
-            execute_vector(operation, buffer)
-
-    compute_tree(tree, buffer, arguments, whole_tile, execute, follower, counts)
 
 
 def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:
@@ -204,3 +177,7 @@ def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: i
 def _check_reach(buffer: Bytes, start: int, end: int) -> None:
     if start < 0 or end > buffer.size:
         raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")
+
+
+compute = TileValues(NaturalMap, _convert_whole, VectorOperation, execute_vector)
+"""Computes the values of a lowered program."""

@@ -16,7 +16,7 @@ from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value
 from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
 from castsim.machines.vliw.semantics.convert import PreparedConversion
-from castsim.machines.vliw.semantics.convert_integer import ConvertInteger, Shifts
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.machines.vliw.semantics.lanes import elements, given, integers
 from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted
 from castsim.machines.vliw.semantics.policies import policy_of
@@ -77,7 +77,9 @@ class ConversionCounts:
             rounding = unit.mode.rounding or Rounding.RINT
             batch = self._batches[id(unit),] = self.tally.batch(place, Judge(_SHIFTED, unit.dst, rounding, wraps=False))
         codes = _codes(given(unit.instruction, operands, "src_a"), unit.src, unit.placement, scatter=False)
-        shifts = np.clip(_shifts(unit, operands), -_FARTHEST, _FARTHEST).astype(np.int32)
+        shifts = np.clip(unit.shifts(given(unit.instruction, operands, "src_b")), -_FARTHEST, _FARTHEST).astype(
+            np.int32
+        )
         numbers = np.ldexp(integers(codes, unit.src).astype(np.float64), shifts)
         after = _codes(result, unit.dst, unit.placement, scatter=True)
         self._add(batch, numbers.view(np.uint64), after, unit.placement, operands)
@@ -87,11 +89,6 @@ class ConversionCounts:
     ) -> None:
         active = admitted(placement, operands)
         batch.add(*((before, after) if active is None else (before[active], after[active])))
-
-
-def _shifts(unit: ConvertInteger, operands: OperandValues) -> Shifts:
-    """Return one shift per conversion."""
-    return unit._shifts(given(unit.instruction, operands, "src_b"))  # the one place that knows where they stand
 
 
 def _place(plan: InstructionPlan) -> CastPlace:

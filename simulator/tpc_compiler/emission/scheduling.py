@@ -11,14 +11,7 @@ from collections.abc import Sequence as Items
 from castsim.isa.tpc import Bundle, Slot, Special, TpcProgram, parse
 from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.machines.vliw.latency import horizon
-from castsim.machines.vliw.lint.bundles import (
-    field_overlay,
-    immediates,
-    minifloat_beside_store,
-    scalar_beside_load,
-    shared_predicate,
-    two_results,
-)
+from castsim.machines.vliw.lint.bundles import side_by_side
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.lint.spacing import issue_distance
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
@@ -30,7 +23,6 @@ from castsim.tpc_compiler.emission.allocation import allocate, spelled, text_of
 from castsim.tpc_compiler.emission.kernel import NOTHING, Line, ScheduledKernel
 from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence
 
-_BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 _FILE = "<sequence>"
 _SWITCHES = ("vpu.src_d", "load.src_b")
 
@@ -157,7 +149,7 @@ class _Scheduler:
             if beside.slots[plan.site.slot] is not None:
                 return False
             flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
-            if any(True for rule in _BESIDE for _ in rule(flow)):
+            if not side_by_side(flow):
                 return False
         if self._beside_lookup(index, place) or self._beside_switches(index, place):
             return False

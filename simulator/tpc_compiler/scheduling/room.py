@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
-from castsim.machines.vliw.lint.bundles import (
-    field_overlay,
-    immediates,
-    minifloat_beside_store,
-    scalar_beside_load,
-    shared_predicate,
-    two_results,
-)
+from castsim.machines.vliw.lint.bundles import side_by_side
 from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations
-
-_BESIDE = (two_results, field_overlay, immediates, shared_predicate, scalar_beside_load, minifloat_beside_store)
 
 Occupant = tuple[Operation, Slot]
 """An instruction and its slot."""
@@ -56,7 +47,7 @@ class Room:
             ordered = sorted(occupants, key=lambda each: each[1])
             plans = tuple(self._operations.plan(operation, slot) for operation, slot in ordered)
             flow = _OneBundle(bundle_of(ordered), plans, self._operations.target)
-            self._known[key] = not any(True for rule in _BESIDE for _ in rule(flow))
+            self._known[key] = side_by_side(flow)
         return self._known[key]
 
 

@@ -133,6 +133,21 @@ def minifloat_beside_store(flow: Flow) -> Iterator[LintFinding]:
             yield LintFinding("minifloat beside store", index, message, store.site.span)
 
 
+_BETWEEN_INSTRUCTIONS = (
+    two_results,
+    field_overlay,
+    immediates,
+    shared_predicate,
+    scalar_beside_load,
+    minifloat_beside_store,
+)
+
+
+def side_by_side(flow: Flow) -> bool:
+    """Whether the instructions of each bundle may stand beside each other, which is what schedulers ask."""
+    return not any(True for rule in _BETWEEN_INSTRUCTIONS for _ in rule(flow))
+
+
 def _fields(plan: InstructionPlan) -> tuple[str, ...]:
     """Return the operand fields that an instruction occupies, as far as overlays care."""
     slot, instruction = plan.site.slot, plan.instruction

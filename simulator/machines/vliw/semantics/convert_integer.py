@@ -55,7 +55,7 @@ class ConvertInteger:
         """Return the shifted, rounded and saturated elements in their places."""
         target, placement = self.target, self.placement
         value = given(self.instruction, operands, "src_a")
-        shifts = self._shifts(given(self.instruction, operands, "src_b"))
+        shifts = self.shifts(given(self.instruction, operands, "src_b"))
         remarks = self._check_shifts(shifts, operands)
         lanes = placement.lane if placement else None
         random = draw(self.mode.rounding, lanes, admitted(placement, operands), target, state)
@@ -71,17 +71,12 @@ class ConvertInteger:
         result = scattered(results, self.dst, placement, operands, target.registers.vector_bytes)
         return random.effects(result, remarks)
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        counts = {"src_a": 1, "dest": 1}
-        if self.placement is not None:
-            counts = {"src_a": self.placement.sources, "dest": self.placement.destinations}
-        if not isinstance(self.instruction.operand("src_b"), Immediate):
-            counts["src_b"] = 1
-        return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
+    def shifts(self, value: Value) -> Shifts:
+        """Return one shift per conversion from what `src_b` holds.
 
-    def _shifts(self, value: Value) -> Shifts:
-        """Return one shift per conversion."""
+        Raises:
+            IllegalError: bytes of one lane differ, and option vector_shift_byte refuses that.
+        """
         count = 1 if self.placement is None else self.placement.gather.size
         if isinstance(value, int):
             bits = self.target.integer_shift.scalar_bits
@@ -93,6 +88,15 @@ class ConvertInteger:
             top = 64 - bits
             found = found << top >> top
         return found
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        counts = {"src_a": 1, "dest": 1}
+        if self.placement is not None:
+            counts = {"src_a": self.placement.sources, "dest": self.placement.destinations}
+        if not isinstance(self.instruction.operand("src_b"), Immediate):
+            counts["src_b"] = 1
+        return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
 
     def _vector_shifts(self, value: Value, placement: ElementPlacement) -> Shifts:
         lanes = placement.gather % (self.target.registers.vector_bytes * 8 // self.src.bits)

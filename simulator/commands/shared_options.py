@@ -1,0 +1,102 @@
+"""The options that several commands share, each declared once: its name, its placeholder and its help.
+
+The numbers in the help are those of `castsim.execution.limits` and `castsim.graphs.execution`, written out: a
+declaration is read at every start of the command line, and may not import what the work needs.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+
+def declare_target(parser: ArgumentParser, default: str = "the one the program names") -> None:
+    """Add `--target`; `default` says which target is meant without it."""
+    parser.add_argument("--target", metavar="T", help=f"name or path of a target description; default: {default}")
+
+
+def declare_required_target(parser: ArgumentParser) -> None:
+    """Add `--target` for a command that reads no program which could name one."""
+    parser.add_argument("--target", metavar="T", required=True, help="name or path of a target description")
+
+
+def declare_entry(parser: ArgumentParser, what: str = "run") -> None:
+    """Add `--entry`; `what` is what becomes of the function."""
+    parser.add_argument("--entry", metavar="F", help=f"function to {what}; default: the entry, or the only one")
+
+
+def declare_inputs(parser: ArgumentParser, help_: str = "input of argument NAME") -> None:
+    """Add `--in`, as `inputs`."""
+    _declare_repeatable(parser, "--in", "NAME=...", help_, "inputs")
+
+
+def declare_arguments(
+    parser: ArgumentParser, help_: str = "value of a scalar argument", metavar: str = "NAME=VALUE"
+) -> None:
+    """Add `--arg`, as `args`."""
+    _declare_repeatable(parser, "--arg", metavar, help_, "args")
+
+
+def declare_target_options(parser: ArgumentParser, help_: str = "set a target option") -> None:
+    """Add `--option`, as `options`."""
+    _declare_repeatable(parser, "--option", "NAME=VALUE", help_, "options")
+
+
+def declare_opaque(parser: ArgumentParser) -> None:
+    """Add `--opaque`."""
+    what = "cycles of an operation that is not modelled (tmatmul=400); its results are not computed"
+    _declare_repeatable(parser, "--opaque", "OP=N", what, "opaque")
+
+
+def declare_engine(parser: ArgumentParser) -> None:
+    """Add `--engine`."""
+    parser.add_argument(
+        "--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same"
+    )
+
+
+def declare_max_cycles(parser: ArgumentParser) -> None:
+    """Add `--max-cycles`."""
+    parser.add_argument("--max-cycles", metavar="N", help="give up after N cycles")
+
+
+def declare_page(parser: ArgumentParser) -> None:
+    """Add `--html`."""
+    parser.add_argument(
+        "--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser"
+    )
+
+
+def declare_output_folder(parser: ArgumentParser) -> None:
+    """Add `--out`, for the outputs of a program."""
+    parser.add_argument("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
+
+
+def declare_statements(parser: ArgumentParser) -> None:
+    """Add the limit of commands that read and do not walk."""
+    parser.add_argument("--max-statements", metavar="N", help="read up to N statements or bundles (default 200000)")
+
+
+def declare_walk(parser: ArgumentParser) -> None:
+    """Add the limits of commands that walk a program."""
+    parser.add_argument(
+        "--max-walk",
+        metavar="N",
+        help="follow up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
+    )
+    declare_statements(parser)
+
+
+def declare_elements(parser: ArgumentParser, default: int = 134217728) -> None:
+    """Add the limit of commands that compute tensors."""
+    parser.add_argument("--max-elements", metavar="N", help=f"compute tensors of up to N elements; default: {default}")
+
+
+def declare_run_limits(parser: ArgumentParser) -> None:
+    """Add the limits of commands that run a program, whose tensors they compute."""
+    declare_walk(parser)
+    declare_elements(parser)
+
+
+def _declare_repeatable(parser: ArgumentParser, option: str, metavar: str, help_: str, dest: str) -> None:
+    """Add an option that may be given several times; all its values make one list."""
+    parser.add_argument(option, metavar=metavar, dest=dest, action="append", default=[], help=help_)
