@@ -95,6 +95,8 @@ def exact(number: int) -> str | None:
     codes = every[random.sample(range(len(every)), min(12, len(every)))]
     found = cast_codes(codes, src, dst, policy)
     for code, got in zip(codes, found, strict=True):
+        if policy.rounding is Rounding.HYBRID and src.name == "f16" and not int(code) & 0x7C00:
+            continue  # of subnormals the sources say nothing (docs/reference/formats.md section 2)
         try:
             expected = oracle.cast(int(code), src.name, dst.name, str(policy.rounding), str(policy.overflow))
         except oracle.Refused:  # modes of E8M0 that no specification has
