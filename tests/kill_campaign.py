@@ -12,13 +12,14 @@ import argparse
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -42,17 +43,27 @@ def later(path, target, usual=Path.replace):
     time.sleep(0.03)
     return usual(path, target)
 Path.replace = later
+if "sweep" in sys.argv:
+    from castsim.exploration.sweeps import ledger, work
+    def halves(self, data, usual=ledger.Ledger._write):
+        usual(self, data[:len(data) // 2])
+        time.sleep(0.05)
+        usual(self, data[len(data) // 2:])
+    ledger.Ledger._write = halves
+    work.ESTIMATED_CHUNK = 256
 sys.exit(main())
 """
-"""The command line, with a pause between the end of writing a file and its final name, so that kills fall into it; the
-record of a proof is written more often than every few seconds."""
+"""The command line, with a pause between the end of writing a file and its final name, so that kills fall into it, and
+one in the middle of what is appended to the ledger of a sweep; both records are written more often than usual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """A command that writes into the folder `{}`; `check` raises unless what lies there is whole.
 
-    `check` returns how much has been kept, which never falls from one kill to the next where the command `resumes`.
+    `check` returns how much has been kept, which never falls from one kill to the next where the command `resumes`;
+    once such a command has come to its end, it begins anew. `files` lie in the folder, `longest` is how many seconds
+    the first of them may run.
     """
 
     words: tuple[str, ...]
@@ -60,6 +71,8 @@ class Case:
     resumes: bool = False
     again: tuple[str, ...] = ()
     """Words that are added once something has been kept."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    longest: float = 1.0
 
 
 def whole_json(folder: Path) -> int:
@@ -114,6 +127,53 @@ def whole_ledger(folder: Path) -> int:
     return found
 
 
+_CHUNK = struct.Struct("<4sQQ16s")
+
+
+def chunks_kept(folder: Path) -> tuple[int, bool]:
+    """Return how many chunks of the ledger of a sweep are whole, and whether one behind them is cut off."""
+    path = folder / "rows.parquet.ledger"
+    data = path.read_bytes() if path.exists() else b""
+    place, found = data.find(b"\n") + 1, 0
+    while place and place + _CHUNK.size <= len(data):
+        mark, _, length, _ = _CHUNK.unpack_from(data, place)
+        assert mark == b"\nCHK", f"{path}: byte {place}"
+        if place + _CHUNK.size + length > len(data):
+            break
+        place += _CHUNK.size + length
+        found += 1
+    return found, place < len(data)
+
+
+def whole_rows(folder: Path) -> int:
+    """Check the results of a sweep: all rows or no file; return how many chunks its ledger keeps."""
+    path = folder / "rows.parquet"
+    if path.exists():
+        import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
+
+        assert pq.read_table(path).num_rows == int((folder / "rows").read_text())
+    return chunks_kept(folder)[0]
+
+
+_SWEEP = """\
+[sweep]
+kind = "cast"
+mode = "{}"
+[grid]
+src = ["f32", "f16"]
+dst = ["i32", "bf16"]
+target = ["a2a3", "a5"]
+rows = "1..{}"
+cols = "16..{}:16"
+"""
+
+
+def _sweep(mode: str, rows: int, cols: int, workers: int) -> Case:
+    files = {"sweep.toml": _SWEEP.format(mode, rows, 16 * cols), "rows": str(2 * 2 * 2 * rows * cols)}
+    words = ("sweep", "{}/sweep.toml", "--out", "{}/rows.parquet", "--workers", str(workers))
+    return Case(words, whole_rows, resumes=True, files=files, longest=5.0)
+
+
 _VERIFY = ("verify", "f32", "f16", "--tier", "table", "--against", "reference", "--rounding", "rint", "--overflow",
            "special", "--samples", str(1 << 31), "--workers", "1", "--record", "{}/record.json")  # fmt: skip
 
@@ -124,6 +184,8 @@ CASES: dict[str, Case] = {
     "run --html": Case(("run", PROGRAM, "--in", INPUT, "--html", "{}/run.html"), whole_page),
     "run --kanata": Case(("run", PROGRAM, "--timing-only", "--kanata", "{}/run.kanata"), whole_log),
     "verify --resume": Case(_VERIFY, whole_record, resumes=True, again=("--resume",)),
+    "sweep, estimated": _sweep("estimate", 64, 40, 1),
+    "sweep, simulated": _sweep("simulate", 8, 8, 2),
     "tune --resume": Case(
         ("tune", str(ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto"), "--resume", "{}/tune.ledger",
          "--simulate", "all"), whole_ledger, resumes=True,
@@ -147,14 +209,15 @@ def killed(name: str, kills: int, seed: int, folder: Path) -> Kills:
 
     Args:
         name: of `CASES`.
-        kills: how often; runs that end before do not count, but as `finished`.
+        kills: how often; runs that come to their end before count as `finished` only.
         seed: of the moments.
         folder: where it writes; empty.
 
     Raises:
         AssertionError, ValueError: a file is half written, or what was kept is lost.
     """
-    case, rng, done, longest = CASES[name], Random(f"{seed} {name}"), Kills(), 1.0
+    case, rng, done, longest = CASES[name], Random(f"{seed} {name}"), Kills(), CASES[name].longest
+    _place(case, folder)
     argv = [sys.executable, "-c", SLOWLY, *(word.format(folder) for word in case.words), "--quiet"]
     while done.kills < kills:
         more = case.again if any(folder.glob("record.json")) else ()
@@ -164,7 +227,7 @@ def killed(name: str, kills: int, seed: int, folder: Path) -> Kills:
         begun = time.monotonic()
         _wait(process, folder, None if rng.random() < 0.5 else rng.random() * longest)
         alive = process.poll() is None
-        with_partial = bool(partial(folder))
+        with_partial = being_written(folder)
         os.killpg(process.pid, signal.SIGKILL) if alive else None
         process.wait()
         longest = longest if alive else max(0.2, time.monotonic() - begun)
@@ -174,7 +237,10 @@ def killed(name: str, kills: int, seed: int, folder: Path) -> Kills:
         done.kills += alive
         done.finished += not alive
         done.writing += alive and with_partial
-        _tidy(folder, everything=not case.resumes and rng.random() < 0.5)
+        if case.resumes and not alive:
+            done.kept = 0
+        _tidy(folder, everything=not alive if case.resumes else rng.random() < 0.5)
+        _place(case, folder)
         if done.finished > 3 * kills:
             break
     return done
@@ -184,7 +250,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, seconds: float | None)
     """Wait for so long, or until a file is being written, or until the end."""
     end = time.monotonic() + (20 if seconds is None else seconds)
     while process.poll() is None and time.monotonic() < end:
-        if seconds is None and partial(folder):
+        if seconds is None and being_written(folder):
             return
         time.sleep(0.001)
 
@@ -194,8 +260,18 @@ def partial(folder: Path) -> list[Path]:
     return list(folder.rglob(f".*{PARTIAL}"))
 
 
+def being_written(folder: Path) -> bool:
+    """Whether a file is being written, or the ledger of a sweep."""
+    return bool(partial(folder)) or chunks_kept(folder)[1]
+
+
+def _place(case: Case, folder: Path) -> None:
+    for name, text in case.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def _tidy(folder: Path, *, everything: bool) -> None:
-    """Remove what killed writers left, and what was written in half of the cases: both must go well."""
+    """Remove what killed writers left; what was written, too, or not: both must go well."""
     for path in partial(folder):
         path.unlink(missing_ok=True)
     for path in folder.rglob("*"):

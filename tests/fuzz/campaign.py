@@ -3,6 +3,7 @@
     python -m tests.fuzz --inputs 1000000 --programs 100000 --record docs/fuzz.json
     python -m tests.fuzz --minutes 30 --readers tile tpc
     python -m tests.fuzz --guided tile --minutes 10
+    python -m tests.fuzz --merge build/other.json
 
 It resumes from its record, and from the folder of its state: inputs that reached new lines, lines reached. Findings are
 written to `tests/fuzz/regressions/READER-DIGEST`. Ctrl-C ends it after the round.
@@ -41,7 +42,11 @@ def main() -> int:
     options = _parser().parse_args()
     record = Record.load(options.record, options.seed)
     before = len(record.findings)
-    if options.page:
+    if options.merge:
+        for path in options.merge:
+            record.merge(Record.load(path, options.seed))
+        record.save(options.record)
+    elif options.page:
         from fuzz.page import write_page  # noqa: PLC0415 - only for the page
 
         write_page(record)
@@ -71,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--readers", nargs="*", default=list(READERS), choices=list(READERS), help="readers; default: all")
     add("--engines", nargs="*", default=list(engines.MECHANISMS), choices=list(engines.MECHANISMS), help="mechanisms")
     add("--guided", nargs="*", choices=list(READERS), help="guide these readers by coverage instead (needs atheris)")
+    add("--merge", nargs="+", type=Path, metavar="RECORD", help="only add what campaigns with other records came to")
     add("--page", action="store_true", help="only write the tables of docs/fuzz.md")
     return parser
 
@@ -88,6 +94,8 @@ class Campaign:
             self._remember(name)
             with suppress(CastsimError, DefectError):  # imports once what every round would import anew
                 judge(READERS[name].read, READERS[name].seeds()[-1])
+        for name in options.engines:
+            compared(name, 0)
 
     def run(self) -> None:
         """Take turns until the counts are reached, the time is over or Ctrl-C comes."""
@@ -150,7 +158,7 @@ class Campaign:
         def work() -> tuple[int, list[str]]:
             begun, number, found = time.monotonic(), first, []
             while number < limit and time.monotonic() - begun < self.options.slice:
-                said = engines.difference(name, number)
+                said = compared(name, number)
                 if said is not None:
                     found.append(f"program {number}: {said}")
                 number += 1
@@ -171,6 +179,14 @@ class Campaign:
             kept, lines, edges = pickle.loads(path.read_bytes())
             self.kept[name] = kept
             self.coverage[name].lines, self.coverage[name].edges = lines, edges
+
+
+def compared(name: str, number: int) -> str | None:
+    """Return what differs in a program; what is raised on the way differs too."""
+    try:
+        return engines.difference(name, number)
+    except Exception as error:
+        return f"{type(error).__name__}: {error!s:.200}"
 
 
 class _Noting(Round):

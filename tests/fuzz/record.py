@@ -59,6 +59,23 @@ class Record:
         """Return the entry of a mechanism."""
         return self.engines.setdefault(name, {"programs": 0, "differences": 0, "seconds": 0.0})
 
+    def merge(self, other: Record) -> None:
+        """Take over what another campaign came to.
+
+        Inputs follow from the seed, so those of two readers add up only if their seeds differ. Programs are numbered:
+        of a mechanism the longer campaign counts.
+        """
+        assert other.seed != self.seed or not other.readers, "the same seed makes the same inputs again"
+        for name, one in other.readers.items():
+            entry = self.reader(name)
+            for key, value in one.items():
+                added = key in {"inputs", "read", "rounds", "seconds", "guided_inputs"}
+                entry[key] = round(entry.get(key, 0) + value, 1) if added else max(entry.get(key, 0), value)
+        for name, one in other.engines.items():
+            if one["programs"] > self.engine(name)["programs"]:
+                self.engines[name] = one
+        self.findings += [one for one in other.findings if one not in self.findings]
+
     def add(self, name: str, tally: Tally, coverage: Coverage, memory: int) -> None:
         """Add a round of a reader; `memory` is what it took at most, in bytes."""
         entry = self.reader(name)
