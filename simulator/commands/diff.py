@@ -49,7 +49,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--timing-only", action="store_true", help="compute no values, compare only cycles; needs no inputs")
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
     add("--max-cycles", metavar="N", help="give up after N cycles")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
+    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
     declare_limits(parser)
     declare_elements(parser, 134217728)
     add(

@@ -65,6 +65,6 @@ def declare(parser: ArgumentParser) -> None:
     add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
     add("--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same")
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
+    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
     declare_limits(parser)
     declare_elements(parser, 134217728)
