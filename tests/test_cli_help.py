@@ -223,3 +223,16 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         words += ["--arg", "rows=2"]
     expected = 1 if line.startswith((*REFUTED, *UNSURE)) else 0
     assert main(words) == expected, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_fits_the_terminal(columns: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for words in (["--help"], *([command, "--help"] for command in COMMANDS)):
+        assert main(words) == 0
+        printed = capsys.readouterr().out
+        usage, _, rest = printed.partition("\n\n")
+        too_long = [line for line in rest.splitlines() if len(line) > min(columns, 120)]
+        # Examples, tables and samples are indented by two and stay as they are written.
+        assert [line for line in too_long if not line.startswith("  ")] == [], words
+        assert usage.startswith("usage: castsim")

@@ -28,6 +28,4 @@ def declare(parser: ArgumentParser) -> None:
         help="leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
         "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
     )
-    parser.add_argument(
-        "--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser"
-    )
+    parser.add_argument("--html", metavar="FILE", help="write the report as a single HTML file for the browser")

@@ -1,6 +1,7 @@
-"""Every change is made on a copy of the text and checked: it is free of races, gives the same bits, and takes the same
-cycles on both engines. `proven`: every output byte is the same term of the same input bytes. `tried`: bit for bit over
-random and boundary inputs. The answer is a diff that `patch` applies.
+"""Prints the changes that save most cycles, the best one as a diff that `patch` applies. Every change is made on a copy
+of the text and checked: it has no race, gives the same bits, and takes the same cycles on both engines. `proven` means
+that every output byte is computed from the same input bytes by the same operations; `tried`, that random and boundary
+inputs gave the same bits.
 
 examples:
   castsim advise kernel.pto
@@ -23,7 +24,7 @@ from castsim.commands.shared_options import (
     declare_target_options,
 )
 
-SUMMARY = "changes of a program that keep its outputs to the bit and save cycles, as diffs"
+SUMMARY = "find changes to a program that save cycles and keep its outputs to the bit, as diffs"
 
 
 def declare(parser: ArgumentParser) -> None:
@@ -32,7 +33,7 @@ def declare(parser: ArgumentParser) -> None:
     add("program", metavar="PROGRAM", help="a .pto or .tpc file; - reads standard input")
     declare_target(parser)
     declare_entry(parser, "change")
-    declare_inputs(parser, "input to try first, besides")
+    declare_inputs(parser, "an input to try first")
     declare_arguments(parser)
     declare_target_options(parser)
     add(
@@ -41,10 +42,10 @@ def declare(parser: ArgumentParser) -> None:
         dest="ranges",
         action="append",
         default=[],
-        help="numbers that input NAME may hold: changes need to keep the bits for these alone",
+        help="range of input NAME: changes need to keep the bits only within it",
     )
-    add("--tries", metavar="N", help="inputs on which what is not proven is tried at least (default 4)")
-    add("--tried", action="store_true", help="let --apply apply a change that has been tried and not proven")
-    add("--apply", metavar="N", help="write the program with change N to the file of --out")
-    add("-o", "--out", metavar="FILE", help="where --apply writes")
+    add("--tries", metavar="N", help="try a change that cannot be proven on at least N inputs (default 4)")
+    add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")
+    add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
+    add("-o", "--out", metavar="FILE", help="the file that --apply writes")
     declare_run_limits(parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 from argparse import Namespace
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -102,13 +103,45 @@ _UNRECOGNIZED = "unrecognized arguments: "
 """How argparse begins to say that it does not know an option."""
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Fills the paragraphs of a help to the width of the terminal; those with indented lines stay as written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        del indent  # always empty: no group of arguments has a description
+        return "\n\n".join(
+            part if "\n  " in part or part.startswith("  ") else _filled(part, min(width, WIDEST))
+            for part in text.strip("\n").split("\n\n")
+        )
+
+
+WIDEST = 118
+"""Columns of a help's paragraphs on a terminal that is wider still."""
+
+
+def _filled(text: str, width: int, first: str = "", rest: str = "") -> str:
+    from textwrap import fill  # noqa: PLC0415 - as argparse does: only a help needs it
+
+    return fill(
+        " ".join(text.split()),
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 class _MainParser(Parser):
     """Lists the commands under its help; loads their modules only then."""
 
     def format_help(self) -> str:
         """Return the help."""
-        width = max(map(len, COMMANDS))
-        listed = "\n".join(f"  {name:{width}}  {declaration(name).SUMMARY}" for name in COMMANDS)
+        name_width = max(map(len, COMMANDS))
+        width = min(shutil.get_terminal_size().columns - 2, WIDEST)
+        listed = "\n".join(
+            _filled(declaration(name).SUMMARY, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
+            for name in COMMANDS
+        )
         self.epilog = f"commands:\n{listed}\n\nFor details of a command: `castsim COMMAND --help`."
         return super().format_help()
 
@@ -171,7 +204,7 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
         prog=f"castsim {name}",
         description=command.SUMMARY,
         epilog=command.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     command.declare(parser)
@@ -234,7 +267,7 @@ def _main_parser() -> _MainParser:
         prog="castsim",
         usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] [--max-memory N] COMMAND ...",
         description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
@@ -259,7 +292,7 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
         "--max-memory",
         metavar="N",
         default=defaults.max_memory,
-        help="take up to N bytes of memory, 512M or 4G; default: no limit but those of what is read and computed",
+        help="use at most N bytes of memory (512M, 4G); default: only the limits on what is read and computed",
     )
     parser.add_argument("--summary", action="store_true", default=defaults.summary, help="print at most one screen")
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")

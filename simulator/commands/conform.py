@@ -30,4 +30,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--workers", metavar="N", default="1", help="processes to use; default: 1")
     add("--prove", action="store_true", help="try all codes of 32-bit sources if nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
-    add("--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser")
+    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")

@@ -21,7 +21,7 @@ SUMMARY = "pack assembly of one instruction per line into bundles, and allocate 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `schedule`."""
     add = parser.add_argument
-    add("file", metavar="FILE", help="assembly text of one instruction a line; - reads standard input")
+    add("file", metavar="FILE", help="assembly text, one instruction per line; - reads standard input")
     declare_target(parser, "the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
     add("--longer-text", action="store_true", help="pipeline loops even if the text becomes longer than with padding")

@@ -62,7 +62,7 @@ def declare_max_cycles(parser: ArgumentParser) -> None:
 def declare_page(parser: ArgumentParser) -> None:
     """Add `--html`."""
     parser.add_argument(
-        "--html", metavar="FILE", help="write the report as a page: one file, to be opened in a browser"
+        "--html", metavar="FILE", help="write the report as a single HTML file for the browser"
     )
 
 

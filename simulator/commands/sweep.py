@@ -1,4 +1,4 @@
-"""A specification names what is swept, in TOML:
+"""SPEC is a TOML file that describes the grid:
 
   [sweep]
   kind = "cast"                # or "program"
@@ -13,9 +13,9 @@
   where = "rows * cols > 32768"
 
 Keys of a cast: src, dst, rows, cols, row_stride, rounding, saturation, target; of a program: program, target, args.NAME
-(scalar arguments and parameters), option.NAME. A row of the results is a point: the grid's columns, cycles, one column
-for every cause, bound_by, status (ok, failed), error. What is done stands in RESULTS.parquet.ledger: the same command
-goes on from there. The exit code is 1 if a row failed.
+(scalar arguments and parameters), option.NAME. The results have a row for every point: the grid's columns, cycles, one
+column for every cause, bound_by, status (ok, failed), error. Finished points are kept in RESULTS.parquet.ledger: after
+an interruption, the same command continues from there. The exit code is 1 if a point failed.
 
 examples:
   castsim sweep shapes.toml --out shapes.parquet
@@ -28,15 +28,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-SUMMARY = "estimate or simulate every point of a grid; results as a Parquet file"
+SUMMARY = "estimate or simulate every point of a grid and write a Parquet file"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `sweep`."""
     add = parser.add_argument
-    add("specification", metavar="SPEC", nargs="?", help="TOML file that says what is swept")
-    add("--out", metavar="FILE", help="Parquet file of the results; what is done is kept in FILE.ledger")
-    add("--workers", metavar="N", help="processes that compute; default: as many as there are processors")
-    add("--scheduler", metavar="ADDRESS", help="let the workers of a Dask scheduler compute, such as tcp://host:8786")
-    add("--report", metavar="FILE", help="draw the results of a sweep that FILE holds; needs --html")
-    add("--html", metavar="PAGE", help="HTML file with the drawings of --report")
+    add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
+    add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
+    add("--workers", metavar="N", help="number of processes; default: one per processor")
+    add("--scheduler", metavar="ADDRESS", help="use the workers of a Dask scheduler, such as tcp://host:8786")
+    add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")
+    add("--html", metavar="PAGE", help="write the plots of --report to this HTML file")

@@ -20,4 +20,6 @@ def declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "what", metavar="NAME SRC DST", nargs="*", help="a target or specification, and one of its type pairs"
     )
-    parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help="which conversions two targets have, side by side")
+    parser.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="compare the conversions of two targets side by side"
+    )

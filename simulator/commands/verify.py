@@ -40,8 +40,7 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "--tier",
         metavar="T",
-        help="the tier to judge: default, the one that casts use by themselves (default), "
-        "reference, table, compiled or generic",
+        help="the tier to judge: reference, table, compiled, generic, or default: the one that castsim chooses itself",
     )
     add(
         "--against",
@@ -49,7 +48,7 @@ def declare(parser: ArgumentParser) -> None:
         help="what to compare it with: oracle (default in a checkout), or a tier as above",
     )
     add("--exhaustive", action="store_true", help="all codes of the source")
-    add("--structured", action="store_true", help="every sign, exponent and kept bits, with six kinds of dropped bits")
+    add("--structured", action="store_true", help="every sign, exponent and kept bit, with six kinds of dropped bits")
     add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
     add("--record", metavar="FILE", help="keep progress and findings in FILE")
