@@ -141,7 +141,7 @@ CIRCLES: dict[frozenset[str], str] = {
 }
 """Modules that import each other in a circle, each circle with its reason."""
 
-LAZY_IMPORTS = 113
+LAZY_IMPORTS = 114
 """Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
 
 

@@ -61,9 +61,7 @@ def declare_max_cycles(parser: ArgumentParser) -> None:
 
 def declare_page(parser: ArgumentParser) -> None:
     """Add `--html`."""
-    parser.add_argument(
-        "--html", metavar="FILE", help="write the report as a single HTML file for the browser"
-    )
+    parser.add_argument("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
 
 
 def declare_output_folder(parser: ArgumentParser) -> None:
