@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 
 import pytest
 from bundle_trees import NOWHERE, Mix, random_tree
 from counted_work import at_most
+from sample_arguments import scalars
 
 from castsim import run
 from castsim.__main__ import main
@@ -20,6 +23,17 @@ from castsim.running.lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
+
+PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
+SAMPLES = sorted(PROGRAMS.rglob("*.pto"))
+LIMITS: Mapping[tuple[Cause, str], tuple[str, str]] = {
+    (Cause.MEMORY_LATENCY, "MTE2"): ("instant-loads", "[timing.load]\nstartup_cycles = 0"),
+    (Cause.MEMORY_LATENCY, "MTE3"): ("instant-stores", "[timing.store]\nstartup_cycles = 0"),
+    (Cause.SERIALISING_BRANCH, "V"): ("free-branches", "[timing.branch]\ncycles = 0"),
+}
+"""The limit behind a cause on a pipe: its name for `--what-if`, and the description of a chip that lacks it."""
+NO_LIMIT = {Cause.BARRIER}
+"""Causes that the glossary says have no limit of their own."""
 
 GAUDI = load_target("gaudi")
 assert isinstance(GAUDI, VliwTarget)
@@ -115,3 +129,25 @@ def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"line {document['line']}" in line
     assert sum(document["causes"].values()) == document["lost_cycles"]
     assert document["causes"][document["cause"]] == max(document["causes"].values())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_what_the_glossary_says_about_losses_and_gains_is_true(path: Path, tmp_path: Path) -> None:
+    """The entry `longest without work` of docs/pages/glossary.md, by a second run on a chip without the limit."""
+    result = run(path, timing_only=True, args=scalars(path))
+    found = lost_most(result.loaded.tree, result.timing, "S")
+    assert found is not None
+    cause, pipe = found.cause, found.instruction.pipe
+    whole = result.timing.pipes[pipe].causes[cause]
+    assert 0 < found.causes[cause] <= whole  # other lines may lose cycles to the same cause
+    target = result.loaded.target
+    if cause in NO_LIMIT or cause is Cause.FILL:  # heads are a table per class of instruction: one line cannot zero it
+        assert cause is not Cause.FILL or "no-fill" in target.what_if
+        return
+    name, facts = LIMITS[cause, pipe]
+    assert name in target.what_if
+    chip = tmp_path / "lifted.toml"
+    chip.write_text(f'base = "{target.name}"\nname = "lifted"\n\n{facts}\nsource = "lifted"\nstatus = "assumed"\n')
+    lifted = run(path, chip, timing_only=True, args=scalars(path))
+    assert lifted.timing.pipes[pipe].causes.get(cause, 0) == 0
+    assert 0 <= result.cycles - lifted.cycles <= whole
