@@ -139,7 +139,7 @@ def test_malformed_views(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 by its type, 64 by its operand"),
+        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 in the type, but 64 in shape"),
         (view("%minus, %c64", "%c64, %c1", "?x?xf32"), "extent 0 of the view is -1"),
         (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dn"), "layout mismatch: dn is declared"),
         (view("%c16, %c64", "%c1, %c16", "?x?xf32", "nd"), "layout mismatch: nd is declared"),
@@ -195,12 +195,12 @@ def test_malformed_partitions(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 by the type, 8 by its operand"),
-        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 by the type, 64 by its operand"),
+        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 in the type, but 8 in sizes"),
+        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 in the type, but 64 in sizes"),
         (part("%c16, %c0", "%c8, %c64", "8x64xf32"), "offset 16 and size 8 reach beyond the view's extent 16"),
         (part("%c0, %c1", "%c8, %c64", "8x64xf32"), "reach beyond the view's extent 64"),
         (part("%minus, %c0", "%c8, %c64", "8x64xf32"), "neither may be negative"),
-        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements by its type, 512 by its operands"),
+        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements in the type, but 512 in sizes"),
         (part("%c0, %c0", "%c8, %c64", "1x8x64xf32"), "a part of 3 dimensions of a view of 2"),
     ],
 )

@@ -53,7 +53,7 @@ def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
         if value is not None and value < 0:
             raise TileError(f"extent {position} of the view is {value}", span=span)
         if extent is not None and value is not None and extent != value:
-            raise TileError(f"extent {position} of the view is {extent} by its type, {value} by its operand", span=span)
+            raise TileError(f"extent {position} of the view is {extent} in the type, but {value} in shape", span=span)
 
 
 def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
@@ -119,11 +119,11 @@ def check_partition(
     if len(part.dims) == len(view.dims):
         for position, (extent, size) in enumerate(zip(part.dims, sizes, strict=True)):
             if extent is not None and size is not None and extent != size:
-                raise TileError(f"dimension {position} is {extent} by the type, {size} by its operand", span=span)
+                raise TileError(f"dimension {position} is {extent} in the type, but {size} in sizes", span=span)
         return
     count, wanted = element_count(part.dims), element_count(sizes)
     if count is not None and wanted is not None and count != wanted:
-        raise TileError(f"the part has {count} elements by its type, {wanted} by its operands", span=span)
+        raise TileError(f"the part has {count} elements in the type, but {wanted} in sizes", span=span)
 
 
 def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type], span: Span) -> None:

@@ -58,6 +58,7 @@ from castsim.isa.warning_text import WarningKind
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
+_CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -135,6 +136,8 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     for key, attribute in attributes.items():
         # The keys of unmodelled operations are not known here; what is nearly a known key is a slip.
         near = closest(key, _KNOWN_ATTRIBUTES, everything_up_to=0)
+        if key in _CAST_ATTRIBUTES and mnemonic not in VECTOR_OPERATIONS:
+            continue  # more likely a slip in `tcvt` itself, which is reported by its name
         if key not in _KNOWN_ATTRIBUTES and near:
             raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index, near)
     mnemonic = variant_of(mnemonic, attributes, inputs.types, outputs.types)

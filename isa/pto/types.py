@@ -135,10 +135,10 @@ def read_element(field: FieldText, warn: Warn) -> str:
     if text in _REFUSED:
         reason, instead = _REFUSED[text]
         raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead)
-    raise field.error(
-        f"unknown element type '{text}'",
-        closest(text, (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED), everything_up_to=30),
-    )
+    known = (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED)
+    begun = tuple(each for each in known if len(text) > 1 and each.lower().startswith(text.lower()))
+    near = closest(text, known, everything_up_to=0 if begun else 30)
+    raise field.error(f"unknown element type '{text}'", tuple(dict.fromkeys((*begun, *near))))
 
 
 def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:

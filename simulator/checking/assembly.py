@@ -8,6 +8,7 @@ from castsim.checking.finding import Finding, Severity, of_errors, placed
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.tpc import parse
+from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw.lint import LintFinding, lint, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.running.request import LoadRequest
@@ -27,10 +28,23 @@ def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return
+    yield from _undeclared_tensors(program, source.file)
     for one in found:
         yield _finding(one, Severity.ERROR if one.certain else Severity.WARNING, source.file)
     for one in noticed:
         yield _finding(one, Severity.NOTE, source.file)
+
+
+def _undeclared_tensors(program: TpcProgram, file: str) -> Iterator[Finding]:
+    """Yield tensors that a program uses without declaring them, if it declares any: a run would stop there."""
+    known = {each.number: each.name for each in program.declarations if isinstance(each, TensorDeclaration)}
+    legal = tuple(f"{number} ({name})" for number, name in known.items())
+    for bundle in program.bundles if known else ():
+        for each in filter(None, bundle.slots):
+            number = each.operand("tensor")
+            if isinstance(number, Immediate) and number.value not in known:
+                message = f"tensor {number.value} is not declared"
+                yield placed(Severity.ERROR, "tensor", message, each.span, file, legal=legal, exit_code=1)
 
 
 def _finding(found: LintFinding, severity: Severity, file: str) -> Finding:

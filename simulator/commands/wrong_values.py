@@ -17,6 +17,9 @@ _PARTS = re.compile(r"[=,:]")
 _LONGEST = 40
 """Characters of a part that are compared with what is legal."""
 
+_STANDING_FOR_NAMES = ("FILE.", "PATH.")
+"""How legal values begin that stand for any name: nobody meant them literally."""
+
 _ABSENT = ("No such file", "does not exist")
 _WRITING = "cannot write"
 """How messages tell of a file that is not there, and of one that is to be written."""
@@ -61,7 +64,8 @@ def name_option(error: Exception, parser: ArgumentParser, options: Namespace) ->
         shown = "" if _quoted(typed.text, error.message) else f" {typed.text}"
         error.message = f"{typed.option}{shown}: {error.message}"
     if isinstance(error, CastsimError):
-        near = (_nearest(part, error.values) or _nearest_file(part, error.message) for part in typed.parts)
+        values = [each for each in error.values if not each.startswith(_STANDING_FOR_NAMES)]
+        near = (_nearest(part, values) or _nearest_file(part, error.message) for part in typed.parts)
         error.message += next((f"; did you mean '{each}'?" for each in near if each), "")
         if typed.option and not error.legal:
             error.legal = (f"{typed.option} {typed.form}",)

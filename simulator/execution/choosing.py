@@ -10,7 +10,7 @@ from castsim.isa import pto
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.inlining import calls
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.targets import Target, load_target, target_for_architecture
+from castsim.targets import Target, load_target, target_for_architecture, target_names
 
 DEFAULT_ARCHITECTURE = "a3"
 """What a `.pto` file without a target attribute is for (docs/reference/pto.md section 3.2)."""
@@ -32,7 +32,13 @@ def choose_target(architecture: str | None, given: str | Path | Target | None) -
     found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
     if found is None:
         raise ReadError(
-            f"the program is for '{architecture}', which no shipped target answers to; name one by --target"
+            f"the program is for '{architecture}', which no shipped target simulates; choose a target with --target",
+            legal=tuple(
+                name
+                for target in map(load_target, target_names())
+                if "pto" in target.languages
+                for name in target.architectures
+            ),
         )
     return found
 

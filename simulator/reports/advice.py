@@ -44,9 +44,9 @@ def advice_document(advice: Advice, applied: int | None = None, output: Path | N
 def advice_text(advice: Advice, applied: int | None = None, output: Path | None = None) -> RenderableType:
     """Return the answer first, then a table of the changes, and the first one, or the one applied, as a diff."""
     if not advice.offers:
+        tried = f"none of {advice.looked_at} changes tried" if advice.looked_at else "no change that castsim knows"
         return Text(
-            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; of {advice.looked_at} changes looked at none "
-            "keeps the outputs and saves cycles"
+            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} keeps the outputs and saves cycles"
         )
     shown: Offer = advice.offers[(applied or 1) - 1]
     answer = f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"

@@ -48,7 +48,7 @@ def changes(text: TileText) -> Iterator[Change]:
                     if changed is not None:
                         yield Change(
                             KIND, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
-                            "a transfer no longer waits until the trip before has done with its tile",
+                            "a transfer no longer waits until the previous trip has finished with its tile",
                             one.number, changed,
                         )  # fmt: skip
 

@@ -98,7 +98,8 @@ class Space:
         """
         if not axes:
             raise ReadError(
-                "nothing to choose from", legal=("--tile 'R in 8..64'", "// castsim: parameter R = 16 in 8..64")
+                "nothing to tune: the program proposes no values, and neither --tile, --arg nor --option has several",
+                legal=("// castsim: parameter R = 16 in 8..64", "--tile 'R in 8..64'", "--arg 'rows in 64,128'"),
             )
         names = [axis.name for axis in axes]
         for place, axis in enumerate(axes):

@@ -218,8 +218,8 @@ class Recorder:
         found = []
         for load, store, byte in overtaking_loads(scope, self.target.memories[BUFFER].capacity_bytes):
             text = (
-                f"this load may overtake the store of line {store}, which writes byte {byte} of the buffer too; values "
-                'are those of program order: pto.mem_bar "VST_VLD" between them makes sure'
+                f"this load may overtake the store in line {store}, which writes byte {byte} of the buffer too; values "
+                'are computed in program order; pto.mem_bar "VST_VLD" between them keeps that order'
             )
             found.append(WarningText(WarningKind.OVERTAKING, text, self._places[load]))
         self.warnings = tuple(dict.fromkeys((*self.warnings, *found)))
