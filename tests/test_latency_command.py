@@ -342,7 +342,7 @@ def test_text_answers_first(capsys: Capture) -> None:
     assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V6, V6, V3", "--target", "gaudi2"]) == 0
     first, *rest = capsys.readouterr().out.splitlines()
     assert first == "6 bundles on gaudi2: mac.f32 V6, V1, V2 -> add.f32 V6, V6, V3"
-    assert rest[0].strip() == "6 bundles until V6 as src_a is fresh: written in e5, read in d2 through vpu_a"
+    assert rest[0].strip() == "6 bundles until V6 as src_a is up to date: written in e5, read in d2 through vpu_a"
     assert rest[1].strip() == "2 bundles at least by issue rules"
     assert main(["latency", "mac.f32 V6, V1, V2", "add.f32 V1, V2, V3", "--target", "gaudi2"]) == 1
     assert "the second reads nothing that the first writes" in " ".join(capsys.readouterr().out.split())

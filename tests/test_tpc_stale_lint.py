@@ -42,7 +42,7 @@ def test_a_conversion_in_the_bundle_behind_its_load() -> None:
     for distance in (1, 2, 3):
         (found,) = stale(text.format(gap=nops(distance - 1)))
         assert (found.bundle, found.certain) == (distance, True)
-        assert f"reads V0 {distance} after ld_tnsr of bundle 0 (line 2), and gets the old value; needed: 4" in (
+        assert f"reads V0 {distance} after ld_tnsr in bundle 0 (line 2), and gets the old value; needed: 4" in (
             found.message
         )
     assert stale(text.format(gap=nops(3))) == []
@@ -67,7 +67,7 @@ def test_every_register_of_a_group_is_looked_at() -> None:
 def test_only_the_newest_write_missed_is_named() -> None:
     text = mov("V0", "V1") + mov("V0", "V2") + mov("V3", "V0") + END
     (found,) = stale(text)
-    assert "1 after mov of bundle 1" in found.message
+    assert "1 after mov in bundle 1" in found.message
 
 
 def test_reading_beside_a_write_is_no_finding() -> None:

@@ -20,7 +20,7 @@ from castsim.reports.run_report import output_of
 CONVENTIONS = (
     "each node is a program of its own, or several; cycles are those of whole programs, loads and stores included, one "
     "after the other, without launch overhead",
-    "tensors are flat and filled up with zeros to whole tiles or registers; tiles are not double-buffered",
+    "tensors are flattened and padded with zeros to whole tiles or registers; tiles are not double-buffered",
 )
 """The note on reading cycles."""
 

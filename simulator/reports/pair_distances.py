@@ -73,7 +73,7 @@ def _block(target: str, producer: str, consumer: str, found: PairDistance | None
             else "not by stages"
         )
         where = f"{found.shared.register} as {found.shared.operand}"
-        lines.append(f"  {_bundles(latency.distance)} until {where} is fresh: {stages}")
+        lines.append(f"  {_bundles(latency.distance)} until {where} is up to date: {stages}")
     if found.minimum is not None:
         lines.append(f"  {_bundles(found.minimum)} at least by issue rules")
     return "\n".join([*lines, f"  rule: {entry['rule']}", f"  source: {entry['source']}"])

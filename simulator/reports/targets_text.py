@@ -22,7 +22,7 @@ def list_text(targets: Sequence[Target]) -> RenderableType:
         casts = str(len(target.casts))
         made.add_row(target.name, target.title, target.mechanism, ", ".join(target.architectures), casts)
     return Group(
-        made, Text(), Text("`castsim targets NAME` shows more, `castsim targets NAME SRC DST` all about one pair.")
+        made, Text(), Text("`castsim targets NAME` shows more, `castsim targets NAME SRC DST` everything about a pair.")
     )
 
 

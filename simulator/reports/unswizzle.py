@@ -61,7 +61,7 @@ def _sections(found: Compared, output: Path | None) -> Iterator[RenderableType]:
             ", ".join(f"{count} {name}" for name, count in block.removed) or "-",
             _change(block.operations) if block.reason is None else "-",
             _change(block.bundles) if block.reason is None else "-",
-            Text("written anew") if block.reason is None else Text(f"kept: {block.reason}", style="yellow"),
+            Text("rewritten") if block.reason is None else Text(f"kept: {block.reason}", style="yellow"),
         )
     yield made
     if not found.elimination.changed:

@@ -32,8 +32,8 @@ def backend_matters(target: VectorFunctionTarget, src: Format, dst: Format) -> b
 def backend_effect(target: VectorFunctionTarget) -> str:
     """Return what the back end that is chosen makes of numbers beyond the range, and what the other one does."""
     if is_micro(target):
-        return "clamps, makes 0 of NaN, rounds as asked (library: follows CTRL, rounds RINT)"
-    return "follows CTRL beyond the range (vpto: clamps, makes 0 of NaN)"
+        return "clamps, turns NaN into 0, rounds as asked (library: follows CTRL, rounds RINT)"
+    return "follows CTRL beyond the range (vpto: clamps, turns NaN into 0)"
 
 
 def _is_listed(target: VectorFunctionTarget, src: str, dst: str) -> bool:

@@ -51,7 +51,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go."""
-    more = ", --report kernel which instructions they go to" if report.result.loaded.target.has_tiles else ""
+    more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
     return f"--what-if all shows what each limit costs{more if not report.further else ''}"
 
 

@@ -15,6 +15,7 @@ from castsim.machines.launches import LAUNCH, Launches, LaunchLine
 from castsim.reports.documents import Document, document, identifier
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.launches import all_launches
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import Limiter, limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -175,10 +176,12 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _overlap_text(overlap: Overlap) -> Iterator[RenderableType]:
-    busy = ", ".join(f"{pipe} {cycles}" for pipe, cycles in overlap.busy.items())
-    yield Text(f"cycles with an instruction at work: {busy or 'none'}; one after the other {overlap.serial}")
+    busy = ", ".join(f"{pipe} {grouped(cycles)}" for pipe, cycles in overlap.busy.items())
+    yield Text(f"cycles at work: {busy or 'none'}; without overlap {grouped(overlap.serial)}")
     if overlap.achieved is not None:
-        together = ", ".join(f"{k} {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1))
+        together = ", ".join(
+            f"{k} for {share(cycles, overlap.covered)}" for k, cycles in enumerate(overlap.together, 1)
+        )
         yield Text(
             f"overlap: {100 * overlap.achieved:.1f} % of what the busiest pipe could hide; pipes at work at once: "
             f"{together}"

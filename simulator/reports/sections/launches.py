@@ -15,7 +15,7 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 
-_LEGEND = "cycles: of the launch, each counted once; waits for: longest wait of an execution's own, beside others"
+_LEGEND = "cycles: of the launch, each counted once; waits for: the longest wait of an execution, beside other work"
 
 
 def _data(report: RunReport) -> Document:
@@ -38,7 +38,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def launch_table(launches: Launches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is what they are called."""
     numbers = (numbered, "times", "cycles")
-    made = table(numbered, "instruction", "times", "cycles", "of these", "waits for", numbers=numbers)
+    made = table(numbered, "instruction", "times", "cycles", "by cause", "waits for", numbers=numbers)
     for line in launches.lines:
         causes = ", ".join(f"{cause} {cycles}" for cause, cycles in line.causes.items())
         number = "" if line.number is None else str(line.number)

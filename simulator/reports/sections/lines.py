@@ -24,7 +24,7 @@ WIDE = 130
 _LISTED = 1 << 16
 """Executions up to which the JSON document lists every one."""
 
-_LEGEND = "cycles: start to end, overlapping; pipe cycles: spent by the pipe on the line; share: of these"
+_LEGEND = "cycles: start to end, may overlap; pipe cycles: spent by the pipe on the line; share: pipe cycles of the run"
 
 
 def _data(report: RunReport) -> Document:

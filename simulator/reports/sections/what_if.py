@@ -32,7 +32,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if not found:
         return
     yield Text()
-    yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all of them)", style="bold")
+    yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all limits)", style="bold")
     rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
     for gain in found:
         if gain.gained:

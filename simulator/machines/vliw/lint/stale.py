@@ -51,10 +51,10 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
 
 def _sentence(reading: Reading, missed: MissedWrite) -> str:
     site = missed.writer
-    late = ", in the trip before" if site.bundle >= reading.bundle else ""
+    late = ", in the previous trip" if site.bundle >= reading.bundle else ""
     return (
         f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} after "
-        f"{site.instruction.mnemonic} of bundle {site.bundle} (line {site.span.line}){late}, and gets the old value; "
+        f"{site.instruction.mnemonic} in bundle {site.bundle} (line {site.span.line}){late}, and gets the old value; "
         f"needed: {missed.needed}"
     )
 
