@@ -42,8 +42,9 @@ def test_a_conversion_in_the_bundle_behind_its_load() -> None:
     for distance in (1, 2, 3):
         (found,) = stale(text.format(gap=nops(distance - 1)))
         assert (found.bundle, found.certain) == (distance, True)
-        assert f"reads V0 {distance} after ld_tnsr in bundle 0 (line 2), and gets the old value; needed: 4" in (
-            found.message
+        apart = f"{distance} bundle{'s' * (distance != 1)}"
+        assert (
+            f"reads V0 {apart} after ld_tnsr in bundle 0 (line 2), and gets the old value; needed: 4" in found.message
         )
     assert stale(text.format(gap=nops(3))) == []
 
@@ -61,13 +62,13 @@ def test_distances_are_those_of_the_generation(target: str, needed: int) -> None
 def test_every_register_of_a_group_is_looked_at() -> None:
     text = mov("V2", "V8") + nops(4) + mov("V3", "V9") + NOP + "nop; nop; mov D4, D2; nop\n" + END
     (found,) = stale(text, "greco")
-    assert "reads V3 2 after" in found.message
+    assert "reads V3 2 bundles after" in found.message
 
 
 def test_only_the_newest_write_missed_is_named() -> None:
     text = mov("V0", "V1") + mov("V0", "V2") + mov("V3", "V0") + END
     (found,) = stale(text)
-    assert "1 after mov in bundle 1" in found.message
+    assert "1 bundle after mov in bundle 1" in found.message
 
 
 def test_reading_beside_a_write_is_no_finding() -> None:
@@ -170,7 +171,7 @@ def loop(body: str, bounds: str = "0, 9, 1, <", *, before: str = "", delay: str 
 def test_the_end_of_a_body_and_its_beginning() -> None:
     body = mov("V2", "V0") + nops(5) + mov("V0", "V1")
     assert verdicts(loop(body)) == [(2, True)]
-    assert "in the trip before" in stale(loop(body))[0].message
+    assert "in the previous trip" in stale(loop(body))[0].message
     assert verdicts(loop(nops(2) + body)) == [(4, True)]  # distance 3
     assert verdicts(loop(nops(3) + body)) == []
 
@@ -333,7 +334,7 @@ def both(text: str, generation: str) -> tuple[set[Pair], set[Pair], set[tuple[in
         if each.rule == "stale read":
             words = each.message.split()
             at = words.index("reads")
-            told.add((each.bundle, words[at + 1], int(words[at + 7]), int(words[at + 2])))
+            told.add((each.bundle, words[at + 1], int(words[at + 8]), int(words[at + 2])))
             if each.certain:
                 certain.add((each.bundle, words[at + 1]))
     return early, told, certain

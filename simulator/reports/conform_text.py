@@ -12,14 +12,14 @@ from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.terminal import indented, table
 
 LEGEND = (
-    "native: one instruction as it stands. Words such as `saturation ON` or `rounding TRUNC`: one instruction with "
-    "these modes. Several instructions: a chain, with its modes. copy: the bits stay as they are. with options "
-    "NAME=VALUE: conforms if these options of the target, which a program or its launcher sets, are given to "
-    "`castsim run`; or native with options: so does one instruction instead of the chain. The number is the cost of"
-    " the whole program in simulated cycles per element, loads and stores included. (within tolerance): conforms, "
-    "but is not everywhere the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all"
-    " codes of 32 bits. no: no chain of up to three steps conforms, with or without options; the value on which the"
-    " nearest one fails, what becomes of it, and what would be right."
+    "native: one instruction. `saturation ON`, `rounding TRUNC` and the like: one instruction with these modes. "
+    "Several instructions: a chain, with its modes. copy: no bit changes. with options NAME=VALUE: conforms if "
+    "`castsim run` is given these options of the target, which a program or its launcher can set; or native with "
+    "options: with these, one instruction does it instead of the chain. The number is the cost of the whole program, "
+    "loads and stores included, in simulated cycles per element. (within tolerance): conforms, but does not always "
+    "give the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes. no: "
+    "no chain of up to three steps conforms, with or without options; shown are a value on which the closest chain "
+    "fails, what it becomes, and the correct result."
 )
 
 

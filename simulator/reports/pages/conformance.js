@@ -3,11 +3,11 @@
 // command that plans it alone, and its cast in words.
 
 const WAYS = {
-  native: { sign: "N", tone: "sound", name: "native: one instruction as it stands" },
+  native: { sign: "N", tone: "sound", name: "native: one instruction" },
   "native with options": { sign: "O", tone: "first", name: "native with options: one instruction with modes or options" },
-  chain: { sign: "2", tone: "serialising_branch", name: "chain: so many instructions" },
-  copy: { sign: "=", tone: "mixed", name: "copy: the bits stay" },
-  wrong: { sign: "\u00d7", tone: "bad", name: "impossible: the nearest fails on a value" },
+  chain: { sign: "2", tone: "serialising_branch", name: "chain: this many instructions" },
+  copy: { sign: "=", tone: "mixed", name: "copy: no bit changes" },
+  wrong: { sign: "\u00d7", tone: "bad", name: "impossible: the closest chain fails on a value" },
   impossible: { sign: "\u2013", tone: "", name: "impossible: nothing leads there" },
 };
 

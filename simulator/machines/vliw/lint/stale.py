@@ -51,9 +51,10 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
 
 def _sentence(reading: Reading, missed: MissedWrite) -> str:
     site = missed.writer
+    plural = "s" * (missed.distance != 1)
     late = ", in the previous trip" if site.bundle >= reading.bundle else ""
     return (
-        f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} after "
+        f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} bundle{plural} after "
         f"{site.instruction.mnemonic} in bundle {site.bundle} (line {site.span.line}){late}, and gets the old value; "
         f"needed: {missed.needed}"
     )
