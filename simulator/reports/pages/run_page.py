@@ -166,8 +166,8 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         for (line, text, pipe), (times, cycles) in sorted(spent.items(), key=lambda item: -item[1][1])
     )
     caption = (
-        f"What the cycles {timeline.start} .. {timeline.start + total} are spent on, one after the other: a cycle less "
-        "here is a cycle less in all, until another path is longer"
+        f"What the cycles {timeline.start} .. {timeline.start + total} are spent on, in order: a cycle saved here "
+        "is a cycle saved in all, until another path is longer"
     )
     columns = ("line", "operation", "pipe", "times", "cycles", "share")
     yield Table(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)

@@ -34,7 +34,7 @@ PRINTED = (
 )
 """The sections of every report, in the order of the text: the answer, what is wrong, the tables, the outputs."""
 
-SUMMARY = ("notice", "head", "warnings", "races", "outputs", "facts")
+SUMMARY = ("notice", "head", "what_if", "warnings", "races", "outputs", "facts")
 """Those of a report that is to fit a screen."""
 
 

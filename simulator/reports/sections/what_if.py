@@ -15,6 +15,10 @@ from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 
 
+_BEST = 3
+"""Limits in a summary."""
+
+
 def _data(report: RunReport) -> Document:
     if not report.gains:
         return {}
@@ -31,6 +35,9 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     found, cycles = report.gains, report.result.cycles
     if not found:
         return
+    if report.summary:
+        yield _best(report)
+        return
     yield Text()
     yield Text(f"what if a limit were lifted ({grouped(cycles)} cycles with all limits)", style="bold")
     rows = table("lifted", "cycles", "gain", "share", "what it means", numbers=("cycles", "gain", "share"))
@@ -45,6 +52,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     idle = [gain.name for gain in found if not gain.gained]
     if idle:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
+
+
+def _best(report: RunReport) -> Text:
+    """Return the largest gains in one line."""
+    best = [gain for gain in report.gains if gain.gained > 0][:_BEST]
+    told = (f"{gain.name} {grouped(gain.gained)} ({share(gain.gained, report.result.cycles)})" for gain in best)
+    return Text(f"cycles gained without a limit: {', '.join(told) or 'none'}")
 
 
 SECTION = ReportSection(_text, _data, options=("--what-if",), of_time=True)
