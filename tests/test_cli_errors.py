@@ -142,7 +142,12 @@ STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
             f":{TCVT}:",
             "the same valid region: src has 4x64, dst has 3x64",
         ),
-        (changed("sizes = [%rows, %cols]", "sizes = [%c1, %cols]"), 1, ":11:", "dimension 0 is 4 in the type, but 1 in sizes"),
+        (
+            changed("sizes = [%rows, %cols]", "sizes = [%c1, %cols]"),
+            1,
+            ":11:",
+            "dimension 0 is 4 in the type, but 1 in sizes",
+        ),
         (WITH_TMP, 1, ":18:", "32 bytes missing"),
         (STUCK, 1, f":{TCVT}:", "deadlock: V waits for flag MTE3 -> V id 3"),
         (changed('"a3"', '"a9"'), 2, "", "the program is for 'a9', which no shipped target simulates"),

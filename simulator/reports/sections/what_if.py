@@ -14,7 +14,6 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 
-
 _BEST = 3
 """Limits in a summary."""
 
