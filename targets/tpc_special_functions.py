@@ -6,7 +6,7 @@ Sources: the vendor's document `tpc_builtin_support` (names and signatures), doc
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
@@ -68,7 +68,10 @@ class SpecialFunction(Table):
 
 
 class FunctionTable(Table):
-    """A look-up table of the vendor's library: its entries of three values, and its function ids."""
+    """A look-up table of the vendor's library: its entries, each of c0, c1 and c2, and its function ids."""
+
+    columns: ClassVar[int] = 3
+    """Values of an entry."""
 
     table: str
     entries: Annotated[Number, Field(gt=0)]

@@ -22,11 +22,12 @@ from castsim.execution.tree import Block, Node, Tree
 from castsim.execution.walk import ArgumentUse, Memory
 from castsim.execution.walk.memory import Bytes
 from castsim.execution.walk.opaque import is_opaque
-from castsim.execution.walk.structure import nodes, reads_memory
+from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.packed import element_format, held_format
+from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import Source
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loaded import Inputs, InTileLanguage, Issued, Treatment, WalkedWhenIssued

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.micro.conversions import CONVERSIONS, SATURATIONS, plain_word
+from castsim.isa.pto.micro.conversions import CONVERSIONS, plain_word
+from castsim.isa.pto.micro.words import SATURATIONS
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
 """What casts see of an element that holds two values."""

@@ -14,8 +14,8 @@ import numpy as np
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES
+from castsim.targets.dataflow import BLOCK_BYTES
 
-BLOCK_BYTES = 32
 _BYTES = np.arange(REGISTER_BYTES)
 
 
