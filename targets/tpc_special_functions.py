@@ -11,10 +11,10 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.tpc import Feature
+from castsim.targets.cells import Listed
 from castsim.targets.csv_rows import csv_rows
 from castsim.targets.schema import Status, Table
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_pipeline import Listed
 
 PREFIX = "__builtin_"
 
