@@ -198,15 +198,3 @@ def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
         lacks = "the chip does not support" if name in UNSUPPORTED_STORES else f"{instruction} has no"
         raise IllegalError(f"{lacks} distribution {name}", legal=legal)
     return found
-
-
-def default_store(bits: int) -> str:
-    """Return the distribution of a store that names none, by the width of the value's elements.
-
-    Raises:
-        IllegalError: 64 bits, which have no default.
-    """
-    name = f"NORM_B{bits}"
-    if name not in STORES:
-        raise IllegalError(f"elements of {bits} bits have no default distribution", legal=("NORM_B32", "PK_B64"))
-    return name

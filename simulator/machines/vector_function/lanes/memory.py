@@ -18,7 +18,6 @@ from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bit
 from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
-PREDICATE_BYTES = REGISTER_BYTES // 8
 
 
 def load(
