@@ -14,8 +14,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from castsim.targets.cells import LIST_SEPARATOR
-from castsim.targets.csv_rows import csv_rows
 from castsim.targets.schema import Status, Table
+from castsim.targets.shared_tables import csv_rows
 
 _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
 _IR_CASTS = "tpc_ir_casts.csv"

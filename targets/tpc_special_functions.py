@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field
 
 from castsim.isa.tpc import Feature
 from castsim.targets.cells import Listed
-from castsim.targets.csv_rows import csv_rows
 from castsim.targets.schema import Status, Table
+from castsim.targets.shared_tables import csv_rows
 from castsim.targets.vliw import VliwTarget
 
 PREFIX = "__builtin_"

@@ -13,8 +13,8 @@ from castsim.execution.cast_tally import CastPlace
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.notebook_display import Drawn
 from castsim.execution.outcomes import Outcomes
-from castsim.execution.presented import Drawn
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings

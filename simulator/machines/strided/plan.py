@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.dataflow.pairs import no_such_pair
+from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation

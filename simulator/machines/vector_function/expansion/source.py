@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block
 from castsim.execution.walk.allocation import TileMaker
+from castsim.execution.walk.assembler_forms import check_form
 from castsim.execution.walk.dependence import Loops, Scalar
-from castsim.execution.walk.forms import check_form
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare, is_inserted
