@@ -13,7 +13,7 @@ from castsim.isa.reading import read_bytes
 ASSEMBLY_SUFFIXES = (".tpc", ".s")
 TILE_SUFFIX = ".pto"
 BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
-_ELF_MAGIC = b"\x7fELF"
+ELF_MAGIC = b"\x7fELF"
 
 
 class Language(Enum):
@@ -69,7 +69,7 @@ def _is_binary(path: Path, data: bytes) -> bool:
     """Whether a program is a binary: by its suffix, else by content that no text has."""
     if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
         return False
-    return path.suffix in BINARY_SUFFIXES or data.startswith(_ELF_MAGIC) or b"\0" in data
+    return path.suffix in BINARY_SUFFIXES or data.startswith(ELF_MAGIC) or b"\0" in data
 
 
 def _language_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Language:

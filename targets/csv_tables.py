@@ -10,12 +10,12 @@ from typing import Any
 
 from castsim.isa.errors import Span, TargetDataError
 from castsim.isa.reading import is_file
+from castsim.targets.cells import LIST_SEPARATOR
 from castsim.targets.toml_text import place_of
 
 SHIPPED = Path(__file__).parent
 """Folder of the shipped descriptions and their tables."""
 
-_LIST_SEPARATOR = ";"
 _MOST_BYTES = 16 << 20
 """Size of a CSV table; the largest shipped one has 0.3 MB."""
 _MOST_DIGITS = 18
@@ -103,7 +103,7 @@ def _cell(text: str | None, span: Span) -> Any:
         return text == "true"
     if text == "{}":
         return {}
-    pairs = text.split(_LIST_SEPARATOR)
+    pairs = text.split(LIST_SEPARATOR)
     if all("=" in pair and " " not in pair for pair in pairs):
         return dict(pair.split("=", 1) for pair in pairs)
     return text

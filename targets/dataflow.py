@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from castsim.isa.formats import FORMATS
+from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.targets.schema import Count, Cycles, Fact, Table, TargetHeader, built_for
 from castsim.targets.tile_operations import (
     BroadcastScratch,
@@ -23,7 +24,7 @@ from castsim.targets.tile_operations import (
     TileOperationFacts,
 )
 
-BLOCK_BYTES = 32
+BLOCK_BYTES = BLOCK_BITS // 8
 """Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
 VECTOR_BYTES = 256
 """Bytes of a repeat, and of a register of vector functions: the vendor's kernels are written for them."""

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.targets.cells import Words
 from castsim.targets.schema import Fact, Table, TargetKind
 
 TEXT = "string"
@@ -58,15 +59,10 @@ class Beyond(StrEnum):
     """Overflow is acceptable as soon as the interval reaches beyond the range."""
 
 
-def _words(value: object) -> object:
-    return tuple(value.split()) if isinstance(value, str) else value
-
-
 def _text(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Version = Annotated[str, BeforeValidator(_text)]
 Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
@@ -151,10 +147,10 @@ class LegalCasts(Table):
     `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes.
     """
 
-    src: Names
-    dst: Names
+    src: Words
+    dst: Words
     since: Version
-    requires: Names = ()
+    requires: Words = ()
     rule: str
     when: Mapping[str, str] | None = None
 
@@ -169,14 +165,14 @@ class RescaleRounding(Table):
     """A rounding mode of RESCALE: its number, the extension it needs, whether it needs the 32-bit multiplier."""
 
     number: int
-    requires: Names = ()
+    requires: Words = ()
     wide_only: bool = False
 
 
 class RescaleRules(Fact):
     """The rules of TOSA RESCALE."""
 
-    inputs: dict[str, Names]
+    inputs: dict[str, Words]
     """Input types and the profile or extension each needs."""
     outputs: tuple[str, ...]
     unsigned_types: tuple[str, ...]

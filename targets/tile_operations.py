@@ -9,27 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.targets.cells import Listed, Words
 from castsim.targets.schema import Count, Fact
-
-
-def _listed(value: Any) -> Any:
-    """Split a CSV cell; an empty one is an empty list."""
-    if value is None:
-        return ()
-    return tuple(value.split(";")) if isinstance(value, str) else value
-
-
-Formats = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-
-
-def _words(text: object) -> object:
-    return tuple(text.split()) if isinstance(text, str) else text or ()
-
-
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 
 
 class TileOperationFacts(Fact):
@@ -42,10 +26,10 @@ class TileOperationFacts(Fact):
     """
 
     mnemonic: str
-    types: Formats
-    library_types: Formats = ()
+    types: Listed
+    library_types: Listed = ()
     tmp: Literal["none", "used", "ignored", "refused"]
-    validated: Formats = ()
+    validated: Listed = ()
     """Formats for which published cycles of the operation exist and are compared with the simulation."""
     approximate: str | None = None
     instructions: Words = ()

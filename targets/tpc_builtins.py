@@ -12,10 +12,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from castsim.targets.csv_rows import csv_rows
+from castsim.targets.cells import LIST_SEPARATOR, Listed
 from castsim.targets.schema import Status, Table
+from castsim.targets.shared_tables import csv_rows
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_pipeline import Listed
 
 _CASTS, _ROUNDING = "tpc_builtins.csv", "tpc_builtin_rounding.csv"
 _STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
@@ -73,7 +73,7 @@ def _steps(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
     found = []
-    for text in filter(None, (part.strip() for part in cell.split(";"))):
+    for text in filter(None, (part.strip() for part in cell.split(LIST_SEPARATOR))):
         match = _STEP.fullmatch(text)
         if match is None:
             raise ValueError(f"'{text}' is not a step: HEAD x, or HEAD x, OPERAND")

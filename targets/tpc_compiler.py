@@ -13,8 +13,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from castsim.targets.csv_rows import csv_rows
+from castsim.targets.cells import LIST_SEPARATOR
 from castsim.targets.schema import Status, Table
+from castsim.targets.shared_tables import csv_rows
 
 _CHAINS, _TYPES, _MATRIX = "tpc_chains.csv", "tpc_c_types.csv", "tpc_lowering_matrix.csv"
 _IR_CASTS = "tpc_ir_casts.csv"
@@ -77,14 +78,14 @@ def _stepped(text: object) -> object:
 
 def _counted(text: object) -> object:
     """Turn `64:128;64:256` into pairs of element counts."""
-    return tuple(tuple(pair.split(":")) for pair in text.split(";")) if isinstance(text, str) else text
+    return tuple(tuple(pair.split(":")) for pair in text.split(LIST_SEPARATOR)) if isinstance(text, str) else text
 
 
 def _listed(text: object) -> object:
     """Turn `goya;gaudi` into a tuple, and `any` into an empty one."""
     if not isinstance(text, str):
         return text
-    return () if text == "any" else tuple(text.split(";"))
+    return () if text == "any" else tuple(text.split(LIST_SEPARATOR))
 
 
 def _printed(text: object) -> object:

@@ -6,15 +6,15 @@ Sources: the vendor's document `tpc_builtin_support` (names and signatures), doc
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.tpc import Feature
-from castsim.targets.csv_rows import csv_rows
+from castsim.targets.cells import Listed
 from castsim.targets.schema import Status, Table
+from castsim.targets.shared_tables import csv_rows
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_pipeline import Listed
 
 PREFIX = "__builtin_"
 
@@ -68,7 +68,10 @@ class SpecialFunction(Table):
 
 
 class FunctionTable(Table):
-    """A look-up table of the vendor's library: its entries of three values, and its function ids."""
+    """A look-up table of the vendor's library: its entries, each of c0, c1 and c2, and its function ids."""
+
+    columns: ClassVar[int] = 3
+    """Values of an entry."""
 
     table: str
     entries: Annotated[Number, Field(gt=0)]

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from pydantic import BeforeValidator
 
 from castsim.isa.pto.vector_operations import Kind
+from castsim.targets.cells import Words
 from castsim.targets.schema import Fact
-from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, Words
+from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts
 from castsim.targets.vector_function_timing import Fitted
 
 KernelVariant = Literal["1D_POST_UPDATE", "1D_NO_POST_UPDATE", "2D_POST_UPDATE", "2D_NO_POST_UPDATE"]

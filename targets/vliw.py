@@ -15,12 +15,12 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.dialect import Dialect, Feature
 from castsim.isa.tpc.program import INDEX_DIMENSIONS
+from castsim.targets.cells import Listed
 from castsim.targets.schema import Count, Fact, Table, built_for
 from castsim.targets.vliw_encoding import EncodedHeader
 from castsim.targets.vliw_latency import Latencies
-from castsim.targets.vliw_pipeline import Listed, SpecialDistances
 from castsim.targets.vliw_rules import BundleRules, EndRules, IssueRules, JumpRules, LoopRules
-from castsim.targets.vliw_spacing import BundleDistance
+from castsim.targets.vliw_spacing import BundleDistance, SpecialDistances
 from castsim.targets.vliw_stages import (
     EntryPort,
     LatencyRules,

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.tpc.program import File
+from castsim.targets.cells import Listed
 from castsim.targets.schema import Count, Fact, Status, Table, TargetHeader
-from castsim.targets.vliw_pipeline import Listed
 
 Number = Annotated[int, Field(ge=0, strict=True)]
 

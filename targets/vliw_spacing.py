@@ -1,6 +1,7 @@
 """Schema of the smallest distances between instructions that the stages of the pipeline do not tell.
 
-A row is a rule on a pair of instructions, whatever registers they name. Facts: docs/reference/tpc.md section 6.2.
+Some are single facts; a row of the table is a rule on a pair of instructions, whatever registers they name. Facts:
+docs/reference/tpc.md section 6.2.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.targets.schema import Table
-from castsim.targets.vliw_pipeline import Listed
+from castsim.targets.cells import LIST_SEPARATOR, Listed
+from castsim.targets.schema import Cycles, Fact, Table, built_for
 from castsim.targets.vliw_stages import WHOLE_SLOT
-
-_LIST_SEPARATOR = ";"
 
 
 def _settings(cell: Any) -> Any:
@@ -25,12 +24,31 @@ def _settings(cell: Any) -> Any:
 def _distances(cell: Any) -> Any:
     """Split a cell of distances; one alone has been read as a number."""
     if isinstance(cell, str):
-        return tuple(int(word) for word in cell.split(_LIST_SEPARATOR) if word)
+        return tuple(int(word) for word in cell.split(LIST_SEPARATOR) if word)
     return () if cell is None else (cell,) if isinstance(cell, int) else cell
 
 
 Settings = Annotated[dict[str, str], BeforeValidator(_settings)]
 Distances = Annotated[tuple[int, ...], BeforeValidator(_distances)]
+
+
+class SpecialDistances(Fact):
+    """Distances in bundles that the stages do not give."""
+
+    tied_income: Cycles
+    """A writer of V, then an instruction that keeps part of that V."""
+    disjoint_parts: Annotated[Cycles, built_for(0, "writers of different parts do not wait for each other")]
+    """The same, if both write different lanes, groups or dual groups of it."""
+    predicate_load_then_write: Cycles
+    """A load into SP or VP, then another unit's write of the same register."""
+    rounding_register: Cycles
+    """A store to a rounding register, then an instruction that takes its mode from there."""
+    random_register: Cycles
+    """A store to a register of the random generator, then a use of it."""
+    reseed: Cycles
+    """A MOV to LFSR, then an instruction that draws from it."""
+    tensor_register: Cycles
+    """A write of a register that tensor accesses read implicitly, then such an access."""
 
 
 class BundleDistance(Table):

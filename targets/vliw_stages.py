@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from castsim.targets.cells import LIST_SEPARATOR
 from castsim.targets.schema import Fact, Table
 
 SlotName = Literal["load", "spu", "vpu", "store"]
@@ -26,7 +27,6 @@ DESTINATION_KINDS = 4
 WHOLE_SLOT = "*"
 PREDICATE = "predicate"
 
-_LIST_SEPARATOR = ";"
 _LAST = 13
 _STAGES = {"d1": -1, "d2": 0} | {f"e{number}": number for number in range(1, _LAST + 1)}
 _NAMES = {number: name for name, number in _STAGES.items()}
@@ -58,7 +58,7 @@ def _stage(cell: Any) -> Any:
 
 
 def _marks(cell: Any) -> Any:
-    return frozenset(cell.split(_LIST_SEPARATOR) if cell else ()) if isinstance(cell, str) or cell is None else cell
+    return frozenset(cell.split(LIST_SEPARATOR) if cell else ()) if isinstance(cell, str) or cell is None else cell
 
 
 def _optional(cell: Any) -> Any:

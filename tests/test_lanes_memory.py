@@ -16,7 +16,6 @@ from castsim.machines.vector_function.lanes.distributions import (
     SINGLE_LOADS,
     SINGLE_STORES,
     STORES,
-    default_store,
 )
 
 RNG = np.random.default_rng(17)
@@ -250,6 +249,3 @@ def test_accesses_that_are_refused() -> None:
     assert store.value.legal == SINGLE_STORES
     with pytest.raises(IllegalError, match="the chip does not support distribution MRG4CHN_B8"):
         lanes.store([Register(noise())], MEMORY.copy(), 0, "MRG4CHN_B8", NONE)
-    assert [default_store(bits) for bits in (8, 16, 32)] == ["NORM_B8", "NORM_B16", "NORM_B32"]
-    with pytest.raises(IllegalError, match="64 bits have no default"):
-        default_store(64)

@@ -19,7 +19,7 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.operations import BundleOperation
 from castsim.reports.losses import Loss, lost_most
-from castsim.running.lines import source_lines
+from castsim.running.source_lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated

@@ -18,7 +18,7 @@ from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.head import duration
 from castsim.running import Result, run
-from castsim.running.lines import bookkeeping, inserted, source_lines
+from castsim.running.source_lines import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
 from castsim.targets.options import watched, with_options
 from castsim.timing import Cause, PipeTiming, Timing

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator
 
 import castsim
-from castsim.execution.presented import Presented
+from castsim.execution.notebook_display import Presented
 
 
 def names() -> str:

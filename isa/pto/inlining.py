@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span
-from castsim.isa.pto.program import Call, For, Function, If, Operation, Program, Return, Section, Type, While
+from castsim.isa.pto.program import Call, Function, Operation, Program, Return, Type
+from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.types import format_type
 
@@ -35,17 +36,7 @@ Names = Mapping[str, str]
 
 def calls(body: Sequence[Operation]) -> Iterator[Call]:
     """Yield the calls of a region and of the regions in it."""
-    for node in body:
-        if isinstance(node, Call):
-            yield node
-        elif isinstance(node, For | Section):
-            yield from calls(node.body)
-        elif isinstance(node, While):
-            yield from calls(node.before)
-            yield from calls(node.after)
-        elif isinstance(node, If):
-            yield from calls(node.then_body)
-            yield from calls(node.else_body)
+    yield from (node for node in nodes(body) if isinstance(node, Call))
 
 
 def inlined(program: Program, function: Function) -> Function:

@@ -140,6 +140,9 @@ class LogicalMaskType:
 REGISTER_BITS = 2048
 """Bits of a vector register (docs/reference/micro.md section 1.2)."""
 
+BLOCK_BITS = 256
+"""Bits of a block of the buffer, 32 bytes, of which a register holds 8."""
+
 LogicalType = LogicalVectorType | LogicalMaskType
 Type = (
     ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType

@@ -13,6 +13,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.program import (
+    ADDRESS_BITS,
     INDEX_DIMENSIONS,
     Declaration,
     File,
@@ -34,7 +35,6 @@ _TENSOR = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _VLM = re.compile(rf"{_NUMBER}\s+{_DATA}")
 _REG = re.compile(r"(?P<register>%?\w+)\s*=\s*(?P<values>\[[^\]]*\]|[-+]?\w+)")
 _LARGEST_SIZE = 1 << 31  # coordinates are signed integers of 32 bits
-_ADDRESS_BITS = 64
 
 _SHAPES = {
     "target": "target NAME",
@@ -179,9 +179,9 @@ def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration
 
 def _number(text: str, register: Register, span: Span) -> int:
     if register.file is File.AD:
-        if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << _ADDRESS_BITS:
+        if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << ADDRESS_BITS:
             return int(text, 0)
-        raise ReadError(f"'{text[:40]}' is not an address of {_ADDRESS_BITS} bits", span=span)
+        raise ReadError(f"'{text[:40]}' is not an address of {ADDRESS_BITS} bits", span=span)
     try:
         immediate = values.read_immediate(text)
     except ValueError as error:

@@ -20,7 +20,8 @@ from castsim.isa.tpc.matching import read_in_slot, read_instruction
 from castsim.isa.tpc.program import Bundle, Directive, Item, LabelDefinition, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.isa.tpc.text import AssemblySource, Word
 
-_LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
+LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
+"""A label, which begins a line."""
 _SEPARATOR = re.compile(r";|\|\|")
 _NOP = "nop"
 
@@ -81,7 +82,7 @@ class _Reader:
         while self.line < len(self.source.lines):
             text = self.source.lines[self.line]
             start = 0
-            while match := _LABEL.match(text, start):
+            while match := LABEL.match(text, start):
                 yield LabelDefinition(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
                 start = match.end()
             opened = self.line

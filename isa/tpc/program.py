@@ -19,6 +19,9 @@ WORD_BITS = 32
 WORD_BYTES = WORD_BITS // 8
 WORD_MASK = (1 << WORD_BITS) - 1
 
+ADDRESS_BITS = 64
+"""Bits of an address of global memory, which an AD register holds."""
+
 INDEX_DIMENSIONS = 5
 """Coordinates in an index register, and dimensions of a tensor."""
 
@@ -51,6 +54,18 @@ PREDICATES = (File.SP, File.VP)
 
 GROUPED = {File.D: (File.V, 2), File.A: (File.V, 4), File.Z: (File.S, 2)}
 """Files that name several registers of another: which, and how many."""
+
+VECTOR_GROUPS = {1: File.V, 2: File.D, 4: File.A}
+"""The file that names a vector register, or an aligned group of them, by their number."""
+
+VECTOR_FILES = (File.V, File.D, File.A, File.VP)
+"""Files of the vector unit's registers."""
+
+JUMPS = ("jmpr", "jmpa")
+"""Mnemonics of jumps."""
+
+ENDS_OF_BLOCKS = ("loop", *JUMPS, "halt")
+"""Mnemonics that decide what is executed next."""
 
 
 # -------------------------------------------------------------------------------------------------------- operands

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from castsim.isa import pto
 from castsim.isa.errors import Span
 from castsim.isa.pto.program import Condition, Operation, Return, Yield
+from castsim.isa.pto.regions import REGION_FIELDS, nodes
 from castsim.isa.pto.vector_operations import ALIASES
-
-_REGIONS = ("body", "then_body", "else_body", "before", "after")
 
 
 def without(function: pto.Function, place: Span) -> pto.Function | None:
@@ -20,13 +19,13 @@ def without(function: pto.Function, place: Span) -> pto.Function | None:
     """
     body = function.body or ()
     at = (place.line, place.column)
-    before = [node for node in _nodes(body) if node.span.file == place.file and _start(node) <= at]
+    before = [node for node in nodes(body) if node.span.file == place.file and _start(node) <= at]
     if not before:
         return None
     removed: set[int] = {id(max(before, key=_start))}
     names: set[str] = set()
     while True:
-        found = [node for node in _nodes(body) if id(node) in removed or not names.isdisjoint(_names(node))]
+        found = [node for node in nodes(body) if id(node) in removed or not names.isdisjoint(_names(node))]
         if any(isinstance(node, Return | Yield | Condition) for node in found):
             return None
         defined = {name for node in found for name in _defined(node)}
@@ -40,13 +39,6 @@ def _start(node: Operation) -> tuple[int, int]:
     return node.span.line, node.span.column
 
 
-def _nodes(body: Sequence[Operation]) -> Iterator[Operation]:
-    for node in body:
-        yield node
-        for region in _REGIONS:
-            yield from _nodes(getattr(node, region, ()))
-
-
 def _names(node: Operation) -> set[str]:
     """Return every text that a statement holds outside of its regions; names of values are among them."""
     found: set[str] = set()
@@ -54,7 +46,7 @@ def _names(node: Operation) -> set[str]:
         held = getattr(node, each.name)
         if isinstance(held, str):
             found.add(held)
-        elif isinstance(held, tuple) and each.name not in _REGIONS:
+        elif isinstance(held, tuple) and each.name not in REGION_FIELDS:
             found |= {one for one in held if isinstance(one, str)}
     return found
 
@@ -75,6 +67,6 @@ def _kept(body: Sequence[Operation], removed: set[int]) -> tuple[Operation, ...]
     for node in body:
         if id(node) in removed:
             continue
-        changed = {region: _kept(getattr(node, region), removed) for region in _REGIONS if hasattr(node, region)}
+        changed = {region: _kept(getattr(node, region), removed) for region in REGION_FIELDS if hasattr(node, region)}
         found.append(replace(node, **changed) if changed else node)  # type: ignore[arg-type]  # regions of a node
     return tuple(found)

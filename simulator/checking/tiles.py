@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.checking.removal import without
-from castsim.execution.choosing import entries
+from castsim.execution.entry_and_target import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.running.data_dependent import reads_elements
 from castsim.running.loaded import Treatment
-from castsim.running.reading import reads_elements
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import Walking, target_of, walking_of_function
 from castsim.synchronisation.races import REPORT

@@ -21,6 +21,8 @@ _MOST_DIGITS = 300
 _LIMIT_DIGITS = 1000
 _LEVELS = ("1", "2", "3")
 """More no limit needs, and Python converts no 5000 of them."""
+LAST_PORT = 65535
+"""Of a computer: port numbers have 16 bits."""
 _LAST_MACHINE = 0xFFFF
 """`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
@@ -13,6 +12,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto.program import Operation
+from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.types import format_type
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
@@ -23,7 +23,6 @@ from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, walking_of
 from castsim.targets import Target
 
-_REGIONS = ("body", "then_body", "else_body", "before", "after")
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)
 _MOST_LINES = 24
 """Lines of vector instructions that are shown."""
@@ -46,7 +45,7 @@ def node_at(text: Text, line: int) -> tuple[Operation | None, str]:
         parsed = pto.parse(found.text.text, text.name, go_past_refused=True)
     except CastsimError:
         return None, ""
-    nodes = [node for one in parsed.functions for node in _nodes(one.body or ()) if found.holds(node.span.line)]
+    nodes = [node for one in parsed.functions for node in nodes(one.body or ()) if found.holds(node.span.line)]
     own = [node for node in nodes if node.span.line <= line]
     return (own[-1] if own else None), "\n".join(found.text.lines[found.first : found.last + 1])
 
@@ -68,13 +67,6 @@ def work(node: Operation, statement: str, target: Target, settings: Settings) ->
         return Work(_instructions(program, walking.function), _cycles(node, target))
     except (CastsimError, EngineError):
         return None
-
-
-def _nodes(body: tuple[Operation, ...]) -> Iterator[Operation]:
-    for node in body:
-        yield node
-        for region in _REGIONS:
-            yield from _nodes(getattr(node, region, ()))
 
 
 def _declarations(node: Operation) -> str | None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
-from castsim.execution.choosing import entries
+from castsim.execution.entry_and_target import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source
-from castsim.running.lines import SourceLine, source_lines
 from castsim.running.loading import load
 from castsim.running.runs import run_loaded
+from castsim.running.source_lines import SourceLine, source_lines
 from castsim.synchronisation.races import IGNORE
 
 _MOST_CYCLES = 10**9

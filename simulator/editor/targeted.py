@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from castsim.editor.document import Settings, Text
-from castsim.execution.choosing import choose_target
+from castsim.execution.entry_and_target import choose_target
 from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.source import chosen_target
 from castsim.targets import Target

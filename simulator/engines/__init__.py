@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from castsim.execution.limits import MAX_CYCLES
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.machines.registry import Parts
 from castsim.targets.loader import Target
 from castsim.timing import Listener, Observer, Timing, Watcher
 
-__all__ = ["CYCLE_LIMIT", "ENGINES", "engine_for", "observe", "simulate"]
+__all__ = ["ENGINES", "engine_for", "observe", "simulate"]
 
 ENGINES = ("fast", "event")
 """Engines that can be asked for; the first is the default."""
-
-CYCLE_LIMIT = 10**10
-"""Default of `max_cycles`: far beyond any sensible kernel, so that a runaway program ends with a message."""
 
 
 def simulate(
@@ -25,7 +23,7 @@ def simulate(
     observer: Listener | None = None,
     *,
     engine: str | None = None,
-    max_cycles: int = CYCLE_LIMIT,
+    max_cycles: int = MAX_CYCLES,
     record_operations: bool = True,
     skip: bool = True,
 ) -> Timing:

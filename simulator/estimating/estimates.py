@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from castsim.engines import simulate
 from castsim.estimating.placement import HERE
-from castsim.execution.presented import Drawn
+from castsim.execution.notebook_display import Drawn
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.execution.walk.structure import bare

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from castsim.estimating.estimates import Estimate, timed_alone
+from castsim.estimating.placement import HERE
 from castsim.execution.tiles import Part, Tile, TileTransfer
-from castsim.isa.errors import Span, TileError
+from castsim.isa.errors import TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target
-
-_HERE = Span("<estimate>", 1, 1)
 
 
 def estimate_load(
@@ -53,6 +52,6 @@ def estimate_load(
         kind = TileType("vec", fmt.name, lines, padded, lines, length)
         sizes, strides = (1, 1, transfers, each, length), (0, 0, each * length, length, 1)
     tile = Tile("dst", fmt, kind, 0, kind.valid_rows or 0, kind.valid_cols or 0, bits)
-    lowerer.check_tile(tile, _HERE)
+    lowerer.check_tile(tile, HERE)
     part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")
-    return timed_alone(chip, lowerer.transfer(TileTransfer(tile, part, load=True, span=_HERE)), f"tload {element}")
+    return timed_alone(chip, lowerer.transfer(TileTransfer(tile, part, load=True, span=HERE)), f"tload {element}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from castsim.estimating.estimates import Estimate, timed_alone
+from castsim.estimating.placement import HERE
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.walk import Lowerer
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.spelling import closest
@@ -24,7 +25,6 @@ from castsim.isa.pto.vector_operations import (
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target
 
-_HERE = Span("<estimate>", 1, 1)
 _RAMP_SCRATCH = 448
 """Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
 _ZERO_PAD = 1
@@ -111,7 +111,7 @@ class _Operands:
             mnemonic=self.operation.mnemonic,
             dst=dst,
             sources=sources,
-            span=_HERE,
+            span=HERE,
             scalars=self._scalars(form.count(Role.SCALAR)),
             tmp=self._scratch() if Role.TMP in form else None,
             mask=self._bits("mask") if Role.MASK in form else None,
@@ -239,6 +239,6 @@ class _Operands:
         if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
             self.next = -(-self.next // self.bank) * self.bank
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
-        self.lowerer.check_tile(tile, _HERE)
+        self.lowerer.check_tile(tile, HERE)
         self.next = -(-tile.end // self.alignment) * self.alignment
         return tile

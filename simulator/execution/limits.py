@@ -1,6 +1,6 @@
 """How much of a program is read, walked and computed before it is given up: stated defaults, each with its option.
 
-Cycles have a limit of their own, which the engines keep; what is limited here comes before any cycle is counted.
+The engines keep the limit of cycles; all others come before any cycle is counted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from castsim.isa.limits import MAX_STATEMENTS
 __all__ = [
     "DEFAULT_LIMITS",
     "MAX_COMPUTED",
+    "MAX_CYCLES",
     "MAX_ELEMENTS",
     "MAX_STATEMENTS",
     "MAX_WALK",
@@ -30,6 +31,9 @@ MAX_WALK = 200_000
 MAX_COMPUTED = 1_000_000
 """Executions of instructions of a tile program whose values are computed, and bundles of assembly that are walked."""
 
+
+MAX_CYCLES = 10**10
+"""Cycles after which a simulation is given up, unless the caller says otherwise: far beyond any sensible kernel."""
 
 MAX_ELEMENTS = 1 << 27
 """Elements of one argument whose values are computed: 512 MiB of f32."""

@@ -20,8 +20,6 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.planning.lowering_answers import Answer
 
-_F32 = FORMATS["f32"]
-
 
 def run_onnx_node(
     runner: KernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]

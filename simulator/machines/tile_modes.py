@@ -6,6 +6,9 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.program import RoundMode
 
+DEFAULT_MODE = RoundMode.RINT
+"""What a program that names no mode asks for (docs/reference/pto.md section 1)."""
+
 
 def bare_mode(word: str) -> str:
     """Return the word for a rounding mode in capitals and without the `CAST_` that the vendor's headers have."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from castsim.reports.documents import Document, document
-from castsim.reports.exposed import stale_entry
 from castsim.reports.run_report import output_of
+from castsim.reports.stale_reads import stale_entry
 from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
 
 

@@ -16,8 +16,8 @@ from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
-from castsim.running.lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.running.loaded import Partial
+from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
 
 if TYPE_CHECKING:
     from castsim.exploration.what_if import Gain

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 from castsim.reports.documents import Document, document
-from castsim.reports.sweeping import Sweep
+from castsim.reports.scratch_sweep import Sweep
 from castsim.reports.terminal import indented, table
 
 

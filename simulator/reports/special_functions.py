@@ -9,8 +9,8 @@ from rich.text import Text
 
 from castsim.reports.call_text import duration_line, notice_lines, output_lines
 from castsim.reports.documents import Document, document
-from castsim.reports.exposed import stale_entry
 from castsim.reports.run_report import output_of
+from castsim.reports.stale_reads import stale_entry
 from castsim.tpc_compiler.special_functions import DescriptorCall, FunctionProgram, FunctionResult
 
 _FROM_INSTRUCTIONS, _ROUNDED, _NONE = "instructions", "correctly rounded", "none"

@@ -7,10 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from castsim.reports.progress import BAR_DELAY_SECONDS
 from castsim.timing import ProgressCallback
-
-BAR_DELAY_SECONDS = 1.0
-"""Work shorter than this shows nothing."""
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 Programs of every language are loaded to one interface (`loaded`): tile programs in `tiles`, assembly in `assembly`.
 """
 
-from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram
+from castsim.execution.limits import MAX_CYCLES
+from castsim.running.loaded import Loaded, LoadedProgram
 from castsim.running.loading import load, load_program, load_text
 from castsim.running.runs import Result, computed, run, run_loaded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.execution.filling import check_elements
+from castsim.execution.global_memory import check_elements
 from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.execution.walk.structure import nodes
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.micro.scopes import has_logical_registers
+from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import TILE_SUFFIX, Language, read_source
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
+from castsim.running.data_dependent import reads_elements
 from castsim.running.micro import MicroProgram
-from castsim.running.reading import reads_elements
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import Walking, walking_of
 from castsim.targets import Target

@@ -19,6 +19,7 @@ from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.sources import Language, Source
 from castsim.isa.spans import SourceText
@@ -29,7 +30,6 @@ NAME = "<fragment>"
 """What messages call a fragment."""
 
 _BYTE = 8
-_BLOCK_BITS = 256
 
 _STATEMENT = re.compile(r"[^;\n]+")
 _WORD = re.compile(r"->|[^\s:,]+")
@@ -82,7 +82,7 @@ def whole(text: str, target: Target) -> Fragment:
     ]
     named = {word.text.lower() for words in statements for word in words}
     narrowest = min((fmt.bits for name, fmt in FORMATS.items() if name in named), default=_BYTE)
-    writer = _Writer(tile_target(target), _BLOCK_BITS // max(narrowest, 1))
+    writer = _Writer(tile_target(target), BLOCK_BITS // max(narrowest, 1))
     for words in filter(None, statements):
         writer.statement(words)
     if not writer.results:

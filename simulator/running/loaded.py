@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.cast_tally import CastPlace
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
 from castsim.execution.walk import ArgumentUse, Executed
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.lint import LintFinding
     from castsim.running.watching import Watch
-
-MAX_CYCLES = 10**10
-"""Cycles after which a simulation is given up, unless the caller says otherwise."""
 
 Inputs = Mapping[str, Codes | str]
 """Arrays, or what `--in` takes, by the names of arguments."""

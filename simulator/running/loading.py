@@ -11,8 +11,8 @@ from castsim.execution.walk import Lowerer
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.data_dependent import load_tiles
 from castsim.running.loaded import LoadedProgram
-from castsim.running.reading import load_tiles
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.targets import Target

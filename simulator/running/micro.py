@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from castsim.execution.cast_tally import CastTally
-from castsim.execution.filling import check_elements, filled_memory
+from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
 from castsim.execution.micro.elements import Elements
@@ -26,7 +26,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Treatment, WalkedWhenIssued
-from castsim.running.racing import races_of
+from castsim.running.race_check import races_of
 from castsim.running.watching import Watch
 from castsim.targets import Target
 

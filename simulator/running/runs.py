@@ -12,14 +12,14 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.cast_tally import CastPlace
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.notebook_display import Drawn
 from castsim.execution.outcomes import Outcomes
-from castsim.execution.presented import Drawn
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.running.loaded import MAX_CYCLES, Loaded, LoadedProgram, Partial, Treatment
+from castsim.running.loaded import Loaded, LoadedProgram, Partial, Treatment
 from castsim.running.loading import load
 from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding

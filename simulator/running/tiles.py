@@ -1,6 +1,6 @@
 """Tile programs: walked and lowered as they are read, since no value decides their path.
 
-Those that read elements are walked with their inputs: see `castsim.running.reading`.
+Those that read elements are walked with their inputs: see `castsim.running.data_dependent`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.execution.choices import Choice
-from castsim.execution.choosing import choose_entry, choose_target
 from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.uncomputed import Uncomputed
-from castsim.execution.filling import check_elements, filled_memory
+from castsim.execution.entry_and_target import choose_entry, choose_target
+from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Role
@@ -35,7 +35,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
 from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Partial, Treatment
-from castsim.running.racing import races_of
+from castsim.running.race_check import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.targets import Target, TileTarget

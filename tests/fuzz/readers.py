@@ -224,7 +224,7 @@ READERS: dict[str, Reader] = {
         ("targets/loader.py", "targets/toml_text.py", "targets/inheritance.py", "targets/schema.py"),
     ),
     "table": Reader(
-        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/csv_rows.py")
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/shared_tables.py")
     ),
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
     "fragment": Reader(

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding
+from castsim.isa.pto.micro.words import SATURATIONS
 from castsim.isa.pto.types import element_spelling
-
-REGISTER_BITS = 2048
-"""Bits of a vector register."""
+from castsim.isa.pto.value_types import REGISTER_BITS
 
 ROUNDINGS: Mapping[str, Rounding] = {
     "R": Rounding.RINT,
@@ -27,7 +26,6 @@ ROUNDINGS: Mapping[str, Rounding] = {
 }
 """The letters of `rnd`."""
 
-SATURATIONS = ("SAT", "NOSAT")
 HALVES = ("EVEN", "ODD")
 QUARTERS = ("P0", "P1", "P2", "P3")
 TRUNCATED = ("f16", "bf16", "f32")

@@ -10,17 +10,15 @@ from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.program import (
     Barrier,
     CacheOperation,
-    For,
     Function,
-    If,
     Operation,
     ScalarAccess,
     Section,
     SetFlag,
     VmiOperation,
     WaitFlag,
-    While,
 )
+from castsim.isa.pto.regions import nodes, regions_of
 
 MICRO_ARCHITECTURE = "a5"
 """What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""
@@ -57,7 +55,7 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
         elif isinstance(node, Section):
             check_scopes(node.body, inside=inside or node.kind in SCOPES)
         else:
-            for region in _regions(node):
+            for region in regions_of(node):
                 check_scopes(region, inside=inside)
 
 
@@ -69,12 +67,12 @@ def _refuse(node: Operation, what: str, *, inside: bool) -> None:
 
 def micro_operations(body: Sequence[Operation]) -> Iterator[MicroOperation]:
     """Yield the micro operations of a region and of the regions in it."""
-    yield from (node for node in _nodes(body) if isinstance(node, MicroOperation))
+    yield from (node for node in nodes(body) if isinstance(node, MicroOperation))
 
 
 def logical_operations(body: Sequence[Operation]) -> Iterator[VmiOperation]:
     """Yield the operations on logical registers of a region and of the regions in it."""
-    yield from (node for node in _nodes(body) if isinstance(node, VmiOperation))
+    yield from (node for node in nodes(body) if isinstance(node, VmiOperation))
 
 
 def is_micro(function: Function) -> bool:
@@ -86,22 +84,3 @@ def is_micro(function: Function) -> bool:
 def has_logical_registers(function: Function) -> bool:
     """Whether a function has operations on logical registers."""
     return next(logical_operations(function.body or ()), None) is not None
-
-
-def _nodes(body: Sequence[Operation]) -> Iterator[Operation]:
-    for node in body:
-        yield node
-        for region in _regions(node):
-            yield from _nodes(region)
-
-
-def _regions(node: Operation) -> tuple[Sequence[Operation], ...]:
-    """Return the regions of an operation."""
-    match node:
-        case For() | Section():
-            return (node.body,)
-        case While():
-            return node.before, node.after
-        case If():
-            return node.then_body, node.else_body
-    return ()

@@ -13,13 +13,12 @@ from functools import lru_cache
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.micro.conversions import CONVERSIONS, SATURATIONS, plain_word
+from castsim.isa.pto.micro.conversions import CONVERSIONS, plain_word
+from castsim.isa.pto.micro.words import SATURATIONS
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
 """What casts see of an element that holds two values."""
 FOUR_BITS = ("e2m1", "e1m2")
-KEYS: Mapping[str, str] = {"rounding": "rnd", "saturate": "sat"}
-"""Attributes of logical conversions, and those of `vcvt` that say the same."""
 _ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
 
 

@@ -13,6 +13,7 @@ from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
+    BLOCK_BITS,
     LogicalMaskType,
     LogicalVectorType,
     PointerType,
@@ -24,7 +25,6 @@ from castsim.isa.pto.vmi.forms import LEGACY, ROWS
 from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.isa.warning_text import WarningKind
 
-_BLOCK_BITS = 256
 _FLOATS, _INTEGERS = "floats", "integers"
 _LEGACY_KINDS = {
     **dict.fromkeys(("extf", "truncf"), (_FLOATS, _FLOATS)),
@@ -232,7 +232,7 @@ def _check_access(node: VmiOperation) -> None:
     if groups is not None and kind.lanes % groups:
         _refuse(node, f"cannot share {kind.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
     if groups is None and len(scalars) > 1:
-        if kind.lanes * lane_bits(kind.element) % _BLOCK_BITS or scalars[1].name not in ("i16", "u16"):
+        if kind.lanes * lane_bits(kind.element) % BLOCK_BITS or scalars[1].name not in ("i16", "u16"):
             legal = ("{group = C} for rows of elements", "a stride of i16 for blocks of 32 bytes")
             _refuse(node, f"of {format_type(kind)} has a stride of {scalars[1].name} and no group", legal)
         if mode != "continuous":

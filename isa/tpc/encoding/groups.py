@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.conversion_forms import NARROWED_BITS
-from castsim.isa.tpc.program import GROUPED, File, Register, TpcInstruction
-
-_GROUP_FILES = {1: File.V, 2: File.D, 4: File.A}
+from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, File, Register, TpcInstruction
 
 
 def grouped(instruction: TpcInstruction) -> TpcInstruction:
@@ -22,7 +20,7 @@ def grouped(instruction: TpcInstruction) -> TpcInstruction:
         operand = operands[position]
         assert isinstance(operand, Register)
         if operand.file is File.V and operand.index % size == 0:
-            operands[position] = Register(_GROUP_FILES[size], operand.index)
+            operands[position] = Register(VECTOR_GROUPS[size], operand.index)
     return TpcInstruction(
         instruction.form, instruction.type, instruction.switches, tuple(operands), instruction.predicate
     )
@@ -42,7 +40,7 @@ def _sizes(instruction: TpcInstruction) -> tuple[int, int]:
     if instruction.switch("num_lanes") != "all_lanes" or source == dest:
         return 1, 1
     ratio = max(source, dest) // min(source, dest)
-    if ratio not in _GROUP_FILES:
+    if ratio not in VECTOR_GROUPS:
         return 1, 1
     return (1, ratio) if source > dest else (ratio, 1)
 

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import ELF_MAGIC
 
-_MAGIC = b"\x7fELF"
 _SECTION = ".text"
 _LITTLE_ENDIAN = 1
 _NO_BITS = 8  # a section type: it takes no room in the file
@@ -38,7 +38,7 @@ def program_bytes(data: bytes, machines: tuple[int, ...], file: str = "<binary>"
     Raises:
         ReadError: an ELF file that is damaged, big-endian, of another machine, or without `.text`.
     """
-    if not data.startswith(_MAGIC):
+    if not data.startswith(ELF_MAGIC):
         return data
     try:
         return _text_section(data, machines, file)

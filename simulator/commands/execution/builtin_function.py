@@ -32,8 +32,6 @@ from castsim.tpc_compiler.special_functions import (
     function_program,
 )
 
-_COLUMNS = 3
-
 
 def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
     """Show the assembly of a special function, and what it makes of its operands if there are any.
@@ -84,7 +82,7 @@ def _given(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Code
     inputs = assignments("--in", options.inputs)
     lanes = program.target.registers.vector_bytes * 8 // FORMATS["f32"].bits
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(program.operands, (lanes,))
-    shapes |= {each.table: (each.entries, _COLUMNS) for each in program.tables}
+    shapes |= {each.table: (each.entries, each.columns) for each in program.tables}
     uses = {name: _use(shape) for name, shape in shapes.items()}
     made = {n: text for n, text in inputs.items() if n not in uses or text == "zeros" or text.startswith("random:")}
     found = make_inputs(made, uses)

@@ -8,8 +8,8 @@ import shtab
 
 from castsim.commands.completion import SHELLS
 from castsim.commands.execution.option_words import words_of
+from castsim.commands.full_parser import whole_parser
 from castsim.commands.outcome import Outcome
-from castsim.commands.whole_line import whole_parser
 from castsim.isa.errors import ReadError
 from castsim.reports.listing import plain_text
 

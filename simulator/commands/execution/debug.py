@@ -8,13 +8,11 @@ from pathlib import Path
 from rich.console import Group
 
 from castsim.commands.execution.debug_console import Console
-from castsim.commands.option_values import GRAPHS, assignments, integer_from, run_limits_of, scalar
+from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import ReadError
 from castsim.running.stepping.launch import Launch
-
-_LAST_PORT = 65535
 
 
 def execute(options: Namespace) -> Outcome:
@@ -67,7 +65,7 @@ def _serve(options: Namespace) -> Outcome:
         serve(given, scalar)
     else:
         port = integer_from("--port", options.port, least=0)
-        if port > _LAST_PORT:
-            raise ReadError(f"--port {port}: no port", legal=(f"0 .. {_LAST_PORT}",))
+        if port > LAST_PORT:
+            raise ReadError(f"--port {port}: no port", legal=(f"0 .. {LAST_PORT}",))
         serve_port(port, given, scalar)
     return Outcome({}, lambda _: Group())

@@ -25,6 +25,7 @@ from castsim.running.stepping.stepper import Stepper
 
 PROMPT = "(castsim) "
 _LONGEST_NUMBER = 18
+"""Digits of a line or a cycle."""
 _SHORT = {
     "s": "step", "n": "next", "c": "continue", "rs": "reverse-step", "rn": "reverse-next", "rc": "reverse-continue",
     "b": "break", "p": "print", "w": "where", "q": "quit", "h": "help", "d": "delete", "i": "info", "l": "list",

@@ -6,8 +6,8 @@ from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from castsim import __version__
+from castsim.commands.full_parser import DESCRIPTION, whole_parser
 from castsim.commands.outcome import Outcome
-from castsim.commands.whole_line import DESCRIPTION, whole_parser
 from castsim.reports.listing import plain_text
 
 _EXIT_CODES = (

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.reports.pages.blocks import Page
-    from castsim.reports.pages.every import Found
+    from castsim.reports.pages.page_of_result import Found
 
 
 def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
@@ -75,7 +75,7 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
     """
     if options.html is None:
         return
-    from castsim.reports.pages.every import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
+    from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
 
     write_page(options.html, page_of(found, out))
 

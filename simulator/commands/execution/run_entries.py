@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.commands.outcome import Outcome
-from castsim.execution.choosing import entries
+from castsim.execution.entry_and_target import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, read_source

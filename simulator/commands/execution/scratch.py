@@ -13,7 +13,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import audit_text, single_document, sweep_document, sweep_text
-from castsim.reports.sweeping import sweep
+from castsim.reports.scratch_sweep import sweep
 from castsim.targets import load_target, target_names
 
 _LARGEST = 1_000_000

@@ -11,7 +11,7 @@ from castsim.commands.outcome import Outcome
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance.matrix import chosen_cells
-from castsim.reports.lowering import lowering_document, lowering_text
+from castsim.reports.lowering_record import lowering_document, lowering_text
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
 from castsim.commands.execution.view_server import server_of, viewer_files
-from castsim.commands.option_values import GRAPHS, assignments
+from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PUBLIC_VIEWER = "https://ui.perfetto.dev"
 _LEGAL = ("castsim run PROGRAM --trace FILE", "castsim run PROGRAM --html FILE")
-_LAST_PORT = 65535
 _TIME_UNIT = "1 us stands for 1 cycle"
 """By which a trace of castsim is known; see `castsim.reports.views.perfetto`."""
 
@@ -63,8 +62,8 @@ def _port(text: str | None) -> int:
     """
     if text is None:
         return 0
-    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > _LAST_PORT:
-        raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {_LAST_PORT}"))
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > LAST_PORT:
+        raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {LAST_PORT}"))
     return int(text)
 
 

@@ -10,12 +10,9 @@ from castsim.engines.event_vliw.memory import Port
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.isa.errors import EngineError, IllegalError
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
+from castsim.machines.vliw.timing import MEMORY_FACTS, SEPARATE_PORTS, SHARED_PORT
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Listener, Observer, Timing, Watcher
-
-_SHARED = ("GLOBAL",)
-_SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")
-_MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
 
 
 class VliwSimulation:
@@ -37,7 +34,7 @@ class VliwSimulation:
         self._listener = observer
         self._record_operations = record_operations
         self._env = Environment()
-        names = _SHARED if target.option("global_ports") == "shared" else _SEPARATE
+        names = SHARED_PORT if target.option("global_ports") == "shared" else SEPARATE_PORTS
         accesses = any(each.loads or each.stores for each in issued if isinstance(each, BundleOperation))
         self._accounts = {name: PipeAccount(name, details) for name in (*SLOTS, *names)}
         interval = target.global_memory.cycles_per_access
@@ -47,7 +44,7 @@ class VliwSimulation:
             self._env.process(port.serve())
         entries = int(target.option("global_queue_entries"))
         self._core = IssueProcess(self._env, tree, self._accounts, (ports[0], ports[-1]), entries, observer)
-        self._core.facts.update(_MEMORY_FACTS if accesses else ())
+        self._core.facts.update(MEMORY_FACTS if accesses else ())
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end and return cycles and causes.

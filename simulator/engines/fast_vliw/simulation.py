@@ -11,13 +11,10 @@ from castsim.engines.fast_vliw.outcome import Executions, Finishes, Operations, 
 from castsim.execution.tree import Lowered, Tree, elements
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
-from castsim.machines.vliw.timing import load_cycles
+from castsim.machines.vliw.timing import MEMORY_FACTS, SEPARATE_PORTS, SHARED_PORT, load_cycles
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Listener, PipeTiming, Timing
 
-_SHARED = ("GLOBAL",)
-_SEPARATE = ("GLOBAL LOAD", "GLOBAL STORE")
-_MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
 _WIDTH_FACT = "options.all_lanes_cycles"
 
 
@@ -53,7 +50,7 @@ def simulate_bundles(
     if listener is not None:
         listener.progress(total, count)
     rows = Rows(history, parts)
-    facts = {*core.facts, *(_MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
+    facts = {*core.facts, *(MEMORY_FACTS if any(each.loads or each.stores for each in issued) else ())}
     if any(max(kind.operation.slot_cycles) > 1 for kind in kinds.all):
         facts.add(_WIDTH_FACT)
     return Timing(
@@ -109,10 +106,10 @@ def _ports(core: RecurrenceCore, kinds: Kinds, memory: MemoryTiming, total: int)
     """Return the cycles of the ports of global memory."""
     loads = sum(kind.loads * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
     stores = sum(kind.stores * count for kind, count in zip(kinds.all, core.totals.issues, strict=True))
-    counts = {_SHARED[0]: loads + stores} if memory.shared else dict(zip(_SEPARATE, (loads, stores), strict=True))
+    names, found = (SHARED_PORT, (loads + stores,)) if memory.shared else (SEPARATE_PORTS, (loads, stores))
     return {
         name: _timing({Cause.BUSY: count * memory.interval, Cause.EMPTY: total - count * memory.interval})
-        for name, count in counts.items()
+        for name, count in zip(names, found, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, Statistics, assess, predicted, simulated
 from castsim.evidence.accuracy.table import read_table
-from castsim.execution.presented import Drawn
+from castsim.execution.notebook_display import Drawn
 from castsim.isa.errors import ReadError
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED

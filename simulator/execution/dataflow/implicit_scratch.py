@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
-from castsim.execution.walk.forms import check_form, is_binary
-from castsim.execution.walk.structure import has_addresses, nodes
+from castsim.execution.walk.assembler_forms import check_form, is_binary
+from castsim.execution.walk.structure import has_addresses
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.scratch_forms import form_of, form_with_tmp
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
 

@@ -20,11 +20,9 @@ from castsim.execution.tree import Access
 from castsim.isa.errors import TileError
 from castsim.isa.pto.micro.forms import LOOP_REGISTERS
 from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.targets.dataflow import BLOCK_BYTES
 
 _Kind = TypeVar("_Kind", np.uint8, np.bool_)
-
-BLOCK = 32
-"""Bytes of a block of the buffer."""
 
 Level = tuple[int, int, int]
 """Count, and the distances of sources and of destinations."""
@@ -130,8 +128,8 @@ def _newer(
 ) -> Copy:
     levels: list[Level] = [(each[0], each[1], each[2]) for each in (*reversed(loops), *bursts)]
     if mnemonic == "mte_ub_ub":
-        length *= BLOCK
-        levels = [(count, gap * BLOCK + length, other * BLOCK + length) for count, gap, other in levels]
+        length *= BLOCK_BYTES
+        levels = [(count, gap * BLOCK_BYTES + length, other * BLOCK_BYTES + length) for count, gap, other in levels]
     padding = None
     for code, sides in pads:
         left, right = (side * destination.size for side in (sides or (0, 0)))
@@ -155,8 +153,8 @@ def _out_of_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], 
 def _within_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
     del registers
     _, count, blocks, near, far = plain
-    length = blocks * BLOCK
-    return Copy(source, destination, length, ((count, near * BLOCK + length, far * BLOCK + length),))
+    length = blocks * BLOCK_BYTES
+    return Copy(source, destination, length, ((count, near * BLOCK_BYTES + length, far * BLOCK_BYTES + length),))
 
 
 _OLDER = {
@@ -175,12 +173,12 @@ def _check(copy: Copy) -> None:
         if pointer.argument is not None:
             continue
         starts = [pointer.address, *(level[1 + side] for level in copy.levels if level[0] > 1)]
-        if any(start % BLOCK for start in starts):
-            wrong = next(start for start in starts if start % BLOCK)
+        if any(start % BLOCK_BYTES for start in starts):
+            wrong = next(start for start in starts if start % BLOCK_BYTES)
             what = "address" if wrong == pointer.address else "stride"
             raise TileError(
-                f"{what} {wrong} of a transfer in the buffer is not a multiple of {BLOCK}",
-                legal=(str(wrong // BLOCK * BLOCK), str((wrong // BLOCK + 1) * BLOCK)),
+                f"{what} {wrong} of a transfer in the buffer is not a multiple of {BLOCK_BYTES}",
+                legal=(str(wrong // BLOCK_BYTES * BLOCK_BYTES), str((wrong // BLOCK_BYTES + 1) * BLOCK_BYTES)),
             )
 
 
@@ -189,7 +187,7 @@ def padded_length(copy: Copy) -> int:
     if copy.padding is None:
         return copy.length
     whole = copy.padding.left + copy.length + copy.padding.right
-    return -(-whole // BLOCK) * BLOCK
+    return -(-whole // BLOCK_BYTES) * BLOCK_BYTES
 
 
 def check_buffer(copy: Copy, capacity: int) -> None:

@@ -8,8 +8,8 @@ from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import REGISTER_BITS, PointerType, ScalarType
+from castsim.targets.dataflow import BLOCK_BYTES
 
-_BLOCK = 32
 BLOCK_ACCESSES = frozenset(("vsldb", "vsstb"))
 GATHERS = frozenset(("vgather2", "vgather2_bc", "vgatherb", "vscatter"))
 
@@ -26,7 +26,7 @@ def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[in
     base = operands.index(pointer)
     offsets = [int(each.value) for each in operands if isinstance(each, Scalar)]
     if node.mnemonic in BLOCK_ACCESSES:
-        further = Pointer(pointer.argument, pointer.address + offsets[1] * _BLOCK, pointer.element)
+        further = Pointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
         return (pointer if updates else further).address, updates, further
     if node.mnemonic in GATHERS:
         return pointer.address, False, None

@@ -16,11 +16,11 @@ from castsim.execution.walk.dependence import Scalar
 from castsim.execution.walk.labels import Label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.places import TileHandle
-from castsim.execution.walk.structure import nodes
 from castsim.execution.walk.works import SUPPORTED, alias_tile, foreign_tile, is_foreign, is_matrix_work
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import ALIASES, text_name
 from castsim.isa.warning_text import WarningKind, WarningText

@@ -7,20 +7,7 @@ from collections.abc import Iterator, Sequence
 from castsim.execution.tree import Block, Lowered, elements
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
-
-
-def nodes(body: Sequence[pto.Operation]) -> Iterator[pto.Operation]:
-    """Yield every operation of a region and of the regions in it, in the order of the text."""
-    for node in body:
-        yield node
-        if isinstance(node, pto.For | pto.Section):
-            yield from nodes(node.body)
-        elif isinstance(node, pto.While):
-            yield from nodes(node.before)
-            yield from nodes(node.after)
-        elif isinstance(node, pto.If):
-            yield from nodes(node.then_body)
-            yield from nodes(node.else_body)
+from castsim.isa.pto.regions import nodes
 
 
 def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:

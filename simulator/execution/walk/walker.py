@@ -14,10 +14,10 @@ from castsim.execution.choices import TOOLCHAIN, Choice
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role
 from castsim.execution.walk.allocation import TileMaker
+from castsim.execution.walk.assembler_forms import check_form
 from castsim.execution.walk.budget import Budget
 from castsim.execution.walk.dependence import DependentError, Loops, Scalar
 from castsim.execution.walk.folding import fold
-from castsim.execution.walk.forms import check_form
 from castsim.execution.walk.labels import Label, cast_label, order_label, work_label
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.memory import Memory

@@ -7,8 +7,7 @@ import re
 from castsim.exploration.advice.text import TileText
 from castsim.exploration.advice.tiles import tile_size
 from castsim.isa import pto
-
-_BLOCK = 32
+from castsim.targets.dataflow import BLOCK_BYTES
 
 
 def placed_anew(before: TileText, after: TileText) -> str | None:
@@ -32,7 +31,7 @@ def placed_anew(before: TileText, after: TileText) -> str | None:
             return None
         limit = address + max(old[name] for name in names)
         places[address] = end
-        end = -(-(end + max(new[name] for name in names)) // _BLOCK) * _BLOCK
+        end = -(-(end + max(new[name] for name in names)) // BLOCK_BYTES) * BLOCK_BYTES
     edited = after.edited()
     for one in after.all():
         node = one.node

@@ -12,7 +12,7 @@ from castsim.isa.formats import Format
 from castsim.numerics import codes_from_array
 from castsim.running import Result
 from castsim.running.launches import written_launches
-from castsim.running.lines import causes_by_line, listed, source_lines
+from castsim.running.source_lines import causes_by_line, listed, source_lines
 from castsim.timing import Cause
 
 

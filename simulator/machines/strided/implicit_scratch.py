@@ -11,7 +11,7 @@ from castsim.execution.dataflow.implicit_scratch import Needy
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.scratch import scratch_bytes
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
-from castsim.execution.walk.forms import is_binary
+from castsim.execution.walk.assembler_forms import is_binary
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

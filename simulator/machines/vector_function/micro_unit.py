@@ -40,6 +40,7 @@ from castsim.machines.vector_function.expansion import expand_source, expand_tre
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
 from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
+from castsim.machines.vector_function.lanes.rearranging import squeezed_bytes
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.machines.vector_function.logical import lower_function
 from castsim.machines.vector_function.plan import start_ctrl
@@ -130,8 +131,7 @@ class LaneUnit(Followed):
             scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
         )
         if node.mnemonic == "vsqz":
-            active = operands.masks[0].lanes(operands.width)
-            self.counted = int(np.count_nonzero(active)) * operands.width // 8
+            self.counted = squeezed_bytes(operands.masks[0], operands.width)
         found = execute(operands)
         return tuple(each for each in found if not isinstance(each, int))
 

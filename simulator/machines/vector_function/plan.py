@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from castsim.execution.dataflow.pairs import no_such_pair
+from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.tile_modes import DEFAULT_MODE
 from castsim.machines.vector_function.backends import is_micro, micro_rule
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
-
-DEFAULT_MODE = RoundMode.RINT
-"""What a program that names no mode asks for (docs/reference/pto.md section 1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.tpc import DimensionMask, Immediate
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import ADDRESS_BITS, File
 from castsim.machines.vliw.local_access import needs_values, part_of
 from castsim.machines.vliw.packing import as_in_memory, as_in_register, check_packed_tensor, packed_lanes
 from castsim.machines.vliw.plans import InstructionPlan
@@ -26,7 +26,6 @@ Mask = NDArray[np.bool_]
 Sources = Mapping[str, Held]
 
 _BYTE = 8
-_ADDRESS_BITS = 64
 _UNDEFINED = ("l0cs", "rmw_sel")
 """Switches whose effect on values no source states."""
 
@@ -52,7 +51,7 @@ class GlobalAccess:
         if plan.instruction.switch("dt_override"):
             bits = format_named(str(plan.instruction.switch("dt"))).bits
         assert isinstance(coordinates, tuple)
-        return (tensor.base + tensor.position(_coordinates(coordinates)) * bits // _BYTE) % (1 << _ADDRESS_BITS)
+        return (tensor.base + tensor.position(_coordinates(coordinates)) * bits // _BYTE) % (1 << ADDRESS_BITS)
 
     # -------------------------------------------------------------------------------------------------- elements
 

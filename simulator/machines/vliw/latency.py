@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
-from castsim.isa.tpc.program import GROUPED, File
+from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit, Latency, OperandKey
 from castsim.targets.vliw_stages import DESTINATION_KINDS, PREDICATE, RESULT, Mark
@@ -20,7 +20,8 @@ ACCUMULATOR = "accumulator"
 STORED = Commit(None, 0)
 """The commit of what is not an instruction's result; only constant distances know it."""
 
-_IMPLICIT = ("tensor", "range", "rmw")
+IMPLICIT = ("tensor", "range", "rmw")
+"""Roles of registers that tensor accesses read beside what they name."""
 _LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
 _HARDWARE = "hw"
 _NAMED = {
@@ -40,7 +41,6 @@ _NAMED = {
     "ST_PARTIAL_REG": "st_partial",
 }
 """Registers with a name, as the stage tables call them."""
-_VECTOR_FILES = (File.V, File.D, File.A, File.VP)
 _VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
 _PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
 """Instructions whose rows, or rules, tell pairs of registers (`x2`) apart."""
@@ -90,7 +90,7 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, 
     Raises:
         KeyError: the slot has no such instruction.
     """
-    if role in _IMPLICIT and file not in _NAMED:
+    if role in IMPLICIT and file not in _NAMED:
         return constant(target.distances.tensor_register)
     found = target.latencies.distances(operand_key(target, slot, instruction, role, file))
     if role in _LOOP_BOUNDS:
@@ -152,7 +152,7 @@ def is_vector(instruction: TpcInstruction) -> bool:
     dest = instruction.operand(DEST)
     if isinstance(dest, Special):
         return dest.name in _VECTOR_NAMES
-    return isinstance(dest, Register) and dest.file in _VECTOR_FILES
+    return isinstance(dest, Register) and dest.file in VECTOR_FILES
 
 
 def horizon(target: VliwTarget, program: TpcProgram | None = None) -> int:

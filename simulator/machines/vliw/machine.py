@@ -15,7 +15,7 @@ from castsim.execution.tree import Instruction, Tree
 from castsim.isa.errors import CastsimError, EngineError, Span
 from castsim.isa.tpc import Immediate, Slot, TpcProgram
 from castsim.isa.tpc.forms import LOADS, MemoryOperation
-from castsim.isa.tpc.program import WORD_BITS, WORD_BYTES, File, RegisterDeclaration
+from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.cast_counts import ConversionCounts
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
@@ -28,7 +28,7 @@ from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.local_access import LocalAccess, needs_values
 from castsim.machines.vliw.meanings import NotComputed
 from castsim.machines.vliw.operations import main_pipe
-from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan, planned, read_beside
+from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
@@ -38,6 +38,7 @@ from castsim.machines.vliw.trace import Trace
 from castsim.machines.vliw.trips import Trips
 from castsim.machines.vliw.walk_budget import WalkBudget
 from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_stages import PREDICATE
 
 Mask = NDArray[np.bool_]
 
@@ -328,7 +329,7 @@ class VliwCore:
         """Do what an instruction does to the path; cache instructions do nothing that the model knows."""
         if plan.instruction.mnemonic == "halt":
             self._control.halted = True
-        elif plan.instruction.mnemonic in ("jmpr", "jmpa"):
+        elif plan.instruction.mnemonic in JUMPS:
             source = sources.get("src_a", 0)
             if not isinstance(source, int):
                 raise needs_values(plan, "where it jumps")

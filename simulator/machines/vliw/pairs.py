@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.program import GROUPED
-from castsim.machines.vliw.latency import ACCUMULATOR, DEST, operand_key
+from castsim.machines.vliw.latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
 from castsim.machines.vliw.meanings import computes, prepare
 from castsim.machines.vliw.registers import CONSTANT, RANDOM
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Latency, OperandKey, Rule
 from castsim.targets.vliw_spacing import BundleDistance, names, smallest
 from castsim.targets.vliw_stages import PREDICATE
-
-_IMPLICIT = ("tensor", "range", "rmw")
-"""Roles of registers that tensor accesses read beside what they name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> Pai
 
 
 def _latency(target: VliwTarget, result: _Access, operand: _Access) -> Latency:
-    if operand.role in _IMPLICIT and operand.key.file != "hw":
+    if operand.role in IMPLICIT and operand.key.file != "hw":
         rule = Rule.TENSOR_REGISTER
         return Latency(target.distances.tensor_register, None, None, None, rule, (rule,))
     return target.latencies.latency(result.key, operand.key)

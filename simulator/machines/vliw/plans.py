@@ -37,12 +37,14 @@ from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
+from castsim.targets.vliw_stages import PREDICATE
 
-PREDICATE = "predicate"
 _ELEMENTS = (MemoryOperation.ELEMENT_LOAD, MemoryOperation.ELEMENT_STORE)
 _PRODUCTS = ("mul", "mac", "madd")
 _SUMS = ("add", "sub")
 _ARITHMETIC = (*_PRODUCTS, *_SUMS)
+_OF_POLYNOMIAL = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
+"""The random generators by the configuration registers that hold their polynomials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,12 @@ class InstructionPlan:
     def loads(self) -> bool:
         """Whether it gets its result from memory."""
         return self.memory in LOADS
+
+    @property
+    def generators(self) -> set[str]:
+        """The random generators that it draws from."""
+        drawn = {_OF_POLYNOMIAL[name] for name in self.depends if name in _OF_POLYNOMIAL}
+        return drawn | ({self.samples.generator} if self.samples is not None else set())
 
     @property
     def instruction(self) -> TpcInstruction:

@@ -20,7 +20,7 @@ from castsim.isa.tpc import (
     print_instruction,
 )
 from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED
-from castsim.isa.tpc.program import WORD_BITS, File
+from castsim.isa.tpc.program import JUMPS, WORD_BITS, File
 from castsim.targets.vliw import VliwTarget
 
 _PAIR = 2
@@ -82,7 +82,7 @@ class Structure:
         for loop, (_, instruction) in zip(self.loops, heads, strict=True):
             self._check_counters(loop, instruction)
         for index, bundle in enumerate(self.bundles):
-            if bundle.spu is not None and bundle.spu.mnemonic in ("jmpr", "jmpa"):
+            if bundle.spu is not None and bundle.spu.mnemonic in JUMPS:
                 target_index = self.static_target(index, bundle.spu)
                 if target_index is not None:
                     self.check_jump(index, target_index, bundle.spu.span)

@@ -1,6 +1,13 @@
-"""What an access to global memory costs: a function on whole cycles, called by all engines."""
+"""What an access to global memory costs: pipes, facts and a function on whole cycles, for all engines."""
 
 from __future__ import annotations
+
+SHARED_PORT = ("GLOBAL",)
+"""The pipe of global memory where loads and stores have one port together."""
+SEPARATE_PORTS = ("GLOBAL LOAD", "GLOBAL STORE")
+"""The same where each has its own."""
+MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
+"""Facts of the target that the cycles of an access rest on."""
 
 
 def load_cycles(interval: int, latency: int) -> int:

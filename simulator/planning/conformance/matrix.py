@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from castsim.execution.presented import Drawn
+from castsim.execution.notebook_display import Drawn
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.planning import Verdict

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from castsim.execution.presented import Presented
+from castsim.execution.notebook_display import Presented
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.planning import CastRequest, Plan, PlanKind, catalogue_of, plan, plan_through
 from castsim.planning.lowering_answers.settings import MOST, Choice, Setting, changed, choices, setting_of

@@ -11,7 +11,7 @@ from castsim.reports import notebooks
 from castsim.reports.notebooks.columns import Columns
 
 if TYPE_CHECKING:
-    from castsim.execution.presented import Frame
+    from castsim.execution.notebook_display import Frame
 
 LIBRARIES = ("pandas", "polars")
 """Libraries of frames, the one that is taken first in front."""

@@ -14,7 +14,7 @@ from castsim.reports.notebooks.frames import frame_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from castsim.execution.presented import Frame
+    from castsim.execution.notebook_display import Frame
 
 
 class Presentation(ABC):

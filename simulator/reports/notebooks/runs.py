@@ -22,7 +22,7 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
 from castsim.running import Result
-from castsim.running.lines import source_lines
+from castsim.running.source_lines import source_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

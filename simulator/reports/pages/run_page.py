@@ -16,6 +16,7 @@ from castsim.reports.pages.run_values import output_blocks
 from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
+from castsim.reports.sections.casts import heading_of
 from castsim.reports.sections.head import duration
 from castsim.reports.views.timeline import DrawnOperation
 from castsim.reports.views.window import Window
@@ -34,8 +35,6 @@ _OUTCOMES: Mapping[str, str] = {
     "nan": "memory_bandwidth",
 }
 """The ways in which a cast does not keep a number, each with its tone."""
-
-_NAMED = {"nan": "NaN lost"}
 
 
 def run_page(report: RunReport, document: Document, window: Window | None = None) -> Page:
@@ -138,7 +137,7 @@ def cast_blocks(document: Document) -> Iterator[Block]:
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
     series = [Series("exact", exact, "good")]
-    series += (Series(_NAMED.get(name, name), counts[name], tone) for name, tone in _OUTCOMES.items())
+    series += (Series(heading_of(name), counts[name], tone) for name, tone in _OUTCOMES.items())
     yield Bars("What casts did to their numbers", "numbers", names, tuple(each for each in series if any(each.values)))
 
 

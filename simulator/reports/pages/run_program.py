@@ -50,11 +50,6 @@ def program_block(result: Result) -> Program:
     return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
 
 
-def line_costs(result: Result) -> Mapping[int, int]:
-    """Return the cycles of each line that has any."""
-    return {number: cost.cycles for number, cost in _costs(result).items() if cost.cycles}
-
-
 def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> SourceRow:
     cost = costs.get(number)
     if cost is None or not (cost.cycles or cost.executions):

@@ -61,7 +61,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"casts: all {grouped(sum(each.elements for each in found))} numbers exact")
         yield Text()
         return
-    headings = ("elements", *(_HEADINGS.get(name, name) for name in shown))
+    headings = ("elements", *(heading_of(name) for name in shown))
     made = table("line", "cast", *headings, numbers=("line", *headings))
     for each in found:
         made.add_row(str(each.line), each.op, grouped(each.elements), *(_number(getattr(each, name)) for name in shown))
@@ -69,7 +69,9 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text()
 
 
-_HEADINGS = {"nan": "NaN lost"}
+def heading_of(name: str) -> str:
+    """Return what readers are told of an outcome: its name, but for NaN, which is the number that is lost."""
+    return "NaN lost" if name == "nan" else name
 
 
 def _number(count: int) -> str:

@@ -22,7 +22,7 @@ from castsim.reports.section import ReportSection
 from castsim.reports.sections.launches import launch_table
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
-from castsim.running.lines import SourceLine, listed, source_lines
+from castsim.running.source_lines import SourceLine, listed, source_lines
 from castsim.targets import Target
 from castsim.timing import WAITING, Cause, Timing
 

@@ -15,7 +15,7 @@ from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
-from castsim.running.lines import listed
+from castsim.running.source_lines import listed
 from castsim.timing import repeated
 
 WIDE = 130

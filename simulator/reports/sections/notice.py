@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.reports.exposed import stale_notice
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
+from castsim.reports.stale_reads import stale_notice
 from castsim.reports.terminal import indented
 
 

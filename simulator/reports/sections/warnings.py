@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import Document
-from castsim.reports.exposed import stale_notice
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
+from castsim.reports.stale_reads import stale_notice
 
 
 def _data(report: RunReport) -> Document:

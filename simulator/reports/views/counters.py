@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.tree import Access, Tree, accesses, instances
-from castsim.reports.views.ahead import ReadAhead
+from castsim.reports.views.first_uses import ReadAhead
 from castsim.reports.views.timeline import Timeline
 from castsim.targets.dataflow import BLOCK_BYTES
 from castsim.timing import Timing

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.execution.walk.structure import nodes
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.regions import nodes
 from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Loaded
 

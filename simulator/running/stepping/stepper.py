@@ -18,9 +18,6 @@ from castsim.running.stepping.pipes import PipeStates
 from castsim.running.stepping.symbols import Elements, Selection, selected
 from castsim.running.stepping.trace import Trace
 
-_LONGEST_NUMBER = 18
-"""Digits of a line or a cycle."""
-
 
 @dataclass(slots=True)
 class Stepper:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from castsim.execution.byte_sets import Move, widened
+from castsim.execution.byte_sets import widened
 from castsim.execution.tree import Access, Block, Deltas, Instruction, Loop, Lowered, Node, width
 
 Rows = tuple[Sequence[Deltas], ...]
@@ -22,12 +22,6 @@ class Touch:
     pipe: str
     access: Access
     steps: tuple[int, ...]
-
-    def moves_against(self, other: Touch, trips: Sequence[int]) -> tuple[Move, ...]:
-        """Return the offset of this touch from `other` by the loops around both, within the same trip."""
-        if self.steps == other.steps:
-            return ()
-        return tuple((n, mine - theirs) for n, mine, theirs in zip(trips, self.steps, other.steps, strict=True))
 
 
 def touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> dict[Touch, None]:

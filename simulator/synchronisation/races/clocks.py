@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.dataflow.survey import ALL_PIPES
 from castsim.synchronisation.races.unfolding import Instance
 from castsim.targets.dataflow import Pipes
-
-ALL = "ALL"
 
 Key = tuple[str, str, int]
 """Signaller, waiter, event id."""
@@ -70,7 +69,7 @@ class Clocks:
 
     def act(self, instance: Instance, action: SetFlag | WaitFlag | Barrier) -> None:
         """Issue a flag or barrier."""
-        if action.pipe in (ALL, self.scalar.name):
+        if action.pipe in (ALL_PIPES, self.scalar.name):
             self._scalar(instance, action)
         else:
             self._push(self.pipes[action.pipe], action, instance)
@@ -98,7 +97,7 @@ class Clocks:
                 _join(scalar.known, signals.popleft())
             else:
                 self.stuck = (instance, action)
-        elif action.pipe != ALL:
+        elif action.pipe != ALL_PIPES:
             return
         elif self.blocked():
             self.stuck = (instance, action)

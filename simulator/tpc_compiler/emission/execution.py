@@ -20,7 +20,8 @@ from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.emission.kernel import ScheduledKernel
 
-_MAX_BUNDLES = 10**9
+MAX_BUNDLES = 10**9
+"""Bundles after which a program of the compiler is given up."""
 _UNCOUNTED = ("mov", "halt")
 """VPU instructions that are not operations of a cast: copies and zeroing of registers, the end."""
 
@@ -97,7 +98,7 @@ def _ran(
 ) -> tuple[Ran, int]:
     """Run a program; also return the vector operations that it issued."""
     assembled = assemble(text, f"<{kernel.name}>", target, {})
-    ran = run_assembled(assembled, inputs, values=values, checked=checked, max_bundles=_MAX_BUNDLES)
+    ran = run_assembled(assembled, inputs, values=values, checked=checked, max_bundles=MAX_BUNDLES)
     return ran, vector_operations(ran.tree, assembled.program)
 
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.program import File, Slot
-
-_GROUPS = {1: File.V, 2: File.D, 4: File.A}
-"""The spelling of a vector register and of aligned groups of them, by their number of registers."""
+from castsim.isa.tpc.program import VECTOR_GROUPS, File, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +108,9 @@ class Sequence:
         Raises:
             IllegalError: another size.
         """
-        if size not in _GROUPS:
-            raise IllegalError(f"no group of {size} vector registers", legal=map(str, _GROUPS))
-        return self._new(_GROUPS[size], size)
+        if size not in VECTOR_GROUPS:
+            raise IllegalError(f"no group of {size} vector registers", legal=map(str, VECTOR_GROUPS))
+        return self._new(VECTOR_GROUPS[size], size)
 
     def mask(self) -> Value:
         """Return a new vector predicate."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import LabelUse, Register, TpcInstruction
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import JUMPS, File
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.operations import Operation
-
-_JUMPS = ("jmpr", "jmpa")
 
 
 @dataclass(eq=False, slots=True)
@@ -163,4 +161,4 @@ def _goal(instruction: TpcInstruction, role: str) -> str:
 
 def is_jump(operation: Operation) -> bool:
     """Whether an instruction is a jump."""
-    return operation.mnemonic in _JUMPS
+    return operation.mnemonic in JUMPS

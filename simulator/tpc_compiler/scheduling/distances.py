@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from castsim.isa.tpc import Immediate, Special
 from castsim.isa.tpc.forms import STORES, TENSORS, Family, MemoryOperation
-from castsim.isa.tpc.program import Slot
+from castsim.isa.tpc.program import JUMPS, Slot
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
 from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.pairs import Placed as Site
@@ -24,7 +24,6 @@ from castsim.tpc_compiler.scheduling.operations import (
     place_in_memory,
 )
 
-_JUMPS = ("jmpr", "jmpa")
 _FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
 _SUMS = ("add", "sub", "mul")
 
@@ -174,13 +173,13 @@ class Distances:
         found = []
         if second.mnemonic == "halt" or first.mnemonic == "halt":
             found.append(1)
-        if first.mnemonic in _JUMPS:
+        if first.mnemonic in JUMPS:
             if second.mnemonic == "halt":
                 found.append(jumps.halt_distance)
             if _scalar_conversion(two):
                 found.append(jumps.scalar_convert_after)
-        if _scalar_conversion(one) and (second.mnemonic in _JUMPS or second.mnemonic == "loop"):
-            delay = jumps.delay_bundles if second.mnemonic in _JUMPS else loops.delay_bundles
+        if _scalar_conversion(one) and (second.mnemonic in JUMPS or second.mnemonic == "loop"):
+            delay = jumps.delay_bundles if second.mnemonic in JUMPS else loops.delay_bundles
             found.append(max(0, jumps.scalar_convert_distance + 1 - delay))
         iterator = self._iterators.get(second)
         if iterator is not None:

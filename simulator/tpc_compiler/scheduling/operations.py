@@ -9,17 +9,15 @@ from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Immediate, Predicate, Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.forms import LOCAL, TENSORS, MemoryOperation
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import ENDS_OF_BLOCKS, File
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, prepared
 from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.names import FIRST, Names, Unit, unit_of
 
-_GENERATORS = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
 _PARTLY = ("shuffle", "calc", "lookup", "udiv", "get", "form")
 """First words of instructions of which operands decide what they write."""
-_ENDS = ("loop", "jmpr", "jmpa", "halt")
 
 
 class WideRegisters(Registers):
@@ -67,7 +65,7 @@ class Operation:
     @property
     def ends_block(self) -> bool:
         """Whether it decides what is executed next."""
-        return self.mnemonic in _ENDS
+        return self.mnemonic in ENDS_OF_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +171,7 @@ def _keeps(instruction: TpcInstruction) -> bool:
 
 def drawn(plan: InstructionPlan) -> frozenset[str]:
     """Return the random generators that an instruction reads, steps or reseeds."""
-    found = {_GENERATORS[name] for name in plan.depends if name in _GENERATORS}
-    found |= {plan.samples.generator} if plan.samples is not None else set()
-    return frozenset(found | ({plan.reseeds} if plan.reseeds is not None else set()))
+    return frozenset(plan.generators | ({plan.reseeds} if plan.reseeds is not None else set()))
 
 
 def mapped(plan: InstructionPlan) -> bool:

@@ -22,16 +22,16 @@ from castsim.isa.tpc import (
 from castsim.isa.tpc.declarations import read_declarations
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.parser import LABEL
+from castsim.isa.tpc.program import JUMPS
 from castsim.isa.tpc.text import AssemblySource, Comment, Word
 from castsim.isa.tpc.values import read_register
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.names import NAME, SPELLINGS, Names, unit_of, unit_of_cell, widened
 
-_LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 _LIKE_A_NAME = re.compile(r"%\w+\.[\w.]*")
 _BUNDLE = re.compile(r";|\|\||[{}]")
 _NOP, _HALT = "nop", "halt"
-_JUMPS = ("jmpr", "jmpa")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _Reader:
     def _labels_of(self, line: int, text: str, place: int) -> int:
         """Take the labels that a line begins with; return where the rest begins."""
         start = 0
-        while match := _LABEL.match(text, start):
+        while match := LABEL.match(text, start):
             span = self._source.span(line, match.start(1), len(match[1]))
             if match[1] in self._labels:
                 first = self._labels[match[1]].span.line
@@ -198,7 +198,7 @@ class _Reader:
                 raise self._names.named(error, self._dialect) from None
             self._check_registers(slots, words, span)
         instruction = next(iter(slots.values()))
-        if instruction.mnemonic in _JUMPS and not isinstance(instruction.operand("src_a"), LabelUse):
+        if instruction.mnemonic in JUMPS and not isinstance(instruction.operand("src_a"), LabelUse):
             how = (
                 "by a number of bytes" if isinstance(instruction.operand("src_a"), Immediate) else "through a register"
             )

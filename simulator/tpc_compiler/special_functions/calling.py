@@ -23,6 +23,7 @@ from castsim.targets.tpc_special_functions import FunctionKind, FunctionTable, S
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Timing
 from castsim.tpc_compiler.emission import ScheduledKernel, Sequence, schedule
+from castsim.tpc_compiler.emission.execution import MAX_BUNDLES
 from castsim.tpc_compiler.special_functions.blocks import Writer
 from castsim.tpc_compiler.special_functions.functions import FUNCTIONS
 from castsim.tpc_compiler.special_functions.reference import KNOWN, rounded
@@ -30,8 +31,6 @@ from castsim.tpc_compiler.special_functions.reference import KNOWN, rounded
 F32 = FORMATS["f32"]
 _DIVISION = "s_div_fast_f32"
 _OPERANDS = {_DIVISION: ("x", "y", "rc"), "v_pow_f32": ("x", "y")}
-_MAX_BUNDLES = 10**9
-_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class FunctionProgram:
 
     def _declared(self) -> str:
         return "".join(
-            f"// castsim: table {each.table} {each.function(self.target)} f32 [{_COLUMNS}, {each.entries}]\n"
+            f"// castsim: table {each.table} {each.function(self.target)} f32 [{each.columns}, {each.entries}]\n"
             for each in self.tables
         )
 
@@ -185,12 +184,12 @@ def _vector_division() -> Sequence:
 
 def _issued(kernel: ScheduledKernel, target: VliwTarget) -> Tree:
     assembled = assemble(kernel.text(), f"<{kernel.name}>", target, {})
-    return run_assembled(assembled, {}, values=False, checked=False, max_bundles=_MAX_BUNDLES).tree
+    return run_assembled(assembled, {}, values=False, checked=False, max_bundles=MAX_BUNDLES).tree
 
 
 def _ran(text: str, program: FunctionProgram, arrays: Mapping[str, Codes], *, values: bool) -> Ran:
     assembled = assemble(text, f"<{program.row.builtin}>", program.target, {})
-    return run_assembled(assembled, arrays, values=values, checked=True, max_bundles=_MAX_BUNDLES)
+    return run_assembled(assembled, arrays, values=values, checked=True, max_bundles=MAX_BUNDLES)
 
 
 def _operands(program: FunctionProgram, given: Mapping[str, Codes]) -> tuple[dict[str, Codes], tuple[int, ...]]:

@@ -13,7 +13,7 @@ import numpy as np
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Bundle, Immediate, Register, Slot, TensorDeclaration, TpcInstruction
 from castsim.isa.tpc.forms import Family, Show
-from castsim.isa.tpc.program import GROUPED, File, Operand
+from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File, Operand
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import PreparedConversion
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
@@ -24,7 +24,6 @@ from castsim.machines.vliw.semantics.rearrange import NOTHING, Rearrange
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.swizzles.terms import Bytes, Term, Terms
 
-_VECTOR = (File.V, File.D, File.A, File.VP)
 _BYTE_BITS = 8
 
 
@@ -107,7 +106,7 @@ def head_of(instruction: TpcInstruction) -> str:
 
 def is_vector(operand: Operand | None) -> bool:
     """Whether an operand is a vector, a group of them or a vector predicate."""
-    return isinstance(operand, Register) and operand.file in _VECTOR
+    return isinstance(operand, Register) and operand.file in VECTOR_FILES
 
 
 class _Reader:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, Immediate, LabelDefinition, Slot, TpcInstruction, TpcProgram, print_bundle
-from castsim.isa.tpc.program import File, Item
+from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File, Item
 from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
 from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 
-_JUMPS = ("loop", "jmpr", "jmpa", "halt")
 _BYTE_BITS = 8
 
 
@@ -57,7 +56,7 @@ def pieces(program: TpcProgram, target: VliwTarget) -> tuple[ProgramPiece, ...]:
             straight.clear()
 
     for item in program.items:
-        jumps = isinstance(item, Bundle) and any(each is not None and each.mnemonic in _JUMPS for each in item.slots)
+        jumps = isinstance(item, Bundle) and not _mnemonics(item).isdisjoint(ENDS_OF_BLOCKS)
         if isinstance(item, Bundle) and not jumps and delay == 0:
             straight.append(item)
             continue
@@ -71,10 +70,14 @@ def pieces(program: TpcProgram, target: VliwTarget) -> tuple[ProgramPiece, ...]:
 
 
 def _delay(bundle: Bundle, target: VliwTarget) -> int:
-    mnemonics = {each.mnemonic for each in bundle.slots if each is not None}
+    mnemonics = _mnemonics(bundle)
     if "loop" in mnemonics:
         return target.loop_rules.delay_bundles
-    return target.jump_rules.delay_bundles if mnemonics & {"jmpr", "jmpa"} else 0
+    return 0 if mnemonics.isdisjoint(JUMPS) else target.jump_rules.delay_bundles
+
+
+def _mnemonics(bundle: Bundle) -> set[str]:
+    return {each.mnemonic for each in bundle.slots if each is not None}
 
 
 def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, int, TpcInstruction]]:

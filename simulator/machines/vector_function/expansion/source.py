@@ -13,17 +13,18 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block
 from castsim.execution.walk.allocation import TileMaker
+from castsim.execution.walk.assembler_forms import check_form
 from castsim.execution.walk.dependence import Loops, Scalar
-from castsim.execution.walk.forms import check_form
 from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, is_inserted, nodes
+from castsim.execution.walk.structure import bare, is_inserted
 from castsim.execution.walk.tile_parts import TileSlots, check_dense
 from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.printer import operation_text
 from castsim.isa.pto.region_heads import head_text, region_arguments
+from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.machines.vector_function.expansion.conversions import Attributes, UnsettledError
 from castsim.machines.vector_function.expansion.extents import Extents, rules_of

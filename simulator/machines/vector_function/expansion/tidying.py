@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from castsim.execution.walk.structure import nodes
 from castsim.isa.pto.program import Function
+from castsim.isa.pto.regions import nodes
 from castsim.machines.vector_function.expansion.writer import Writer
 
 _NAME = re.compile(r"%[\w$.#-]+")

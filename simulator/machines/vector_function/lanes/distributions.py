@@ -14,8 +14,8 @@ import numpy as np
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES
+from castsim.targets.dataflow import BLOCK_BYTES
 
-BLOCK_BYTES = 32
 _BYTES = np.arange(REGISTER_BYTES)
 
 
@@ -198,15 +198,3 @@ def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
         lacks = "the chip does not support" if name in UNSUPPORTED_STORES else f"{instruction} has no"
         raise IllegalError(f"{lacks} distribution {name}", legal=legal)
     return found
-
-
-def default_store(bits: int) -> str:
-    """Return the distribution of a store that names none, by the width of the value's elements.
-
-    Raises:
-        IllegalError: 64 bits, which have no default.
-    """
-    name = f"NORM_B{bits}"
-    if name not in STORES:
-        raise IllegalError(f"elements of {bits} bits have no default distribution", legal=("NORM_B32", "PK_B64"))
-    return name

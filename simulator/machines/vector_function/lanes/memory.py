@@ -13,11 +13,11 @@ import numpy as np
 from castsim.execution.dataflow.values import Bytes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function.byte_maps import Index
-from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES, load_distribution, store_distribution
+from castsim.machines.vector_function.lanes.distributions import load_distribution, store_distribution
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
+from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCKS = REGISTER_BYTES // BLOCK_BYTES
-PREDICATE_BYTES = REGISTER_BYTES // 8
 
 
 def load(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
+from castsim.isa.pto.micro.words import HALVES
 from castsim.machines.vector_function.lanes.registers import Mask, Register
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -40,7 +41,6 @@ class Operands:
         return self.element.storage_bits
 
 
-HALVES = ("LOWER", "HIGHER")
 _HALF_WORDS = {"LOWER": 0, "HIGHER": 1, "UPPER": 1}
 
 

@@ -14,9 +14,9 @@ from castsim.execution.vector_operations.reductions import neutral_code, reduce_
 from castsim.isa.codes import Codes
 from castsim.isa.formats import IntFormat
 from castsim.machines.vector_function.lanes.arithmetic import behaviour
-from castsim.machines.vector_function.lanes.distributions import BLOCK_BYTES
 from castsim.machines.vector_function.lanes.operands import Operands, Value
 from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, every_of_row, register_of
+from castsim.targets.dataflow import BLOCK_BYTES
 
 
 def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...]]:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.values import Bytes
 from castsim.isa.codes import Codes
+from castsim.isa.pto.value_types import REGISTER_BITS
 
-REGISTER_BYTES = 256
+REGISTER_BYTES = REGISTER_BITS // 8
 
 Bits = NDArray[np.bool_]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.scopes import SCOPES, logical_operations
+from castsim.isa.pto.regions import REGION_FIELDS
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, MaskType, Type
 from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.machines.vector_function.logical.containers import Containers
@@ -49,9 +50,7 @@ def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
                 yield held
             elif isinstance(held, tuple) and held and isinstance(held[0], str):
                 yield from held
-            elif (
-                isinstance(held, tuple) and held and each.name in ("body", "then_body", "else_body", "before", "after")
-            ):
+            elif isinstance(held, tuple) and held and each.name in REGION_FIELDS:
                 yield from _names(held)
 
 

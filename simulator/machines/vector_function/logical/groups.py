@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
-from castsim.isa.pto.value_types import LogicalVectorType, ScalarType
+from castsim.isa.pto.value_types import BLOCK_BITS, REGISTER_BITS, LogicalVectorType, ScalarType
 from castsim.machines.vector_function.logical.emitter import Emitter, Pred, Reg
 from castsim.machines.vector_function.logical.masks import Masks
 from castsim.machines.vector_function.logical.shapes import Shapes
 from castsim.machines.vector_function.logical.values import LogicalMask, Vector, per_register, physical, register_count
 
-_BLOCK_BITS, _REGISTER_BITS = 256, 2048
-_BLOCKS = 8
+_BLOCKS = REGISTER_BITS // BLOCK_BITS
 _COMBINE = {"vcadd": "vadd", "vcmax": "vmax", "vcmin": "vmin"}
 _OF_BLOCKS = {"vcadd": "vcgadd", "vcmax": "vcgmax", "vcmin": "vcgmin"}
 
@@ -33,10 +32,10 @@ class Groups:
         span = size * source.container
         preds = self.masks.within(mask, source.lanes, source.container)
         given = None if mask is None else preds
-        if span % _REGISTER_BITS == 0:
+        if span % REGISTER_BITS == 0:
             regs, held = self._of_registers(name, source, given, groups), source.container
-        elif span in (_BLOCK_BITS, 2 * _BLOCK_BITS, 4 * _BLOCK_BITS):
-            regs, held = self._of_blocks(name, source, preds, groups, span // _BLOCK_BITS), source.width
+        elif span in (BLOCK_BITS, 2 * BLOCK_BITS, 4 * BLOCK_BITS):
+            regs, held = self._of_blocks(name, source, preds, groups, span // BLOCK_BITS), source.width
         elif size & (size - 1) == 0:
             regs, held = self._of_neighbours(name, source, given, size), source.container
         else:

@@ -18,7 +18,6 @@ from castsim.machines.vector_function.logical.shapes import Shapes
 from castsim.machines.vector_function.logical.values import LogicalMask, Vector, per_register, physical, register_count
 
 _WIDEST = 64
-_EXTENSIONS = {8: "extsi", 16: "extsi", 32: "extsi"}
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from castsim.machines.vector_function.logical.emitter import I16, INDEX, Emitter
 from castsim.machines.vector_function.logical.masks import Masks
 from castsim.machines.vector_function.logical.shapes import Shapes
 from castsim.machines.vector_function.logical.values import Vector, per_register, physical, register_count
+from castsim.targets.dataflow import BLOCK_BYTES
 
-_BLOCK = 32
 _UNPACKED_ALIGNMENT = 16
 _FEW = 4
 """Slots that are loaded one by one; more are gathered."""
@@ -37,7 +37,7 @@ class Loads:
         """Load elements that stand one after the other."""
         far, near = place.width, lane_bits(kind.element)
         held = loaded_container(far, container)
-        alignment = _BLOCK if held == far else _UNPACKED_ALIGNMENT
+        alignment = BLOCK_BYTES if held == far else _UNPACKED_ALIGNMENT
         element = physical(kind.element) if far == near else f"u{far}"
         if place.is_aligned(alignment):
             regs = self._aligned(element, kind.lanes, place, held)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, PointerType, ScalarType
+from castsim.isa.pto.value_types import BLOCK_BITS, LogicalMaskType, LogicalVectorType, PointerType, ScalarType
 from castsim.isa.pto.vmi.forms import LEGACY
 from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.isa.pto.vmi.rules import group_of
@@ -22,7 +22,6 @@ from castsim.machines.vector_function.logical.shapes import Shapes
 from castsim.machines.vector_function.logical.stores import Stores
 from castsim.machines.vector_function.logical.values import Logical, LogicalMask, Vector, register_count
 
-_BLOCK_BITS = 256
 _LOGIC = ("pand", "por", "pxor", "pnot")
 
 
@@ -191,7 +190,7 @@ class Operations:
         elif given.mask is None:
             stores.blocks(value, place, given.scalars[1])
         else:
-            lanes = _BLOCK_BITS // value.width
+            lanes = BLOCK_BITS // value.width
             stride = scalars.times(scalars.as_index(given.scalars[1]), lanes * place.unit)
             stores.rows(value, place, value.lanes // lanes, stride, lanes * place.unit, given.mask)
 

@@ -16,8 +16,8 @@ from castsim.machines.vector_function.logical.values import (
     per_register,
     physical,
 )
+from castsim.targets.dataflow import BLOCK_BYTES
 
-_BLOCK = 32
 _ALIGN = AlignType()
 _PACKING = {(8, 16): "PK_B16", (16, 32): "PK_B32", (32, 64): "PK_B64", (8, 32): "PK4_B32"}
 """Distribution modes by the widths of elements in memory and of containers."""
@@ -38,7 +38,7 @@ class Stores:
 
     def row(self, value: Vector, place: Address, mask: LogicalMask | None) -> None:
         """Store elements one after the other."""
-        if not place.is_aligned(_BLOCK):
+        if not place.is_aligned(BLOCK_BYTES):
             self._unaligned_row(value, place, mask)
             return
         value = self.shapes.within(value, stored_container(value.width, value.container))
@@ -139,7 +139,7 @@ class Stores:
             if mask is not None:
                 pred = self.masks.logic("pand", mask.at(value.container)[number], pred, value.container)
             before = here.further(-first)
-            if (first == 0 or apart) and before.is_aligned(_BLOCK):
+            if (first == 0 or apart) and before.is_aligned(BLOCK_BYTES):
                 self._store(value, value.regs[number], before, pred)
             else:
                 self._piece(value, number, here, first, pred)

@@ -23,7 +23,8 @@ from castsim.machines.vector_function.scopes.scope import Issue, Kind, Scope, is
 REGISTER_BYTES = REGISTER_BITS // 8
 """Bytes of a register, and bits of a mask: one for each."""
 
-_WIDTH = re.compile(r"_b(8|16|32)$")
+MASK_WIDTH = re.compile(r"_b(8|16|32)$")
+"""The bits of a lane, in the mnemonics of what makes masks."""
 _FIRST = re.compile(r"PAT_VL(\d+)$")
 _BY_LANES = ("NORM", "UNPK", "US", "DS", "PK", "DINTLV", "")
 """Distributions that take the lanes of a register in the order of memory, first part of their names."""
@@ -41,7 +42,7 @@ _LANEWISE = frozenset(
 
 def leading_bits(node: MicroOperation, scalars: Sequence[Scalar], masks: Sequence[int]) -> int:
     """Return how many leading bits of the mask that an instruction makes may be set, `masks` being those it reads."""
-    width = _WIDTH.search(node.mnemonic)
+    width = MASK_WIDTH.search(node.mnemonic)
     name = node.mnemonic if width is None else node.mnemonic[: width.start()]
     lane = int(width[1]) // 8 if width is not None else 1
     first = _FIRST.match(node.word("pattern") or "")

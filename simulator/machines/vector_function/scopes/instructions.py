@@ -9,10 +9,10 @@ import re
 
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType, PointerType, ScalarType, VectorType
+from castsim.isa.pto.value_types import AlignType, MaskType, PointerType, ScalarType, VectorType
+from castsim.machines.vector_function.scopes.extents import MASK_WIDTH, REGISTER_BYTES
 from castsim.machines.vector_function.scopes.scope import Instruction, Kind
 
-_REGISTER = REGISTER_BITS // 8
 _LOADS = frozenset(("vlds", "vldsx2", "vsldb", "vldus", "plds", "pldi"))
 _STORES = frozenset(("vsts", "vstsx2", "vsstb", "vstus", "vstur", "vstas", "vstar", "psts", "psti", "vscatter"))
 _FREE = frozenset(
@@ -21,18 +21,17 @@ _FREE = frozenset(
         *("pbitcast", "vbitcast", "init_align", "vldas", "sprclr"),
     )
 )
-_WIDTH = re.compile(r"_b(8|16|32)$")
 
 _PARTS = {"UNPK4": 4, "UNPK": 2, "US": 2, "PK4": 4, "PK": 2}
 _MULTIPLES = {"DINTLV": 2, "BDINTLV": 2, "DS": 2, "INTLV": 2}
-_MASK_BYTES = 32
+_MASK_BYTES = REGISTER_BYTES // 8
 _BLOCKS_OF_ELEMENTS = 8
 """Elements that a load E2B spreads over the blocks of a register."""
 
 
 def instruction_of(node: MicroOperation) -> Instruction:
     """Return an instruction of the text."""
-    name = _WIDTH.sub("", node.mnemonic)
+    name = MASK_WIDTH.sub("", node.mnemonic)
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
     masks = bool(results) and all(isinstance(kind, MaskType) for kind in results)
     word = node.word("barrier" if name == "mem_bar" else "dist") or ""
@@ -83,10 +82,10 @@ def _bytes(node: MicroOperation, name: str, word: str) -> int:
     if name in ("vstas", "vstar", "vscatter"):
         return 0
     if mode in _PARTS:
-        return _REGISTER // _PARTS[mode]
+        return REGISTER_BYTES // _PARTS[mode]
     if mode in _MULTIPLES or name in ("vldsx2", "vstsx2"):
-        return _REGISTER * 2
+        return REGISTER_BYTES * 2
     element = int(width[1:]) // 8 if re.fullmatch(r"B\d+", width) else _width(node) // 8
     if mode in ("BRC", "1PT"):
         return _MASK_BYTES if width == "BLK" else element
-    return _BLOCKS_OF_ELEMENTS * element if mode == "E2B" else _REGISTER
+    return _BLOCKS_OF_ELEMENTS * element if mode == "E2B" else REGISTER_BYTES

@@ -12,6 +12,7 @@ from castsim.execution.micro.copies import Copy
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import Issue, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
+from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
@@ -27,7 +28,6 @@ from castsim.machines.vector_function.scopes.scope import Instruction as ScopeIn
 from castsim.machines.vector_function.scopes.scope import Kind, Scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
-BUFFER = "ub"
 _FIRST_BUFFER = 1 << 10
 """Numbers of the flags that stand for buffers begin here, beyond those of events."""
 _WORDS: Mapping[type[pto.Operation], str] = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
+from castsim.isa.tpc.program import JUMPS
 from castsim.machines.vliw.lint.edges import Edge, Jump, edges_of
 from castsim.machines.vliw.plans import InstructionPlan, planned
 from castsim.machines.vliw.registers import Registers
@@ -32,7 +33,7 @@ class Flow:
         self.jumps: tuple[Jump, ...] = tuple(
             (index, bundle.spu)
             for index, bundle in enumerate(self.bundles)
-            if bundle.spu is not None and bundle.spu.mnemonic in ("jmpr", "jmpa")
+            if bundle.spu is not None and bundle.spu.mnemonic in JUMPS
         )
         self.loops: tuple[LoopShape, ...] = self.structure.loops
 

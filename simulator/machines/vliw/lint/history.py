@@ -15,8 +15,9 @@ from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
 from castsim.machines.vliw.lint.edges import Edge, LoopStep
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.plans import PREDICATE, InstructionPlan, OperandPlan
+from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import GENERATORS, is_constant
+from castsim.targets.vliw_stages import PREDICATE
 
 _MOST_PATHS = 256
 """Paths looked at for one read, beyond which nothing is called certain."""

@@ -17,8 +17,6 @@ from castsim.machines.vliw.lint.history import MissedWrite, Reading, WriteHistor
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
 from castsim.machines.vliw.registers import is_constant
 
-_GENERATORS = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
-
 
 def stale_read(flow: Flow) -> Iterator[LintFinding]:
     """A register, configuration register or generator read inside the latency window of its last write.
@@ -91,7 +89,7 @@ class _Places:
                     yield Reading(index, plan, operand.role, name, operand.needed, reach, in_order)
 
     def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
-        for name in sorted(_drawn(plan)) if plan.reseeds is None else ():
+        for name in sorted(plan.generators) if plan.reseeds is None else ():
             seen = self._seen_by(plan)
             reach = max(map(seen, self._by_place.get(name, ())), default=0)
             if reach:
@@ -112,8 +110,9 @@ class _Places:
         found: dict[str, tuple[InstructionPlan, ...]] = {}
         for plan in plans:
             stored = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_STORE else None
-            stepped = _drawn(plan) if plan.reseeds is None and (plan.samples is None or plan.samples.steps) else set()
-            state = [*(name for name in (stored, plan.reseeds) if name is not None), *sorted(stepped)]
+            steps = plan.reseeds is None and (plan.samples is None or plan.samples.steps)
+            stepped = sorted(plan.generators) if steps else ()
+            state = [*(name for name in (stored, plan.reseeds) if name is not None), *stepped]
             for name in dict.fromkeys([*(cell.name for cell in plan.results), *state]):
                 found[name] = (*found.get(name, ()), plan)
         return found
@@ -132,12 +131,6 @@ def _always(needed: int) -> Callable[[InstructionPlan], int]:
 
 def _operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
     return (*plan.sources, *([plan.predicate] if plan.predicate else []))
-
-
-def _drawn(plan: InstructionPlan) -> set[str]:
-    """Return the generators that an instruction draws from."""
-    drawn = {_GENERATORS[name] for name in plan.depends if name in _GENERATORS}
-    return drawn | ({plan.samples.generator} if plan.samples is not None else set())
 
 
 def _never_acts(plan: InstructionPlan) -> bool:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import csv
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from castsim.isa.errors import TargetDataError
+from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.schema import Table
-
-FOLDER = Path(__file__).parent
-"""The folder of the tables."""
 
 _Row = TypeVar("_Row", bound=Table)
 
@@ -25,7 +22,7 @@ def csv_rows(name: str, model: type[_Row]) -> tuple[_Row, ...]:
     Raises:
         TargetDataError: a cell that the model does not take; names the row, counted from 0, and the column.
     """
-    with (FOLDER / name).open(newline="", encoding="utf-8") as file:
+    with (SHIPPED / name).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, strict=True))
     try:
         return TypeAdapter(tuple[model, ...]).validate_python(rows)  # type: ignore[valid-type]

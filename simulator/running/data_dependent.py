@@ -15,18 +15,19 @@ import numpy as np
 
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
 from castsim.execution.dataflow.uncomputed import Uncomputed
-from castsim.execution.filling import check_elements
+from castsim.execution.global_memory import check_elements
 from castsim.execution.inputs import check_known, input_bytes, make_inputs, read_input
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Block, Node, Tree
 from castsim.execution.walk import ArgumentUse, Memory
 from castsim.execution.walk.memory import Bytes
 from castsim.execution.walk.opaque import is_opaque
-from castsim.execution.walk.structure import nodes, reads_memory
+from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.packed import element_format, held_format
+from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import Source
 from castsim.machines.mechanisms import compute_of
 from castsim.running.loaded import Inputs, InTileLanguage, Issued, Treatment, WalkedWhenIssued
@@ -43,7 +44,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReadingProgram(WalkedWhenIssued, InTileLanguage):
+class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
     """A tile program that reads elements; see `castsim.running.loaded.LoadedProgram`."""
 
     walking: Walking
@@ -191,7 +192,7 @@ def reads_elements(walking: Walking) -> bool:
     return reads_memory(walking.function.body or ())
 
 
-def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingProgram | MicroProgram:
+def load_tiles(source: Source, request: LoadRequest) -> TileProgram | DataDependentProgram | MicroProgram:
     """Read a `.pto` program, choose target and entry; walk, lower and synchronise it unless its inputs decide the path.
 
     Raises:
@@ -206,4 +207,4 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | ReadingPro
         raise ReadError(
             f"@{walking.function.name} accesses memory on the scalar unit, which needs flags; --sync interlock has none"
         )
-    return ReadingProgram(walking) if reads_elements(walking) else walking.program()
+    return DataDependentProgram(walking) if reads_elements(walking) else walking.program()
