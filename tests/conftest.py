@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "smoke" or collection_path.suffix != ".py":
         return None
     return True if "pytest.mark.smoke" not in collection_path.read_text(encoding="utf-8") else None
+
+
+OBJECTS_BETWEEN_COLLECTIONS = 150_000
+"""As of the command line (simulator/__main__.py)."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among tests and modules: they are some millions of objects, and stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+        gc.enable()
