@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from chromium import Opened, launched
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,6 +17,18 @@ def nobody_says_how_wide_a_report_is() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium."""
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any) -> Opened:
+    """A tab of it, for page after page."""
+    return Opened(browser)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
