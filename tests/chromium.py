@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-NEEDED = (
+NEEDED = [
     pytest.mark.skipif(find_spec("playwright") is None, reason="needs playwright, of the extra `test`"),
     pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
-)
+]
 """Marks of tests that open pages."""
 LANES = "#timeline-lanes"
 """Where a page draws the timeline."""
