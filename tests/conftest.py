@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from chromium import Opened, launched
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,8 +19,36 @@ def nobody_says_how_wide_a_report_is() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium."""
+    yield from launched()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any) -> Opened:
+    """A tab of it, for page after page."""
+    return Opened(browser)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Under `-m smoke` leave alone all modules that have no such test: importing them takes longer than the rest."""
     if config.option.markexpr != "smoke" or collection_path.suffix != ".py":
         return None
     return True if "pytest.mark.smoke" not in collection_path.read_text(encoding="utf-8") else None
+
+
+OBJECTS_BETWEEN_COLLECTIONS = 150_000
+"""As of the command line (simulator/__main__.py)."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among tests and modules: they are some millions of objects, and stay to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+        gc.enable()

@@ -110,8 +110,7 @@ def _singular(key: str | int) -> str:
 
 def heirs(number: Number) -> Iterator[Number]:
     """Yield the number as the description that states it has it, then as those that inherit it."""
-    names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
-    for name in (number.target, *(name for name in names if number.target in _bases(name))):
+    for name in (number.target, *_built_on(number.target)):
         held: Any = inherited(name)
         if number.file:
             if held[number.keys[0]]["table"] == number.file:
@@ -138,6 +137,13 @@ def _at(held: Any, keys: Keys) -> Any:
         except (KeyError, IndexError):
             return None
     return held
+
+
+@cache
+def _built_on(name: str) -> tuple[str, ...]:
+    """Return the descriptions that build on one."""
+    names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    return tuple(each for each in names if name in _bases(each))
 
 
 def _bases(name: str) -> tuple[str, ...]:

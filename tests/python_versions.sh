@@ -4,7 +4,11 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 for minor in 11 12 13 14; do
-  python=$(command -v "python3.$minor") && "$python" -c '' 2>/dev/null || { echo "| 3.$minor | not installed here | |"; continue; }
+  for python in "$(command -v "python3.$minor")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor".*/bin/python; do
+    [ -x "$python" ] && "$python" -c '' 2>/dev/null && break
+    python=""
+  done
+  [ -n "$python" ] || { echo "| 3.$minor | not installed here | |"; continue; }
   place=$(mktemp -d)
   "$python" -m venv "$place" && "$place/bin/pip" install -q -e '.[test,fast]' || { echo "| 3.$minor | installation failed | |"; continue; }
   said=$("$place/bin/python" -m pytest -n auto --dist worksteal -p no:cacheprovider "$@" 2>&1 | tail -1)

@@ -7,27 +7,11 @@ import oracle
 import oracle_a5
 import pytest
 from a5_cases import Shape, fill, lowerer, make_cast, run
-from golden import as_codes, assert_same, format_name, load
+from golden import assert_same
+from golden_pto import DATA, arrays, unpack
 
-DATA = load("golden_pto_tcvt.npz")
 KEYS = [key for key in DATA if key.startswith("a5__") and "__out" in key]
 NATIVE = {"f32": np.float32, "f16": np.float16, "i64": np.int64}
-
-
-def unpack(array: np.ndarray) -> np.ndarray:
-    """Split bytes into two nibbles, low one first."""
-    return np.stack([array & 15, array >> 4], axis=-1).ravel()
-
-
-def arrays(key: str) -> tuple[str, str, str, np.ndarray, np.ndarray, np.ndarray]:
-    """Return src, dst, mode, source codes, expected codes, and where the script's result is undefined."""
-    _, source_id, target_id, mode, _ = key.split("__")
-    base = key.rsplit("__", 2)[0]
-    src, dst = format_name(source_id), format_name(target_id)
-    packed = DATA.get(f"{base}__in_packed")
-    source = as_codes(DATA[f"{base}__in"], src) if packed is None else unpack(packed)
-    expected = unpack(DATA[key]) if key.endswith("packed") else as_codes(DATA[key], dst)
-    return src, dst, mode.lower(), source, expected, DATA.get(f"{base}__undef", np.zeros(source.shape)) == 1
 
 
 def numbers(source: np.ndarray, src: str) -> np.ndarray:
@@ -59,6 +43,7 @@ def artefacts(src: str, dst: str, mode: str, source: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("key", KEYS)
 def test_oracle(key: str) -> None:
     src, dst, mode, source, expected, undefined = arrays(key)
+    mode = mode.lower()
     keep = ~undefined & ~artefacts(src, dst, mode, source)
     assert keep.sum() >= 14
     for multi_step in (False, True):
@@ -69,6 +54,7 @@ def test_oracle(key: str) -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_product(key: str) -> None:
     src, dst, mode, source, expected, undefined = arrays(key)
+    mode = mode.lower()
     keep = ~undefined & ~artefacts(src, dst, mode, source)
     cols = -(-source.size // 64) * 64
     even = source.size - source.size % 2

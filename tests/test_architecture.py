@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,23 @@ def module_of(path: Path) -> str:
     return "castsim" + name.removeprefix("simulator") if parts[0] == "simulator" else f"castsim.{name}"
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file, parsed once for all rules."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Every imported module name, wherever in the file the import stands."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found = set()
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
 
 
 def users_of(library: str) -> set[str]:
@@ -122,7 +131,7 @@ def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) 
 def test_engines_never_import_values_and_values_never_import_engines() -> None:
     for path in SOURCES:
         module = module_of(path)
-        found = set(imports(path))
+        found = imports(path)
         if module.startswith("castsim.engines"):
             assert not any(name.startswith("castsim.numerics") or name.endswith(".values") for name in found), module
         if module.startswith("castsim.numerics") or module.endswith(".values"):
@@ -161,10 +170,10 @@ def running_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from running_statements(handler.body)
 
 
-def imported_modules(source: str, modules: set[str]) -> set[str]:
+def imported_modules(tree: ast.Module, modules: set[str]) -> set[str]:
     """Those of `modules` that a source imports when it runs, also from within functions."""
     found = set()
-    for node in running_statements(ast.parse(source).body):
+    for node in running_statements(tree.body):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -192,10 +201,7 @@ def circles(arrows: dict[str, set[str]]) -> set[frozenset[str]]:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Nor by an import within a function, which would only hide it."""
     modules = {module_of(path): path for path in SOURCES}
-    arrows = {
-        module: imported_modules(path.read_text(encoding="utf-8"), set(modules)) - {module}
-        for module, path in modules.items()
-    }
+    arrows = {module: imported_modules(tree_of(path), set(modules)) - {module} for module, path in modules.items()}
     assert arrows["castsim.commands.command_line"] >= {"castsim.isa.errors"}
     assert circles(arrows) == set(CIRCLES)  # a waiver no longer needed is to be deleted
 
@@ -204,7 +210,7 @@ def test_circles_are_found() -> None:
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import a.x\nelse:\n    import a.y\n"
     source += "def f():\n    with g():\n        try:\n            from a import z\n        except ValueError:\n"
     source += "            from a.w import name\n"
-    assert imported_modules(source, {"a", "a.x", "a.y", "a.z", "a.w"}) == {"a.y", "a.z", "a.w"}
+    assert imported_modules(ast.parse(source), {"a", "a.x", "a.y", "a.z", "a.w"}) == {"a.y", "a.z", "a.w"}
     arrows = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}
     assert circles(arrows) == {frozenset("bc")}
 
@@ -213,7 +219,7 @@ def test_imports_within_functions_are_few() -> None:
     found = {
         f"{relative(path)}:{node.lineno}"
         for path in SOURCES
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for function in ast.walk(tree_of(path))
         if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -252,7 +258,7 @@ def test_files_stay_short() -> None:
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{relative(path)}:{node.name}", node.end_lineno - node.lineno + 1
 
@@ -264,7 +270,7 @@ def test_functions_stay_short() -> None:
 
 def test_public_names_are_documented() -> None:
     for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         assert ast.get_docstring(tree), path
         for node in tree.body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
@@ -273,7 +279,7 @@ def test_public_names_are_documented() -> None:
 
 def test_public_names_are_listed_and_exist() -> None:
     for path in SOURCES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         defined = {
             name.split(".")[0]
             for node in tree.body
@@ -302,7 +308,7 @@ def test_chips_are_data() -> None:
     """No code asks which chip it runs on: a comparison with a chip's name would."""
     chips = {path.stem for path in (ROOT / "targets").glob("*.toml")} - {"exact"}  # a specification, and a plain word
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Compare):
                 literals = {leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
                 assert not chips & {value for value in literals if isinstance(value, str)}, f"{path}:{node.lineno}"
@@ -314,7 +320,7 @@ def test_no_float_of_a_chip_in_code() -> None:
         if relative(path).startswith(
             ("simulator/engines", "simulator/machines/strided", "simulator/execution/dataflow")
         ):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(tree_of(path)):
                 fraction = isinstance(node, ast.Constant) and isinstance(node.value, float)
                 assert not fraction, f"{path}:{getattr(node, 'lineno', 0)}"
 

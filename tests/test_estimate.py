@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_trees import a2a3
+from estimated_casts import simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating import Estimate, Estimates, timed_alone
+from castsim.estimating import Estimates
 from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.placement import TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
-from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause
@@ -66,12 +66,6 @@ def keywords(shape: Shape) -> dict[str, int]:
         "valid_rows": shape.valid_rows,
         "valid_cols": shape.valid_cols,
     }
-
-
-def simulated(target: StridedRepeatTarget, request: TileCastRequest, shape: Shape) -> Estimate:
-    """The reference: the cast placed, lowered, simulated."""
-    lowerer = lowerer_of(target)
-    return timed_alone(target, lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from estimated_casts import simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating import Estimate, timed_alone
 from castsim.estimating.arithmetic import SCALAR, Shape
 from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.placement import TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
-from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -59,12 +58,6 @@ def shapes(draw: st.DrawFn) -> Shape:
     valid_rows = draw(st.just(rows) | st.integers(0, rows))
     valid_cols = draw(st.just(cols) | st.integers(0, cols))
     return Shape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
-
-
-def simulated(target: VectorFunctionTarget, request: TileCastRequest, shape: Shape) -> Estimate:
-    """The reference: the cast placed, lowered, simulated."""
-    lowerer = lowerer_of(target)
-    return timed_alone(target, lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape)), "cast")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

@@ -47,10 +47,10 @@ def test_an_estimate_is_the_simulation_of_the_bundles(name: str) -> None:
         made = estimator(name, src, dst)
         kernel = made.kernel
         for steps in (1, 2 + number % 3, kernel.stages, kernel.stages + 1, kernel.stages + 20):
-            expected = of_timing(simulate(made.tree(steps), target, record_operations=False))
+            simulated = simulate(made.tree(steps), target, record_operations=False)
+            expected = of_timing(simulated)
             found = estimate(src, dst, 1, steps * kernel.elements, target=name)
-            total = simulate(made.tree(steps), target, record_operations=False).total
-            assert (found.cycles, found.bound_by, found.causes) == (total, expected.bound_by, expected.causes)
+            assert (found.cycles, found.bound_by, found.causes) == (simulated.total, expected.bound_by, expected.causes)
 
 
 @pytest.mark.parametrize("name", TARGETS)

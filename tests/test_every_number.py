@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -66,8 +67,12 @@ def _some(found: list[Number]) -> list[Number]:
 
 def _is_read(number: Number) -> bool:
     """Whether a number is not of a row of the stage tables that no instruction has (the note of the table)."""
-    if number.keys != ("stages",):
-        return True
+    return number.keys != ("stages",) or _is_row_read(replace(number, value=0, column="", place=0))
+
+
+@cache
+def _is_row_read(number: Number) -> bool:
+    """Whether an instruction has the row of the stage tables in which a number stands."""
     key = StageRow.model_validate({**row_of(number), "opcode": int(row_of(number)["opcode"])}).key
     return any(key in tpc_observations.rows_read(heir.target) for heir in heirs(number))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked_commands import Commands, forked_commands
 from hostile_large import LARGE
 
 ROOT = Path(__file__).parent.parent
@@ -50,44 +50,33 @@ def input_of(path: Path) -> str:
     return model.graph.input[0].name if model.graph.input else "x"
 
 
-MEASURING = f"""
-import os, resource, subprocess, sys
-resource.setrlimit(resource.RLIMIT_CPU, ({2 * CPU_SECONDS}, {3 * CPU_SECONDS}))
-code = subprocess.call([sys.executable, "-m", "castsim", *sys.argv[2:]])
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-with open(sys.argv[1], "w") as file:
-    print(code, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, file=file)
-"""
-"""Runs a command from a small process: what it is charged with in memory begins with that of who starts it."""
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    names = ("run", "lint", "targets", "accuracy", "graph")
+    with forked_commands([f"castsim.commands.execution.{name}" for name in names] + ["onnx"]) as found:
+        yield found
 
 
-def judge(argv: list[str], tmp_path: Path) -> tuple[int, str]:
+def judge(commands: Commands, argv: list[str], tmp_path: Path) -> tuple[int, str]:
     """Run a command as a process of its own; return its exit code and all that it printed."""
-    heard, measured = tmp_path / "heard", tmp_path / "measured"
-    with heard.open("wb") as file:
-        subprocess.run(
-            [sys.executable, "-c", MEASURING, str(measured), *argv],
-            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, check=True,
-        )  # fmt: skip
-    text = heard.read_bytes().decode()  # UTF-8, whatever the file holds
-    said = measured.read_text().split()
-    code, seconds, memory = int(said[0]), float(said[1]), int(said[2])
+    ended = commands.run(argv, tmp_path / "heard", 2 * CPU_SECONDS)
+    code, text = ended.code, ended.text
     assert code in (0, 1, 2), (code, text[-500:])
-    assert seconds < CPU_SECONDS
-    assert memory < MEMORY_BYTES
+    assert ended.seconds < CPU_SECONDS
+    assert ended.bytes < MEMORY_BYTES
     assert not STEERING.search(text), STEERING.findall(text)[:5]
     assert "internal error" not in text
     assert "Traceback" not in text
     return code, text
 
 
-def check(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+def check(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
     words = {"FILE": str(path), "OUT": str(tmp_path / "out")}
     if "INPUT=random:0" in command:
         words["INPUT=random:0"] = f"{input_of(path)}=random:0"
     argv = [word.replace("FILE", str(path)) if "=" in word else words.get(word, word) for word in command]
     argv = [words.get(word, word) for word in argv]
-    code, text = judge(argv, tmp_path)
+    code, text = judge(commands, argv, tmp_path)
     if code:
         reason = re.search(r"^error: (.+)", text, re.MULTILINE)
         # What was read and found wanting says so in its report; all else is an error with a reason.
@@ -107,17 +96,17 @@ def check(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
         for number, (path, command) in enumerate(CASES)
     ],
 )  # fmt: skip
-def test_a_hostile_file_does_no_harm(path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
-    check(path, command, tmp_path)
+def test_a_hostile_file_does_no_harm(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+    check(commands, path, command, tmp_path)
 
 
 @pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1 makes the large files")
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_hostile_program_does_no_harm(name: str, tmp_path: Path) -> None:
+def test_a_large_hostile_program_does_no_harm(commands: Commands, name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(LARGE[name](PROGRAM.read_text(encoding="utf-8")), encoding="utf-8")
     for command in COMMANDS[".pto"]:
-        check(path, command, tmp_path)
+        check(commands, path, command, tmp_path)
 
 
 def test_each_kind_of_file_is_there() -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import LANES, NEEDED, Opened
 from expected_files import PROGRAMS, ROOT
 from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_command, run_page
 
 from castsim.__main__ import main
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
+pytestmark = NEEDED
 
 PIXELS = """() => {
   const canvas = document.querySelector("#timeline-lanes canvas");
@@ -25,56 +23,6 @@ PIXELS = """() => {
   for (let k = 0; k < data.length; k += 4) found.add(`${data[k]} ${data[k + 1]} ${data[k + 2]} ${data[k + 3] === 255}`);
   return found.size;
 }"""
-LANES = "#timeline-lanes"
-
-
-class Opened:
-    """A page with all that it said and asked for."""
-
-    def __init__(self, browser: Any, **options: Any) -> None:
-        self.tab = browser.new_page(viewport={"width": 1000, "height": 800}, **options)
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.tab.on("console", lambda message: self.said.append(message.text))
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-
-    def go(self, page: Path) -> None:
-        self.said.clear()
-        self.asked.clear()
-        self.tab.goto(page.as_uri())
-        self.tab.wait_for_selector("html[data-ready]", state="attached", timeout=30_000)
-
-    def lanes(self) -> dict[str, str]:
-        """Scroll to the timeline, wait until it is drawn, and return what it says of itself."""
-        self.tab.locator(LANES).scroll_into_view_if_needed()
-        self.tab.wait_for_selector(f"{LANES}[data-drawn]", state="attached", timeout=30_000)
-        return self.state()
-
-    def state(self) -> dict[str, str]:
-        found: dict[str, str] = self.tab.evaluate(f"() => ({{...document.querySelector('{LANES}').dataset}})")
-        return found
-
-    def settle(self) -> None:
-        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def quiet(self, page: Path) -> None:
-        assert not self.said
-        assert self.asked == [page.as_uri()]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
-def opened(browser: Any) -> Opened:
-    return Opened(browser)
 
 
 @pytest.fixture(autouse=True)

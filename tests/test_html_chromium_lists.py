@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 import pytest
+from chromium import NEEDED, Opened
 from expected_files import PROGRAMS, ROOT
 from html_pages import run_page
-from test_html_chromium import CHROMIUM, Opened, playwright
 
 from castsim.__main__ import main
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed")
+pytestmark = NEEDED
 CONFORM = "conform --spec tosa --target a5 a2a3 --src i16 --dst f16"
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'\x1b[2J\u202e"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
-def opened(browser: Any) -> Opened:
-    return Opened(browser)
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_architecture import ROOT, SOURCES, module_of, relative
+from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.graphs.program import WRITING, Writing
 from castsim.isa.errors import ReadError
@@ -69,14 +70,14 @@ def named(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def switches(source: str) -> list[int]:
+def switches(tree: ast.Module) -> list[int]:
     """Lines in which it matters of which class a target is.
 
     Whatever does so at run time (`isinstance`, a pattern, `type(...) is`, a table by class) has to name the class,
     or it tries what a target has.
     """
     found = []
-    for node in evaluated(ast.parse(source)):
+    for node in evaluated(tree):
         names_class = isinstance(node, ast.Name | ast.Attribute) and named(node) in TARGETS
         asks = isinstance(node, ast.Call) and (
             named(node.func) == "hasattr" or (named(node.func) == "getattr" and len(node.args) == 3)
@@ -101,25 +102,24 @@ def switches(source: str) -> list[int]:
     ],
 )
 def test_a_switch_is_seen(switch: str) -> None:
-    assert switches(switch)
+    assert switches(ast.parse(switch))
 
 
 def test_types_are_no_switch() -> None:
-    assert not switches(
-        "def f(target: VliwTarget) -> Target: return target\nclass A(B[VliwTarget]): x: Target\nC = D[Target]"
-    )
+    text = "def f(target: VliwTarget) -> Target: return target\nclass A(B[VliwTarget]): x: Target\nC = D[Target]"
+    assert not switches(ast.parse(text))
 
 
 def test_nobody_asks_for_the_class_of_a_target() -> None:
     assert len(OUTSIDE) > 400
-    assert {relative(path): lines for path in OUTSIDE if (lines := switches(path.read_text(encoding="utf-8")))} == {}
+    assert {relative(path): lines for path in OUTSIDE if (lines := switches(tree_of(path)))} == {}
 
 
 def test_nobody_compares_the_words_of_mechanisms() -> None:
     """They stand in tables, and only the lookup reads those of targets."""
     reading, spelling = set(), set()
     for path in OUTSIDE:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         tables = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and named(node.func) == "Parts"]
         within = {id(node) for table in tables for node in ast.walk(table)}
         for node in ast.walk(tree):
@@ -131,11 +131,14 @@ def test_nobody_compares_the_words_of_mechanisms() -> None:
     assert not spelling
 
 
+@cache
 def tables() -> dict[str, Parts[Any]]:
     """Every table of the product by module and name."""
     found = {}
     for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if "Parts" not in path.read_text(encoding="utf-8"):
+            continue  # so that no file is parsed in vain by those who only collect these tests
+        for node in tree_of(path).body:
             value = node.value if isinstance(node, ast.AnnAssign) else None
             if isinstance(value, ast.Call) and named(value.func) == "Parts":
                 module, name = module_of(path), named(node.target)

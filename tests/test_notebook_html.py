@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from notebook_programs import PROGRAMS, TILES
 
 import castsim
 from castsim.reports.notebooks.colours import cause_colour
 from castsim.reports.notebooks.markup import Mark, lanes
 from castsim.timing import Cause
 
-ROOT = Path(__file__).parent.parent
-TILES = ROOT / "programs/f32_to_f16.pto"
-LOOPED = ROOT / "programs/f32_to_f16_pipelined.pto"
-ASSEMBLY = ROOT / "programs/tpc_f32_i16_quantise_gaudi2.tpc"
-PROGRAMS = (TILES, LOOPED, ROOT / "programs/a5_f32_to_e4m3fn_padded.pto", ASSEMBLY)
-LIBRARIES = ("pandas", "polars")
-CAUSES = {cause.replace(" ", "_") for cause in Cause}
-WORDS = {
-    "text", "pipe", "name", "source", "cause", "reason", "bound_by", "instruction", "src", "dst", "options", "target",
-    "file", "operation", "path", "convention", "attributes", "way", "verdict", "instructions", "method", "answer",
-}  # fmt: skip
-
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda path: path.stem)
 def result(request):
     return castsim.run(request.param, timing_only=True)
-
-
-def columns(frame):
-    return {name: frame[name].to_list() for name in frame.columns}
 
 
 # ---------------------------------------------------------------------------------------------------------------- HTML

@@ -13,6 +13,7 @@ import pandas
 import polars
 import pytest
 from matplotlib.colors import to_hex
+from notebook_programs import LOOPED, PROGRAMS, TILES
 
 import castsim
 from castsim.__main__ import main
@@ -23,11 +24,6 @@ from castsim.reports.notebooks.operations import shown_window
 from castsim.targets.csv_tables import SHIPPED
 from castsim.timing import Cause
 
-ROOT = Path(__file__).parent.parent
-TILES = ROOT / "programs/f32_to_f16.pto"
-LOOPED = ROOT / "programs/f32_to_f16_pipelined.pto"
-ASSEMBLY = ROOT / "programs/tpc_f32_i16_quantise_gaudi2.tpc"
-PROGRAMS = (TILES, LOOPED, ROOT / "programs/a5_f32_to_e4m3fn_padded.pto", ASSEMBLY)
 LIBRARIES = ("pandas", "polars")
 CAUSES = {cause.replace(" ", "_") for cause in Cause}
 WORDS = {

@@ -5,28 +5,12 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from golden import as_codes, assert_same, format_name, load
+from golden import assert_same
+from golden_pto import DATA, arrays
 from oracle_a2a3 import NARROWING, TMP_BACKED, Doubt, effective_mode, effective_saturation, lane, legal_pairs
 
-DATA = load("golden_pto_tcvt.npz")
 REGULAR = [key for key in DATA if key.startswith("a2a3__") and "__out" in key]
 TMP = [key for key in DATA if key.startswith("a2a3ns__") and key.endswith("__out_truncated")]
-
-
-def unpack(array: np.ndarray) -> np.ndarray:
-    """Split bytes into two nibbles, low one first."""
-    return np.stack([array & 15, array >> 4], axis=-1).ravel()
-
-
-def arrays(key: str) -> tuple[str, str, str, np.ndarray, np.ndarray, np.ndarray]:
-    """Return src, dst, mode, source codes, expected codes, and where the script's result is undefined."""
-    _, source_id, target_id, mode, _ = key.split("__")
-    base = key.rsplit("__", 2)[0]
-    src, dst = format_name(source_id), format_name(target_id)
-    packed = DATA.get(f"{base}__in_packed")
-    source = as_codes(DATA[f"{base}__in"], src) if packed is None else unpack(packed)
-    expected = unpack(DATA[key]) if key.endswith("packed") else as_codes(DATA[key], dst)
-    return src, dst, mode, source, expected, DATA.get(f"{base}__undef", np.zeros(source.shape)) == 1
 
 
 def numbers(source: np.ndarray, src: str) -> np.ndarray:

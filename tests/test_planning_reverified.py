@@ -19,7 +19,7 @@ from castsim.planning.conformance.cells import changed
 from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
-CHAINS = 400 if THOROUGH else 40
+CHAINS = 400 if THOROUGH else 24
 WIDE = 100_000
 """Codes of a source of more than 16 bits."""
 SLOW = ("f32", "f64", "i32", "u32", "i64", "u64")
@@ -64,8 +64,8 @@ def test_a_seeded_sample_of_chains() -> None:
         if verdicts[Verdict.EXACT] + verdicts[Verdict.CONFORMS] == CHAINS:
             break
     assert verdicts[Verdict.EXACT] + verdicts[Verdict.CONFORMS] == CHAINS
-    assert verdicts[Verdict.DIFFERS] > 5
-    assert inputs["samples"] >= 4
+    assert verdicts[Verdict.DIFFERS] > CHAINS // 8
+    assert inputs["samples"] >= CHAINS // 10
 
 
 def test_the_judge_sees_a_wrong_program() -> None:

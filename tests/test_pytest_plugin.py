@@ -38,11 +38,16 @@ def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest
 
 
 def failure(folder: pytest.Pytester, text: str, only: str = "") -> str:
-    """Return what pytest prints of one failing test, without its mark for errors."""
+    """Return what pytest says when it runs one failing test."""
     folder.makepyfile(text)
     done = folder.runpytest_subprocess("-q", "-k", only)
     done.assert_outcomes(failed=1)
-    return "\n".join(line.removeprefix("E   ").strip() for line in done.outlines if line.startswith("E   "))
+    return complaint(done.outlines)
+
+
+def complaint(lines: list[str]) -> str:
+    """Return what pytest prints of a failing test, without its mark for errors."""
+    return "\n".join(line.removeprefix("E   ").strip() for line in lines if line.startswith("E   "))
 
 
 def test_the_entry_point_is_a_plugin() -> None:
@@ -67,49 +72,60 @@ def test_a_failure_reads_as_the_page_says(folder: pytest.Pytester) -> None:
     assert told.endswith("and 80 more")
 
 
-@pytest.mark.parametrize(
-    ("test", "message"),
-    [
-        (
-            "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_cycles(at_most=10)",
-            "f32_to_f16.pto on a2a3: 442 cycles, 432 more than 10; `castsim run --what-if all`",
-        ),
-        (
-            "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: {'out': src})",
-            "the oracle returned ['out']; the outputs are ['dst']",
-        ),
-        (
-            "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: src)",
-            "output 'dst', by the oracle: ",
-        ),
-        (
-            "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal("
-            "lambda src: src.astype('float16')[:3])",
-            "output 'dst' has shape [4, 64], expected [3, 64]",
-        ),
-        (
-            "castsim_kernel('unflagged.pto', inputs={'src': 'zeros'})",
-            "unflagged.pto on a2a3: 2 violations of order\nunflagged.pto:18:5: race: tstore",
-        ),
-        (
-            "castsim_kernel('tpc_f32_i32_pipelined_stale_goya.tpc', inputs={'x': 'random:1'})",
-            "tpc_f32_i32_pipelined_stale_goya.tpc on goya: 24 stale reads\n",
-        ),
-        ("castsim_cast([0.5, 2.5], 'f32', 'i8').assert_values([0, 3])", "differs in 1 of 2 elements (i8)\nindex  got"),
-        ("castsim_cast([2.5], 'f32', 'i8').assert_values([3])", "[0]    0x02 2  0x03 3    0x40200000 2.5"),
-        ("castsim_cast([1], 'f32', 'f16').assert_values([0.1])", "expected 0.1, which f16 does not hold exactly"),
-        ("castsim_cast([0], 'f32', 'f16').assert_values([-0.0])", "0x0000 0.0  0x8000 -0.0"),
-        ("castsim_cast([1], 'e4m3fn', 'e2m1').assert_bits([3])", "0x2 1.0  0x3 1.5   0x38 1.0"),
-        ("castsim_cast([300], 'i8', 'f16')", "i8 does not hold all of [300]"),
-        ("castsim_cast([1, 2], 'f32', 'f16').assert_values([1])", "has shape [2], expected [1]"),
-    ],
-)
-def test_what_failures_say(test: str, message: str, folder: pytest.Pytester) -> None:
+FAILURES = [
+    (
+        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_cycles(at_most=10)",
+        "f32_to_f16.pto on a2a3: 442 cycles, 432 more than 10; `castsim run --what-if all`",
+    ),
+    (
+        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: {'out': src})",
+        "the oracle returned ['out']; the outputs are ['dst']",
+    ),
+    (
+        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: src)",
+        "output 'dst', by the oracle: ",
+    ),
+    (
+        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: src.astype('float16')[:3])",
+        "output 'dst' has shape [4, 64], expected [3, 64]",
+    ),
+    (
+        "castsim_kernel('unflagged.pto', inputs={'src': 'zeros'})",
+        "unflagged.pto on a2a3: 2 violations of order\nunflagged.pto:18:5: race: tstore",
+    ),
+    (
+        "castsim_kernel('tpc_f32_i32_pipelined_stale_goya.tpc', inputs={'x': 'random:1'})",
+        "tpc_f32_i32_pipelined_stale_goya.tpc on goya: 24 stale reads\n",
+    ),
+    ("castsim_cast([0.5, 2.5], 'f32', 'i8').assert_values([0, 3])", "differs in 1 of 2 elements (i8)\nindex  got"),
+    ("castsim_cast([2.5], 'f32', 'i8').assert_values([3])", "[0]    0x02 2  0x03 3    0x40200000 2.5"),
+    ("castsim_cast([1], 'f32', 'f16').assert_values([0.1])", "expected 0.1, which f16 does not hold exactly"),
+    ("castsim_cast([0], 'f32', 'f16').assert_values([-0.0])", "0x0000 0.0  0x8000 -0.0"),
+    ("castsim_cast([1], 'e4m3fn', 'e2m1').assert_bits([3])", "0x2 1.0  0x3 1.5   0x38 1.0"),
+    ("castsim_cast([300], 'i8', 'f16')", "i8 does not hold all of [300]"),
+    ("castsim_cast([1, 2], 'f32', 'f16').assert_values([1])", "has shape [2], expected [1]"),
+]
+"""What a test does, and what its failure says."""
+
+
+def test_what_failures_say(folder: pytest.Pytester) -> None:
+    """All in one run of pytest."""
     text = Path("f32_to_f16.pto").read_text().splitlines()
     load = next(index for index, line in enumerate(text) if "pto.tload" in line)
     flags = [f"    pto.{what}_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]" for what in ("set", "wait")]
     Path("unflagged.pto").write_text("\n".join([*text[: load + 1], *flags, *text[load + 1 :]]))
-    assert message in failure(folder, f"def test_it(castsim_cast, castsim_kernel):\n    {test}\n")
+    tests = (f"def test_{n}(castsim_cast, castsim_kernel):\n    {test}\n" for n, (test, _) in enumerate(FAILURES))
+    folder.makepyfile("\n".join(tests))
+    done = folder.runpytest_subprocess("-q")
+    done.assert_outcomes(failed=len(FAILURES))
+    told: list[list[str]] = []
+    for line in done.outlines:
+        if re.fullmatch(r"_+ test_\d+ _+", line):
+            told.append([])
+        elif told:
+            told[-1].append(line)
+    for (test, message), lines in zip(FAILURES, told, strict=True):
+        assert message in complaint(lines), test
 
 
 def test_races_may_be_let_through_and_told_later(folder: pytest.Pytester) -> None:

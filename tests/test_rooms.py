@@ -7,7 +7,7 @@ import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from test_architecture import SOURCES, imports, module_of
+from test_architecture import SOURCES, imports, module_of, tree_of
 
 PICTURE = """
 13  __main__         -> commands
@@ -69,7 +69,7 @@ def room_of(module: str) -> str:
 
 def at_run_time(path: Path) -> set[str]:
     """What a file imports, but for what only type checkers read."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     for_types = {
         alias
         for node in ast.walk(tree)

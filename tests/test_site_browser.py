@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from built_site import built_site
+from chromium import NEEDED
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra `docs`"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="needs playwright, of the extra `test`"),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs the program chromium"),
+    *NEEDED,
 ]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built_site(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with pytest.importorskip("playwright.sync_api").sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -133,17 +133,20 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+def made_at_top_level(source: str) -> set[str]:
+    """The names of what a module makes at its top level."""
+    names = set()
+    for node in ast.parse(source).body:
+        names.add(getattr(node, "name", ""))
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            names |= {leaf.id for leaf in ast.walk(target) if isinstance(leaf, ast.Name)} if target else set()
+    return names
+
+
 def defining(name: str) -> set[str]:
     """The modules at whose top level something of this name is made."""
-    found = set()
-    for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            names = {getattr(node, "name", "")}
-            for target in getattr(node, "targets", [getattr(node, "target", None)]):
-                names |= {leaf.id for leaf in ast.walk(target) if isinstance(leaf, ast.Name)} if target else set()
-            if name in names:
-                found.add(module_of(path))
-    return found
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    return {module_of(path) for path, text in texts.items() if name in text and name in made_at_top_level(text)}
 
 
 @pytest.mark.parametrize("name", ["TICKS", "_TICKS", "ticks", "NO_TICK", "head_penalty", "store_start", "path_through"])
