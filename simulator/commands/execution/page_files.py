@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from castsim.commands.output import STDOUT
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.reports.pages.shell import page_html
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,6 +58,8 @@ def write_page(file: str, page: Page) -> None:
     Raises:
         ReadError: it cannot be written.
     """
+    from castsim.reports.pages.shell import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
+
     data = page_html(page).encode("utf-8", "backslashreplace")
     try:
         with whole_file(Path(file)) as target:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_file
-from castsim.engines import observe
-from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.reports.launches import launch_slices
-from castsim.reports.views.counters import counters
-from castsim.reports.views.dependences import dependences
-from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import perfetto_document
-from castsim.reports.views.recording import Recorder
-from castsim.reports.views.timeline import make_timeline
 from castsim.reports.views.window import Window
 
 if TYPE_CHECKING:
@@ -30,7 +22,7 @@ if TYPE_CHECKING:
     from castsim.running import Result
     from castsim.timing import Listener
 
-_SHOWN = 80
+SHOWN = 80
 """Cycles that the text view shows unless a window is asked for."""
 
 
@@ -82,15 +74,8 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     """
     if not wanted(options):
         return None
-    loaded = result.loaded
-    window = window_of(options)
-    start, end = window.within(result.cycles)
-    if options.window is None and options.trace is None and options.kanata is None:
-        end = min(end, _SHOWN)
-    window = Window(start, end)
-    recorder = Recorder(window, listener)
-    recorder.issued = observe(loaded.tree, loaded.target, recorder)
-    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+    found: Timeline = _recording().recorded(options, result, listener)
+    return found
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
@@ -99,31 +84,15 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     Raises:
         ReadError: one cannot be written.
     """
-    notes: list[str] = []
     if options.trace is None and options.kanata is None:
-        return notes
-    loaded = result.loaded
-    found = dependences(loaded.tree, timeline)
-    target = loaded.target
-    for name, text in (("trace", options.trace), ("kanata", options.kanata)):
-        if text is None:
-            continue
-        if name == "trace":
-            sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
-            amounts = counters(loaded.tree, result.timing, timeline, sizes)
-            inside = launch_slices(loaded.tree, result.timing, target)
-            data = json.dumps(perfetto_document(timeline, found, amounts, target.name, inside), allow_nan=False)
-        else:
-            data = "\n".join(kanata_lines(timeline, found)) + "\n"
-        try:
-            with whole_file(Path(text)) as file:
-                file.write(data.encode())
-        except OSError as error:
-            raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
-        cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
-        shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
-        notes.append(f"{name}: {shown} written to {text}{cut}")
+        return []
+    notes: list[str] = _recording().written(options, result, timeline)
     return notes
+
+
+def _recording() -> ModuleType:
+    """Return the module that records a run and writes what was recorded; few runs need it."""
+    return import_module("castsim.commands.execution.run_recording")
 
 
 def timeline_text(
@@ -137,7 +106,7 @@ def timeline_text(
     if options.timeline and timeline is not None:
         from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
 
-        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + _SHOWN)
+        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + SHOWN)
         rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
         shown = replace(timeline, end=end, rows=rows)
         yield Text()
