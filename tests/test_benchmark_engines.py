@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from benchmarks import engines as benchmark
+from benchmarks import start_up
 from benchmarks.engine_cases import every_program, tile_cast
 
 from castsim.engines import simulate
@@ -15,7 +17,8 @@ from castsim.execution.tree import Loop
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "_CALLS", 1)
-    monkeypatch.setattr(benchmark, "_STARTS", (("--help",), ("cast", "--help")))
+    monkeypatch.setattr(benchmark.start_up, "CALLS", 1)
+    monkeypatch.setattr(benchmark.start_up, "STARTS", (("--help",), ("cast", "--help")))
     monkeypatch.setattr(benchmark, "_ESTIMATED", (("a2a3", "f32", "f16"),))
     page, data = tmp_path / "engines.md", tmp_path / "engines.json"
     assert benchmark.main(["--largest", "100", "--markdown", str(page), "--json", str(data)]) == 0
@@ -31,6 +34,24 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text()
     assert all(program.name in text for program in every_program())
     assert "| a2a3 f32 -> f16 |" in text
+
+
+def test_start_up_alone_replaces_its_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_up, "STARTS", (("--help",), ("no such command",)))
+    page = tmp_path / "engines.md"
+    page.write_text(f"# Engines\n\nfirst\n\n{start_up.TITLE}\n\nformer\n\n## Last\n\nkept\n")
+    assert (
+        start_up.main(["--calls", "1", "--against", f"itself={sys.executable} -m castsim", "--markdown", str(page)])
+        == 0
+    )
+    text = page.read_text()
+    assert text.startswith("# Engines\n\nfirst\n\n## Start-up")
+    assert text.endswith("\n\n## Last\n\nkept\n")
+    assert "former" not in text
+    assert "| command | itself | this version |" in text
+    row, unknown = (line.split(" | ") for line in text.splitlines() if line.startswith("| `castsim"))
+    assert all(10 < int(cell.strip(" |")) < 60_000 for cell in row[1:])
+    assert [cell.strip(" |") for cell in unknown[1:]] == ["-", "-"]
 
 
 def test_programs_are_what_they_are_called() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
 import resource
 import subprocess
@@ -25,10 +24,10 @@ if __package__ in (None, ""):
 
 import numpy as np
 
+from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program
 from benchmarks.table import machine
 from castsim import estimate
-from castsim.commands.command_line import COMMANDS
 from castsim.engines import simulate
 from castsim.execution.tree import Tree
 from castsim.targets import Target
@@ -43,17 +42,6 @@ _ONCE = 1.0
 _CALLS = 5
 _ESTIMATED = (("a2a3", "f32", "f16"), ("a2a3", "i32", "f16"), ("a5", "f32", "bf16"), ("a5", "f32", "e4m3fn"))
 _ESTIMATED += (("goya", "f32", "i32"), ("gaudi2", "f32", "f8_143"))
-_STARTS = (
-    ("--help",),
-    *((name, "--help") for name in COMMANDS),
-    ("cast", "f32", "i16", "1", "--target", "a5"),
-    ("run", "programs/f32_to_f16.pto", "--in", "src=programs/f32_to_f16.src.npy"),
-    ("run", "programs/tpc_f32_i32_pipelined_goya.tpc", "--timing-only"),
-    ("targets", "a5"),
-    ("scratch", "f32", "i16", "--rows", "4", "--cols", "200"),
-    ("lower", "f16", "i8", "--spec", "tosa", "--target", "a5"),
-    ("lower", "f16", "i8", "--spec", "tosa", "--target", "gaudi2"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +134,6 @@ def estimates() -> Iterator[dict[str, Any]]:
         yield {**found, "shapes_per_second": size / (time.thread_time() - begun)}
 
 
-def command_times() -> Iterator[tuple[str, float]]:
-    """Yield the processor time that the help of every command takes, and a few runs; Python finds its byte code."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for words in _STARTS:
-        taken = []
-        for _ in range(_CALLS):
-            command = [sys.executable, "-m", "castsim", *words]
-            child = subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=subprocess.DEVNULL)
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            taken.append(used.ru_utime + used.ru_stime)
-        yield " ".join(("castsim", *words)), min(taken)
-
-
 def memory_of(number: int, count: int) -> int:
     """Return the largest resident size, in bytes, of a process that simulates `count` instructions of a program."""
     command = [sys.executable, str(Path(__file__)), "--memory", str(number), "--largest", str(count)]
@@ -209,7 +183,7 @@ def document(largest: int) -> dict[str, Any]:
         ],
         "memory": held,
         "estimates": list(estimates()),
-        "commands": [{"command": name, "seconds": taken} for name, taken in command_times()],
+        "commands": list(start_up.measured({}, start_up.CALLS)),
     }
 
 
@@ -269,8 +243,7 @@ def markdown(found: dict[str, Any]) -> str:
     ]
     for row in found["estimates"]:
         lines.append(_cells(row["cast"], f"{row['microseconds']:.1f}", f"{row['shapes_per_second']:.3g}"))
-    lines += ["", "## Start-up: processor time", "", "| command | ms |", "| --- | --- |"]
-    lines += [_cells(f"`{row['command']}`", f"{row['seconds'] * 1e3:.0f}") for row in found["commands"]]
+    lines += ["", *start_up.section(found["commands"], start_up.CALLS)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,96 @@
+"""Start-up: `python tests/benchmarks/start_up.py [--calls 15] [--against NAME=COMMAND ...] [--markdown FILE]`.
+
+User and system time of whole processes, the median of some calls, the contestants in turn. COMMAND is the `castsim` of
+another installation. With --markdown, the section of the page is replaced and the rest of it left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from castsim.commands.command_line import COMMANDS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = "this version"
+TITLE = "## Start-up: processor time"
+CALLS = 5
+STARTS = (
+    ("--help",),
+    *((name, "--help") for name in COMMANDS),
+    ("run", "programs/f32_to_f16.pto", "--in", "src=random:0"),
+    ("run", "programs/f32_to_f16.pto", "--in", "src=programs/f32_to_f16.src.npy"),
+    ("run", "programs/tpc_f32_i32_pipelined_goya.tpc", "--timing-only"),
+    ("run", "programs/tpc_f32_f8_143_gaudi2.tpc", "--timing-only"),
+    ("check", "programs/f32_to_f16.pto"),
+    ("cast", "f32", "i16", "1", "--target", "a5"),
+    ("targets", "a5"),
+    ("scratch", "f32", "i16", "--rows", "4", "--cols", "200"),
+    ("lower", "f16", "i8", "--spec", "tosa", "--target", "a5"),
+    ("lower", "f16", "i8", "--spec", "tosa", "--target", "gaudi2"),
+)
+
+
+def measured(others: Mapping[str, str], calls: int) -> Iterator[dict[str, Any]]:
+    """Yield a row a command: its words, and the seconds of each contestant, None for one that does not know it."""
+    contestants = {
+        **{name: shlex.split(command) for name, command in others.items()},
+        HERE: [sys.executable, "-m", "castsim"],
+    }
+    # Python finds its byte code, and castsim its checked descriptions: the first call of each is not counted.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for words in STARTS:
+        taken: dict[str, list[float | None]] = {name: [] for name in contestants}
+        for _ in range(calls + 1):
+            for name, command in contestants.items():
+                taken[name].append(_seconds([*command, *words], environment))
+        seconds = {name: median(filter(None, found[1:])) if all(found) else None for name, found in taken.items()}
+        yield {"command": " ".join(("castsim", *words)), "seconds": seconds}
+
+
+def _seconds(command: Sequence[str], environment: Mapping[str, str]) -> float | None:
+    """Return the processor time of a process, None if it fails."""
+    silent = subprocess.DEVNULL
+    child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=silent, stderr=silent)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime if child.returncode == 0 else None
+
+
+def section(rows: Sequence[Mapping[str, Any]], calls: int) -> list[str]:
+    """Return the lines of the section of the page."""
+    names = list(rows[0]["seconds"])
+    lines = [TITLE, "", f"User and system time of a process in ms, the median of {calls}, the contestants in turn."]
+    lines += ["", f"| command | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
+    for row in rows:
+        shown = ("-" if taken is None else f"{taken * 1e3:.0f}" for taken in row["seconds"].values())
+        lines.append(f"| `{row['command']}` | {' | '.join(shown)} |")
+    return lines
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python tests/benchmarks/start_up.py", description="Time of start-up.")
+    parser.add_argument("--calls", type=int, default=15, help="calls of each command")
+    parser.add_argument("--against", metavar="NAME=COMMAND", action="append", default=[], help="another installation")
+    parser.add_argument("--markdown", metavar="FILE", help="replace the section of this page")
+    options = parser.parse_args(arguments)
+    others = dict(text.split("=", 1) for text in options.against)
+    text = "\n".join(section(list(measured(others, options.calls)), options.calls)) + "\n"
+    print(text)
+    if options.markdown:
+        page = Path(options.markdown)
+        before, _, behind = page.read_text(encoding="utf-8").partition(TITLE)
+        _, mark, after = behind.partition("\n## ")
+        page.write_text(before + text + mark + after, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
