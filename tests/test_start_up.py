@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -40,7 +41,10 @@ PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs"
 
 WALKING = ("castsim.engines", "castsim.execution.walk")
 
-NEVER = (*OPTIONAL, *EVENTS, *PROGRESS)
+PAGES = ("castsim.reports.pages.shell", "castsim.reports.views.timeline", "castsim.reports.views.perfetto", "html")
+"""For who writes a page, a trace or a log."""
+
+NEVER = (*OPTIONAL, *EVENTS, *PROGRESS, *PAGES)
 CASES = {
     "targets": (*COMPUTING, *TILES, *ASSEMBLY, *PLANNING),
     "targets a2a3": (*WALKING, "castsim.machines.vector_function", *ASSEMBLY, *PLANNING),
@@ -66,6 +70,14 @@ CASES = {
 }  # fmt: skip
 """What a command must not load beside NEVER."""
 
+MOST_MODULES = {
+    "run programs/f32_to_f16.pto --in src=random:0": (335, 350),
+    "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (366, 345),
+    "check programs/f32_to_f16.pto": (251, 345),
+    "cast f32 i16 1 --target a2a3": (151, 345),
+}
+"""How many modules a command may load once its description is kept: those of castsim, and all others."""
+
 DESCRIBED = {
     "targets a5": ("a5",),
     "targets tosa": ("tosa",),
@@ -83,11 +95,22 @@ RUN = (
 )
 
 
-def last_line(arguments: str, before: str, after: str) -> list[str]:
+BY_OWNER = (
+    "([name for name in sys.modules if name.startswith('castsim')], "
+    "[name for name in sys.modules if not name.startswith('castsim')])"
+)
+
+
+def last_line(arguments: str, before: str, after: str, variables: dict[str, str] | None = None) -> list[str]:
     """Return the words of the line printed after a command in a process of its own; the first is its exit code."""
     script = RUN.format(root=str(ROOT), before=before, after=after)
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments.split()], capture_output=True, text=True, check=True, cwd=ROOT
+        [sys.executable, "-c", script, *arguments.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=variables,
     )
     return done.stdout.splitlines()[-1].split()
 
@@ -97,6 +120,23 @@ def test_a_command_loads_only_what_it_needs(arguments: str) -> None:
     unwanted = (*NEVER, *CASES[arguments])
     found = last_line(arguments, "pass", f"name for name in {unwanted!r} if name in sys.modules")
     assert found == ["0"]
+
+
+@pytest.fixture(scope="module")
+def keeping(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables of processes that keep what they compile and check in a folder of these tests."""
+    kept = {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("kept"))}
+    return {**{name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}, **kept}
+
+
+@pytest.mark.parametrize("arguments", MOST_MODULES)
+def test_a_short_command_loads_few_modules(arguments: str, keeping: dict[str, str]) -> None:
+    after = f"*(name for name in {NEVER!r} if name in sys.modules), *map(len, {BY_OWNER})"
+    last_line(arguments, "pass", after, keeping)
+    code, *found = last_line(arguments, "pass", after, keeping)
+    assert code == "0"
+    assert len(found) == 2, found
+    assert all(int(count) <= most for count, most in zip(found, MOST_MODULES[arguments], strict=True)), found
 
 
 @pytest.mark.parametrize("arguments", DESCRIBED)
