@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from castsim.isa.formats import Format
 from castsim.machines.registry import Parts
 from castsim.planning.constants import Constants
+from castsim.planning.sharing import Shared
 from castsim.targets import Target
 
 if TYPE_CHECKING:
@@ -43,4 +44,9 @@ PLANNING: Parts[Planning] = Parts(
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
-    return PLANNING.of(target).catalogue(target, Constants(src, dst))
+    return _CATALOGUES.of(
+        (id(target), src, dst), lambda: PLANNING.of(target).catalogue(target, Constants(src, dst)), target
+    )
+
+
+_CATALOGUES: Shared[Catalogue] = Shared(64)

@@ -8,6 +8,9 @@ where a function that is only known to agree on samples stands in for an instruc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from castsim.isa.codes import Codes
 from castsim.planning.breakpoints import judge_by_breakpoints
 from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.exhaustive import judge_exhaustively
@@ -15,6 +18,7 @@ from castsim.planning.judgement import Evidence, Judgement, Method, smallest_fir
 from castsim.planning.order import is_ordered
 from castsim.planning.primitives import keeps_order
 from castsim.planning.samples import telling_codes
+from castsim.planning.sharing import Numbers, Shared
 from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.timing import ProgressCallback
 
@@ -31,6 +35,18 @@ def judge(
 
     With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
     """
+    steps = tuple((_NUMBERS.of(step.primitives), step.dst.name) for step in chain)
+    key = id(demand), steps, samples, quick
+    found = _JUDGEMENTS.of(key, lambda: _judged(demand, chain, progress, samples, quick=quick), demand)
+    return replace(found, chain=chain)
+
+
+_NUMBERS = Numbers(1 << 12)
+_JUDGEMENTS: Shared[Judgement] = Shared(32)
+"""The last verdicts; targets and options of them come to the same chains."""
+
+
+def _judged(demand: Demand, chain: Chain, progress: ProgressCallback, samples: int, *, quick: bool) -> Judgement:
     if demand.everything is not None:
         size = demand.everything.codes.size
         argument = f"all {size} codes of {demand.src.name}"
@@ -60,6 +76,14 @@ def _tried(grading: Grading, chain: Chain, evidence: Evidence) -> Judgement:
 
 def _sampled(demand: Demand, chain: Chain, samples: int) -> Judgement:
     formats = [demand.dst, *(step.dst for step in chain)]
-    codes = telling_codes(demand.src, formats, samples // (4 * len(formats)), seed=1)
+    count = samples // (4 * len(formats))
+    names = tuple(fmt.name for fmt in formats)
+    codes = _SAMPLES.of((demand.src, names, count), lambda: telling_codes(demand.src, formats, count, seed=1))
+    grading = _GRADINGS.of((id(demand), names, count), lambda: Grading(demand, codes), demand)
     argument = f"{codes.size} structured and random codes of {demand.src.name}: not a proof"
-    return _tried(Grading(demand, codes), chain, Evidence(Method.SAMPLED, codes.size, argument))
+    return _tried(grading, chain, Evidence(Method.SAMPLED, codes.size, argument))
+
+
+_SAMPLES: Shared[Codes] = Shared(16)
+_GRADINGS: Shared[Grading] = Shared(8)
+"""Some megabytes each."""

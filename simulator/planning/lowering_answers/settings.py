@@ -5,11 +5,10 @@ Options that stand for a doubtful point are never varied here: what the hardware
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.planning import Catalogue, LoweringStep, catalogue_of
 from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
+from castsim.planning.sharing import Kept, Shared
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -26,8 +26,6 @@ Setting = tuple[tuple[str, int | str], ...]
 
 MOST = 2
 """Options that are changed together."""
-_KEPT = 64
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,19 @@ class Choice:
         """Yield the pairs of operations with a constant that the setting changes, as results on telling codes show."""
         others = {step.name: step for step in _arithmetic(catalogue_of(self.target, src, dst))}
         for step in _arithmetic(catalogue):
-            codes = _telling(step.src, step.dst)
-            if not np.array_equal(step.run(codes), others[step.name].run(codes)):
+            other = others[step.name]
+            key = id(step.primitives), id(other.primitives)
+            if not _ALIKE.of(key, lambda step=step, other=other: _alike(step, other), (step, other)):
                 yield step.src.name, step.dst.name
+
+
+def _alike(step: LoweringStep, other: LoweringStep) -> bool:
+    """Whether two operations give the same on telling codes."""
+    codes = _telling(step.src, step.dst)
+    return np.array_equal(step.run(codes), other.run(codes))
+
+
+_ALIKE: Shared[bool] = Shared(1 << 14)
 
 
 @cache
@@ -81,7 +89,7 @@ def changed(target: Target, values: Mapping[str, int | str]) -> Target:
         ReadError: no such option, or a value that it cannot have.
     """
     key = tuple((name, str(value)) for name, value in values.items())
-    return _CHANGED.of(target, key, lambda: with_options(target, values)) if key else target
+    return _CHANGED.of((id(target), key), lambda: with_options(target, values), target) if key else target
 
 
 def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
@@ -100,7 +108,7 @@ def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choi
     Of several that come to the same, only one of those with the fewest options is there. Options `without` stay as
     they are. Those with the fewest options come first.
     """
-    return _CHOICES.of(target, tuple(sorted(without)), lambda: tuple(_choices(target, without)))
+    return _CHOICES.of((id(target), without), lambda: tuple(_choices(target, without)), target)
 
 
 def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
@@ -146,22 +154,5 @@ def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
         yield from steps
 
 
-class _ByTarget(Generic[_Found]):
-    """The findings for targets, by their identity and a key; targets have no hash."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, object], tuple[Target, _Found]] = {}
-
-    def of(self, target: Target, key: object, make: Callable[[], _Found]) -> _Found:
-        """Return the entry of a target and a key, made on first use."""
-        place = id(target), key
-        if place not in self._found:
-            if len(self._found) >= _KEPT:
-                self._found.clear()
-            # The target is kept too, so that no other object can get its identity.
-            self._found[place] = target, make()
-        return self._found[place][1]
-
-
-_CHANGED: _ByTarget[Target] = _ByTarget()
-_CHOICES: _ByTarget[tuple[Choice, ...]] = _ByTarget()
+_CHANGED: Kept[Target] = Kept(256)
+_CHOICES: Kept[tuple[Choice, ...]] = Kept(64)
