@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -121,8 +121,12 @@ class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
 
 Steps = Mapping[str, tuple[LoweringStep, ...]]
 
+Arithmetic = Callable[[Constants], Iterable[LoweringStep]]
+"""Makes the operations of a target with constants."""
+
 _CASTS: Kept[Steps] = Kept(128)
 _ARITHMETIC: Shared[Steps] = Shared(512)
+_PARTS: Shared[tuple[LoweringStep, ...]] = Shared(1024)
 
 
 def casts_of(target: Target, make: Callable[[], Steps]) -> Steps:
@@ -130,18 +134,57 @@ def casts_of(target: Target, make: Callable[[], Steps]) -> Steps:
     return _CASTS.of(id(target), make, target)
 
 
-def arithmetic_of(target: Target, constants: Constants, make: Callable[[], Iterable[LoweringStep]]) -> Steps:
-    """Return the arithmetic of a target with constants, by source; made once for all requests that have them alike.
+def arithmetic_of(target: Target, constants: Constants, *makers: Arithmetic) -> Steps:
+    """Return the arithmetic of a target with constants, by source; `makers` make it one after the other.
 
-    Of the source only the width of an integer decides: see `Constants`.
+    Each operation is made once for all requests with the same constants: bounds follow from the destination alone,
+    the others from the widths of integers, see `Constants`.
     """
-    return _ARITHMETIC.of((id(target), *_deciding(constants)), lambda: by_source(make()), target)
+    src, dst = constants.src, constants.dst
+    widths = _width(src), _width(dst), isinstance(dst, IntFormat) and dst.boolean
+
+    def parts() -> Iterator[LoweringStep]:
+        for maker, make in enumerate(makers):
+            for key, kept in ((dst, _Bounds(src, dst)), (widths, _BesideBounds(src, dst))):
+                yield from _PARTS.of((id(target), maker, key), lambda make=make, kept=kept: tuple(make(kept)), target)
+
+    return _ARITHMETIC.of((id(target), dst, widths), lambda: by_source(parts()), target)
 
 
-def _deciding(constants: Constants) -> tuple[Hashable, ...]:
-    """Return what the constants follow from."""
-    src = constants.src
-    return constants.dst, src.bits if isinstance(src, IntFormat) else None
+def _width(fmt: Format) -> int | None:
+    return fmt.bits if isinstance(fmt, IntFormat) else None
+
+
+class _Bounds(Constants):
+    """The ends of the destination's range, and nothing else."""
+
+    __slots__ = ()
+
+    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+
+class _BesideBounds(Constants):
+    """All but the ends of the destination's range."""
+
+    __slots__ = ()
+
+    def bounds(self, fmt: Format) -> tuple[int, ...]:
+        """Return none."""
+        return ()
 
 
 def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:

@@ -36,27 +36,26 @@ def judge(
     With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
     """
     steps = tuple((_NUMBERS.of(step.primitives), step.dst.name) for step in chain)
-    key = id(demand), steps, samples, quick
-    found = _JUDGEMENTS.of(key, lambda: _judged(demand, chain, progress, samples, quick=quick), demand)
-    return replace(found, chain=chain)
+    key = id(demand), steps, samples
+    found = replace(_JUDGEMENTS.of(key, lambda: _quickly(demand, chain, progress, samples), demand), chain=chain)
+    if quick or found.evidence.method is not Method.SAMPLED or demand.src.storage_bits != 32:
+        return found
+    return judge_exhaustively(demand, chain, found, progress)
 
 
 _NUMBERS = Numbers(1 << 12)
 _JUDGEMENTS: Shared[Judgement] = Shared(32)
-"""The last verdicts; targets and options of them come to the same chains."""
+"""The last verdicts that took no run of machine code; targets and options of them come to the same chains."""
 
 
-def _judged(demand: Demand, chain: Chain, progress: ProgressCallback, samples: int, *, quick: bool) -> Judgement:
+def _quickly(demand: Demand, chain: Chain, progress: ProgressCallback, samples: int) -> Judgement:
     if demand.everything is not None:
         size = demand.everything.codes.size
         argument = f"all {size} codes of {demand.src.name}"
         return _tried(demand.everything, chain, Evidence(Method.EXHAUSTIVE, size, argument))
     if goes_by_breakpoints(demand, chain):
         return judge_by_breakpoints(demand, chain, progress)
-    sampled = _sampled(demand, chain, samples)
-    if quick or demand.src.storage_bits != 32:
-        return sampled
-    return judge_exhaustively(demand, chain, sampled, progress)
+    return _sampled(demand, chain, samples)
 
 
 def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:

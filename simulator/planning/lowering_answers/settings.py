@@ -15,6 +15,8 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, format_named
 from castsim.planning import Catalogue, LoweringStep, catalogue_of
+from castsim.planning.catalogue import Steps
+from castsim.planning.mechanisms import arithmetic_between
 from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
 from castsim.planning.sharing import Kept, Shared
@@ -30,9 +32,10 @@ MOST = 2
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting, the target with it, and the (source, destination) pairs whose casts it changes."""
+    """A setting, the target `before` and with it, and the (source, destination) pairs whose casts it changes."""
 
     setting: Setting
+    before: Target
     target: Target
     pairs: frozenset[tuple[str, str]]
 
@@ -50,20 +53,32 @@ class Choice:
                 for place in range(steps)
             )
 
-        return leads_through(self.pairs) or leads_through(self._calculating(catalogue, src, dst))
+        return leads_through(self.pairs) or leads_through(self._calculating(src, dst))
 
-    def _calculating(self, catalogue: Catalogue, src: Format, dst: Format) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of operations with a constant that the setting changes, as results on telling codes show."""
-        others = {step.name: step for step in _arithmetic(catalogue_of(self.target, src, dst))}
-        for step in _arithmetic(catalogue):
-            other = others[step.name]
-            key = id(step.primitives), id(other.primitives)
-            if not _ALIKE.of(key, lambda step=step, other=other: _alike(step, other), (step, other)):
-                yield step.src.name, step.dst.name
+    def _calculating(self, src: Format, dst: Format) -> frozenset[tuple[str, str]]:
+        """Return the pairs of operations with a constant that the setting changes, as results on telling codes show."""
+        before, after = (arithmetic_between(target, src, dst) for target in (self.before, self.target))
+        return _CALCULATING.of(
+            (id(before), id(after)), lambda: frozenset(_changed_pairs(before, after)), (before, after)
+        )
+
+
+_CALCULATING: Shared[frozenset[tuple[str, str]]] = Shared(1 << 12)
+
+
+def _changed_pairs(before: Steps, after: Steps) -> Iterator[tuple[str, str]]:
+    others = {step.name: step for steps in after.values() for step in steps}
+    for step in (step for steps in before.values() for step in steps):
+        other = others[step.name]
+        key = id(step.primitives), id(other.primitives)
+        if not _ALIKE.of(key, lambda step=step, other=other: _alike(step, other), (step, other)):
+            yield step.src.name, step.dst.name
 
 
 def _alike(step: LoweringStep, other: LoweringStep) -> bool:
-    """Whether two operations give the same on telling codes."""
+    """Whether two operations give the same on telling codes; equal ones, digests of facts included, do."""
+    if step.primitives == other.primitives:
+        return True
     codes = _telling(step.src, step.dst)
     return np.array_equal(step.run(codes), other.run(codes))
 
@@ -122,7 +137,7 @@ def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
         steps = _casts(other)
         if steps not in known:
             known.add(steps)
-            yield Choice(setting, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
+            yield Choice(setting, target, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
 
 
 def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
@@ -139,10 +154,6 @@ def _casts(target: Target) -> frozenset[LoweringStep]:
     """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
     first = format_named(target.casts[0].src)
     return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
-
-
-def _arithmetic(catalogue: Catalogue) -> list[LoweringStep]:
-    return [step for step in _all(catalogue) if _calculates(step)]
 
 
 def _calculates(step: LoweringStep) -> bool:
