@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 _Found = TypeVar("_Found")
 _Thing = TypeVar("_Thing")
@@ -37,12 +37,21 @@ def unshared() -> Iterator[None]:
         _SHARING.on = before
 
 
+class Clearable(Protocol):
+    """Something that can be emptied."""
+
+    def clear(self) -> None:
+        """Give up all findings."""
+        ...
+
+
 class Kept(Generic[_Found]):
-    """Up to `most` findings by key."""
+    """Up to `most` findings by key; for variables of modules, which live as long as the process."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, tuple[_Found, object]] = OrderedDict()
+        _EVERY.append(self)
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """Return the finding of a key, made on first use; an error of `make` is not kept.
@@ -60,12 +69,21 @@ class Kept(Generic[_Found]):
         return entry[0]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Give up all findings."""
         self._found.clear()
 
     def __len__(self) -> int:
         """Return how many findings there are."""
         return len(self._found)
+
+
+_EVERY: list[Clearable] = []
+
+
+def forget() -> None:
+    """Give up all findings of this process, as if it had just begun."""
+    for kept in _EVERY:
+        kept.clear()
 
 
 class Shared(Kept[_Found]):
