@@ -51,7 +51,6 @@ class Kept(Generic[_Found]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, tuple[_Found, object]] = OrderedDict()
-        _EVERY.append(self)
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """Return the finding of a key, made on first use; an error of `make` is not kept.
@@ -81,13 +80,17 @@ _EVERY: list[Clearable] = []
 
 
 def forget() -> None:
-    """Give up all findings of this process, as if it had just begun."""
+    """Give up all that this process shares."""
     for kept in _EVERY:
         kept.clear()
 
 
 class Shared(Kept[_Found]):
     """Findings that are made each time within `unshared`."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+        _EVERY.append(self)
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """See `Kept`."""
