@@ -107,7 +107,7 @@ def _at_once(target: Target, constants: Constants) -> dict[str, tuple[LoweringSt
 
 
 @pytest.mark.parametrize(
-    ("src", "dst", "target"), [("f16", "u8", "a2a3"), ("bf16", "i8", "gaudi"), ("f32", "i4", "goya")]
+    ("src", "dst", "target"), [("f16", "u8", "a2a3"), ("bf16", "i8", "gaudi"), ("f32", "i8", "goya")]
 )
 def test_the_nearest_chain_is_that_of_all_chains(src: str, dst: str, target: str) -> None:
     demand = settle(CastRequest(src, dst, target, spec="exact"))
