@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.planning.constants import Constants
@@ -146,9 +146,13 @@ def arithmetic_of(target: Target, constants: Constants, *makers: Arithmetic) -> 
     def parts() -> Iterator[LoweringStep]:
         for maker, make in enumerate(makers):
             for key, kept in ((dst, _Bounds(src, dst)), (widths, _BesideBounds(src, dst))):
-                yield from _PARTS.of((id(target), maker, key), lambda make=make, kept=kept: tuple(make(kept)), target)
+                yield from _PARTS.of((id(target), maker, key), partial(_listed, make, kept), target)
 
     return _ARITHMETIC.of((id(target), dst, widths), lambda: by_source(parts()), target)
+
+
+def _listed(make: Arithmetic, constants: Constants) -> tuple[LoweringStep, ...]:
+    return tuple(make(constants))
 
 
 def _width(fmt: Format) -> int | None:

@@ -83,6 +83,6 @@ def _sampled(demand: Demand, chain: Chain, samples: int) -> Judgement:
     return _tried(grading, chain, Evidence(Method.SAMPLED, codes.size, argument))
 
 
-_SAMPLES: Shared[Codes] = Shared(16)
-_GRADINGS: Shared[Grading] = Shared(8)
+_SAMPLES: Shared[Codes] = Shared(8)
+_GRADINGS: Shared[Grading] = Shared(4)
 """Some megabytes each."""

@@ -189,7 +189,7 @@ def _after(prefix: Prefix, step: LoweringStep) -> Prefix:
 
 
 _NUMBERS = Numbers(1 << 14)
-_RUNS: Shared[Codes] = Shared(1 << 13)
+_RUNS: Shared[Codes] = Shared(1 << 12)
 """What instructions make of codes; some kilobytes each."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -71,7 +71,7 @@ def _changed_pairs(before: Steps, after: Steps) -> Iterator[tuple[str, str]]:
     for step in (step for steps in before.values() for step in steps):
         other = others[step.name]
         key = id(step.primitives), id(other.primitives)
-        if not _ALIKE.of(key, lambda step=step, other=other: _alike(step, other), (step, other)):
+        if not _ALIKE.of(key, partial(_alike, step, other), (step, other)):
             yield step.src.name, step.dst.name
 
 
