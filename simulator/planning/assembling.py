@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from castsim.isa.codes import Codes
@@ -9,6 +11,7 @@ from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning.assembly import Assembly, Cost
 from castsim.planning.mechanisms import PLANNING
+from castsim.planning.sharing import Shared
 from castsim.planning.steps import Chain
 from castsim.running import LoadedProgram, load_text, run_loaded
 from castsim.targets import Target
@@ -24,7 +27,15 @@ def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: in
     Raises:
         IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
     """
-    return PLANNING.of(target).assembly(chain, src, dst, target, rows, cols)
+    written = tuple((id(step.src), id(step.dst), step.name, step.forms[0]) for step in chain)
+    return _ASSEMBLIES.of(
+        (id(target), written, id(src), id(dst), rows, cols),
+        lambda: PLANNING.of(target).assembly(chain, src, dst, target, rows, cols),
+        (target, chain, src, dst),
+    )
+
+
+_ASSEMBLIES: Shared[Assembly] = Shared(512)
 
 
 def cost_of(assembly: Assembly) -> Cost:
@@ -33,8 +44,22 @@ def cost_of(assembly: Assembly) -> Cost:
     Raises:
         IllegalError, TileError: the target refuses it.
     """
-    found = run_loaded(_loaded(assembly), {}, timing_only=True)
-    return Cost(found.cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+    cycles = _CYCLES.of(
+        (id(assembly.target), assembly.suffix, _timed(assembly.text)),
+        lambda: run_loaded(_loaded(assembly), {}, timing_only=True).cycles,
+        assembly.target,
+    )
+    return Cost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+_CYCLES: Shared[int] = Shared(4096)
+_COMMENT = re.compile(r"^//.*\n")
+_ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
+
+
+def _timed(text: str) -> str:
+    """Return what the time of a program follows from: not its comment, nor the values of constants for elements."""
+    return _ELEMENT.sub("?", _COMMENT.sub("", text))
 
 
 def run_assembly(assembly: Assembly, codes: Codes) -> Codes:

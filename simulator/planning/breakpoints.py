@@ -17,7 +17,8 @@ from castsim.numerics import code_dtype
 from castsim.planning.demand import Demand, Grading, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
 from castsim.planning.order import codes_at, distinct, number_count
-from castsim.planning.steps import Chain, run_chain
+from castsim.planning.sharing import Shared
+from castsim.planning.steps import Chain, primitives_of, run_chain
 from castsim.specifications.order import is_nan, order_keys
 from castsim.timing import ProgressCallback
 
@@ -31,7 +32,9 @@ _NANS = 1 << 12
 
 def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallback) -> Judgement:
     """Return the verdict on a chain whose every step keeps the order of numbers."""
-    first, last = _split(demand, *_stretches(demand, chain, progress))
+    key = demand.src, demand.dst, primitives_of(chain)
+    stretches = _STRETCHES.of(key, lambda: _stretches(demand, chain, progress))
+    first, last = _split(demand, *stretches)
     ends = np.concatenate((first, last))
     codes = codes_at(ends, demand.src)
     results = run_chain(chain, codes)
@@ -51,6 +54,10 @@ def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallbac
         return Judgement(chain, Verdict.DIFFERS, evidence, failing)
     every, of_every = np.concatenate((codes, nans)), np.concatenate((results, of_nans))
     return Judgement(chain, _grade(demand, chain, every, of_every), evidence, codes[:0])
+
+
+_STRETCHES: Shared[tuple[Places, Places]] = Shared(16)
+"""Where results of chains change, whatever is asked of them; up to a megabyte each."""
 
 
 def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdict:

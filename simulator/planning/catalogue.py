@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, partial
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.planning.constants import Constants
 from castsim.planning.primitives import Reread
+from castsim.planning.sharing import Kept, Shared
 from castsim.planning.steps import LoweringStep, RereadForm
 from castsim.targets import Target
 
@@ -25,6 +28,9 @@ class Catalogue:
     rereads: Mapping[str, tuple[LoweringStep, ...]]
     rereads_inside: bool
     pairs: Mapping[str, frozenset[str]]
+    _known_reach: dict[tuple[str, int], frozenset[str]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     @classmethod
     def of(cls, steps: Iterable[LoweringStep], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
@@ -49,14 +55,12 @@ class Catalogue:
             pairs.setdefault(src.name, set()).add(dst.name)
             known |= {src.name: src, dst.name: dst}
         known |= {fmt.name: fmt for fmt in formats}
-        rereads = by_source(
-            _reread(src, dst) for src in known.values() for dst in known.values() if _same_bits(src, dst)
-        )
+        rereads = _rereads_among(tuple(known.values()))
         return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
 
     def count(self, src: Format, steps: int) -> int:
         """Return how many steps chains of up to so many instructions from a format can be made of."""
-        reached = self._reached(src, steps - 1) if steps else set()
+        reached = self._reached(src, steps - 1) if steps else frozenset()
         return sum(len(self.steps.get(name, ())) for name in reached)
 
     def from_format(self, fmt: Format) -> tuple[LoweringStep, ...]:
@@ -71,14 +75,19 @@ class Catalogue:
         """Whether any chain of up to so many instructions leads from one format to another."""
         return self._holds(src) and dst.name in self._reached(src, steps)
 
-    def _reached(self, src: Format, steps: int) -> set[str]:
+    def _reached(self, src: Format, steps: int) -> frozenset[str]:
         """Return the formats that chains of up to so many instructions end in."""
-        reached = self._read({src.name})
-        for _ in range(steps):
-            reached = self._read(reached | {name for source in reached for name in self.pairs.get(source, ())})
-        return reached
+        place = src.name, steps
+        if place not in self._known_reach:
+            if steps < 1:
+                reached = self._read(frozenset((src.name,)))
+            else:
+                before = self._reached(src, steps - 1)
+                reached = self._read(before.union(*(self.pairs.get(source, ()) for source in before)))
+            self._known_reach[place] = reached
+        return self._known_reach[place]
 
-    def _read(self, names: set[str]) -> set[str]:
+    def _read(self, names: frozenset[str]) -> frozenset[str]:
         """Return formats with those as which they may be read."""
         return names | {step.dst.name for name in names for step in self.rereads.get(name, ())}
 
@@ -110,28 +119,76 @@ class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
         return len(self._sources)
 
 
-_KEPT = 16
+Steps = Mapping[str, tuple[LoweringStep, ...]]
+
+Arithmetic = Callable[[Constants], Iterable[LoweringStep]]
+"""Makes the operations of a target with constants."""
+
+_CASTS: Kept[Steps] = Kept(128)
+_ARITHMETIC: Shared[Steps] = Shared(512)
+_PARTS: Shared[tuple[LoweringStep, ...]] = Shared(1024)
 
 
-class _Casts:
-    """Casts of targets that do not depend on a request, found again by the identity of the target."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[Target, Mapping[str, tuple[LoweringStep, ...]]]] = {}
-
-    def of(
-        self, target: Target, make: Callable[[], Mapping[str, tuple[LoweringStep, ...]]]
-    ) -> Mapping[str, tuple[LoweringStep, ...]]:
-        """Return the casts of a target by source, made on first use."""
-        if id(target) not in self._found:
-            if len(self._found) >= _KEPT:
-                self._found.clear()
-            # The target is kept too, so that no other object can get its identity.
-            self._found[id(target)] = target, make()
-        return self._found[id(target)][1]
+def casts_of(target: Target, make: Callable[[], Steps]) -> Steps:
+    """Return the casts of a target by source, which do not depend on a request; made on first use."""
+    return _CASTS.of(id(target), make, target)
 
 
-CASTS = _Casts()
+def arithmetic_of(target: Target, constants: Constants, *makers: Arithmetic) -> Steps:
+    """Return the arithmetic of a target with constants, by source; `makers` make it one after the other.
+
+    Each operation is made once for all requests with the same constants: bounds follow from the destination alone,
+    the others from the widths of integers, see `Constants`.
+    """
+    src, dst = constants.src, constants.dst
+    widths = _width(src), _width(dst), isinstance(dst, IntFormat) and dst.boolean
+
+    def parts() -> Iterator[LoweringStep]:
+        for maker, make in enumerate(makers):
+            for key, kept in ((dst, _Bounds(src, dst)), (widths, _BesideBounds(src, dst))):
+                yield from _PARTS.of((id(target), maker, key), partial(_listed, make, kept), target)
+
+    return _ARITHMETIC.of((id(target), dst, widths), lambda: by_source(parts()), target)
+
+
+def _listed(make: Arithmetic, constants: Constants) -> tuple[LoweringStep, ...]:
+    return tuple(make(constants))
+
+
+def _width(fmt: Format) -> int | None:
+    return fmt.bits if isinstance(fmt, IntFormat) else None
+
+
+class _Bounds(Constants):
+    """The ends of the destination's range, and nothing else."""
+
+    __slots__ = ()
+
+    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+
+class _BesideBounds(Constants):
+    """All but the ends of the destination's range."""
+
+    __slots__ = ()
+
+    def bounds(self, fmt: Format) -> tuple[int, ...]:
+        """Return none."""
+        return ()
 
 
 def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:
@@ -142,8 +199,19 @@ def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ..
     return {name: tuple(listed) for name, listed in found.items()}
 
 
+@cache
 def _reread(src: Format, dst: Format) -> LoweringStep:
     return LoweringStep(src, dst, (Reread(src, dst),), (RereadForm(),), f"read {src.name} as {dst.name}")
+
+
+def _rereads_among(formats: tuple[Format, ...]) -> Steps:
+    """Return the rereads of each of some formats as others of them."""
+    return _REREADS.of(
+        formats, lambda: by_source(_reread(src, dst) for src in formats for dst in formats if _same_bits(src, dst))
+    )
+
+
+_REREADS: Shared[Steps] = Shared(256)
 
 
 def _same_bits(src: Format, dst: Format) -> bool:

@@ -15,6 +15,7 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy, abstract_policy, convert_codes, decode_to_float64
 from castsim.numerics.policy import default_rounding
 from castsim.planning.samples import all_codes
+from castsim.planning.sharing import Shared
 from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance
 from castsim.specifications.acceptance import exact_policies
 from castsim.specifications.order import is_nan
@@ -174,3 +175,12 @@ class Demand:
     @property
     def _unclamped(self) -> Overflow:
         return Overflow.WRAP if isinstance(self.dst, IntFormat) else Overflow.SPECIAL
+
+
+def grading_of(demand: Demand, codes: Codes) -> Grading:
+    """Return the demand on some codes, made once for all that try chains on them."""
+    key = id(demand), codes.dtype.char, codes.tobytes()
+    return _GRADINGS.of(key, lambda: Grading(demand, codes), demand)
+
+
+_GRADINGS: Shared[Grading] = Shared(16)

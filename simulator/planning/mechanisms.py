@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 from castsim.isa.formats import Format
 from castsim.machines.registry import Parts
 from castsim.planning.constants import Constants
+from castsim.planning.sharing import Shared
 from castsim.targets import Target
 
 if TYPE_CHECKING:
     from castsim.planning.assembly import Assembly
-    from castsim.planning.catalogue import Catalogue
+    from castsim.planning.catalogue import Catalogue, Steps
     from castsim.planning.steps import Chain
 
 
@@ -24,6 +25,10 @@ class Planning(Protocol):
 
     def catalogue(self, target: Target, constants: Constants) -> Catalogue:
         """Return the casts, and the arithmetic with these constants."""
+        ...
+
+    def arithmetic(self, target: Target, constants: Constants) -> Steps:
+        """Return the arithmetic with these constants, the same object for all requests that come to the same."""
         ...
 
     def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
@@ -43,4 +48,16 @@ PLANNING: Parts[Planning] = Parts(
 
 def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
     """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
-    return PLANNING.of(target).catalogue(target, Constants(src, dst))
+    return _CATALOGUES.of(
+        (id(target), id(src), id(dst)),
+        lambda: PLANNING.of(target).catalogue(target, Constants(src, dst)),
+        (target, src, dst),
+    )
+
+
+def arithmetic_between(target: Target, src: Format, dst: Format) -> Steps:
+    """Return those steps of the catalogue that are operations with constants."""
+    return PLANNING.of(target).arithmetic(target, Constants(src, dst))
+
+
+_CATALOGUES: Shared[Catalogue] = Shared(64)

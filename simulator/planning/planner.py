@@ -27,6 +27,7 @@ from castsim.planning.ranking import ranked
 from castsim.planning.request import CastRequest, settle
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import RequestedStep, nearest, search, through
+from castsim.planning.sharing import Shared
 from castsim.planning.steps import Chain, primitives_of
 from castsim.targets import Target, load_target
 from castsim.timing import ProgressCallback
@@ -149,11 +150,14 @@ def plan_with(
             request, demand, target, PlanKind.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
             searched=catalogue.count(demand.src, request.steps),
         )  # fmt: skip
-    codes = telling_codes(demand.src, (demand.dst,), _RANDOM)
+    codes = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
     found, codes = _proven(task, codes)
     if found is None:
         return _impossible(task, codes)
     return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
+
+
+_TOLD: Shared[Codes] = Shared(64)
 
 
 def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCallback = lambda *_: None) -> Plan:

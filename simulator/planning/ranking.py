@@ -11,7 +11,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
-from castsim.planning.demand import Demand, Grading, Verdict
+from castsim.planning.demand import Demand, Verdict, grading_of
 from castsim.planning.primitives import FormatCast, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
 from castsim.planning.request import CastRequest
@@ -40,7 +40,7 @@ def ranked(
     Raises:
         CastsimError: none of them can be written as a program; the first one's reason.
     """
-    grading = Grading(demand, codes)
+    grading = grading_of(demand, codes)
     exact: dict[tuple[Primitive, ...], bool] = {}  # spellings of one chain share it
 
     def plainness(chain: Chain) -> tuple[int, ...]:

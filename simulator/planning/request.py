@@ -14,8 +14,9 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.numerics import legal_roundings
 from castsim.planning.demand import Demand
+from castsim.planning.sharing import Shared
 from castsim.specifications import specified_cast
-from castsim.targets import Specification, Target
+from castsim.targets import Specification, Target, load_specification
 
 Mask = NDArray[np.bool_]
 
@@ -45,17 +46,29 @@ class CastRequest:
 
 
 def settle(request: CastRequest) -> Demand:
-    """Look up the cast and return what satisfies it.
+    """Look up the cast and return what satisfies it: one object for all targets.
 
     Raises:
         ReadError: unknown specification, format, version, attribute or mode.
         IllegalError: the specification does not have the cast, or it is one of text; a mode without meaning for it.
     """
-    attributes = dict(request.attributes)
-    rounding, saturate = request.rounding, request.saturate
+    rounding = request.rounding
     if rounding is not None and rounding not in [mode.value for mode in DETERMINISTIC]:
         raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.value for mode in DETERMINISTIC])
-    cast = specified_cast(request.spec, request.src, request.dst, version=request.version, attributes=attributes)
+    spec = load_specification(request.spec) if isinstance(request.spec, str | Path) else request.spec
+    attributes = tuple(sorted((name, str(value)) for name, value in request.attributes.items()))
+    key = id(spec), request.src, request.dst, request.version, attributes, rounding, request.saturate
+    return _DEMANDS.of(key, lambda: _demand(request, spec), spec)
+
+
+_DEMANDS: Shared[Demand] = Shared(8)
+"""What the last casts ask for; the satisfying results of all codes, which go with them, take some megabytes each."""
+
+
+def _demand(request: CastRequest, spec: Specification) -> Demand:
+    attributes = dict(request.attributes)
+    rounding, saturate = request.rounding, request.saturate
+    cast = specified_cast(spec, request.src, request.dst, version=request.version, attributes=attributes)
     effects = {attribute.effect: name for name, attribute in cast.spec.attributes.items()}
     if rounding is not None and "rounding" in effects:
         attributes[effects["rounding"]], rounding = rounding, None

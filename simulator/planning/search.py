@@ -7,7 +7,7 @@ the codes tried, so a chain that is right on them is found whenever one exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as all_of
 
@@ -17,8 +17,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
-from castsim.planning.demand import Demand
+from castsim.planning.demand import Demand, grading_of
 from castsim.planning.primitives import FormatCast, Integral
+from castsim.planning.sharing import Numbers, Shared
 from castsim.planning.steps import Chain, LoweringStep, VectorForm
 from castsim.specifications.order import order_keys
 from castsim.timing import ProgressCallback
@@ -47,7 +48,7 @@ def search(
 
     All of one length are returned, one for every behaviour on the codes and every sequence of formats.
     """
-    judge = _Judge(demand, codes)
+    judge = _JUDGES.of((id(demand), codes.dtype.char, codes.tobytes()), lambda: _Judge(demand, codes), demand)
     seen: set[tuple[str, bytes]] = set()
     frontier = _with_rereads(catalogue, [Prefix((), codes, demand.src, 0)], demand, inside=True)
     found = [chain for prefix in frontier for chain in _ends(catalogue, prefix, demand, judge)]
@@ -71,21 +72,32 @@ def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) 
     None if no chain of that length leads to the destination.
     """
     best: tuple[Chain, int] | None = None
+    grading = grading_of(demand, codes)
     frontier = [Prefix((), codes, demand.src, 0)]
     for length in range(steps + 1):
         frontier = _with_rereads(catalogue, frontier, demand, inside=length == 0 or catalogue.rereads_inside)
         for prefix in frontier:
             for chain, results in _arrivals(catalogue, prefix, demand):
-                failing = int((~demand.satisfied(codes, results)).sum())
+                failing = int((~grading.satisfied(results)).sum())
                 if chain and (best is None or failing < best[1]):
                     best = chain, failing
-        frontier = [
-            Prefix((*prefix.chain, step), step.run(prefix.codes, _TIER), step.dst, prefix.length + 1)
-            for prefix in frontier
-            for step in catalogue.from_format(prefix.fmt)
-            if length + 1 < steps or _leads_to(catalogue, step, demand)
-        ]
+        if length < steps:
+            grown = (
+                _after(prefix, step)
+                for prefix in frontier
+                for step in catalogue.from_format(prefix.fmt)
+                if length + 1 < steps or _leads_to(catalogue, step, demand)
+            )
+            frontier = _first_of_each(grown)
     return best
+
+
+def _first_of_each(prefixes: Iterable[Prefix]) -> list[Prefix]:
+    """Return the first prefix of each format and codes: what follows another of them fails where it does."""
+    kept: dict[tuple[str, bytes], Prefix] = {}
+    for prefix in prefixes:
+        kept.setdefault((prefix.fmt.name, prefix.codes.tobytes()), prefix)
+    return list(kept.values())
 
 
 def through(
@@ -97,16 +109,12 @@ def through(
     """
     frontier = [Prefix((), codes, demand.src, 0)]
     for leg in legs:
-        frontier = [
-            Prefix((*prefix.chain, step), step.run(prefix.codes, _TIER), step.dst, prefix.length + 1)
+        frontier = _first_of_each(
+            _after(prefix, step)
             for prefix in frontier
             for step in (*catalogue.from_format(prefix.fmt), *catalogue.rereads_of(prefix.fmt))
             if step.dst.name == leg.format and (leg.rounding is None or _rounds_by(step, leg.rounding))
-        ]
-        kept: dict[tuple[str, bytes], Prefix] = {}
-        for prefix in frontier:
-            kept.setdefault((prefix.fmt.name, prefix.codes.tobytes()), prefix)
-        frontier = list(kept.values())
+        )
     judged = [(prefix.chain, int((~demand.satisfied(codes, prefix.codes)).sum())) for prefix in frontier]
     return min(judged, key=lambda one: one[1], default=None)
 
@@ -170,8 +178,19 @@ def _grown(catalogue: Catalogue, frontier: list[Prefix], demand: Demand, *, lead
     for prefix in frontier:
         for step in catalogue.from_format(prefix.fmt):
             if _leads_to(catalogue, step, demand) == leading:
-                codes = step.run(prefix.codes, _TIER)
-                yield Prefix((*prefix.chain, step), codes, step.dst, prefix.length + 1)
+                yield _after(prefix, step)
+
+
+def _after(prefix: Prefix, step: LoweringStep) -> Prefix:
+    """Return a prefix with one instruction more."""
+    codes = prefix.codes
+    key = _NUMBERS.of(step.primitives), codes.dtype.char, codes.tobytes()
+    return Prefix((*prefix.chain, step), _RUNS.of(key, lambda: step.run(codes, _TIER)), step.dst, prefix.length + 1)
+
+
+_NUMBERS = Numbers(1 << 14)
+_RUNS: Shared[Codes] = Shared(1 << 12)
+"""What instructions make of codes; some kilobytes each."""
 
 
 def _goes_on(prefix: Prefix, judge: _Judge, seen: set[tuple[str, bytes]]) -> bool:
@@ -209,3 +228,6 @@ class _Judge:
         low = np.maximum.reduceat(self._low[order], starts)
         high = np.minimum.reduceat(self._high[order], starts)
         return bool((low <= high).all())
+
+
+_JUDGES: Shared[_Judge] = Shared(32)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.planning.assembly import Assembly
-from castsim.planning.catalogue import CASTS, Catalogue, LazySteps, by_source
+from castsim.planning.catalogue import Catalogue, LazySteps, Steps, arithmetic_of, casts_of
 from castsim.planning.constants import Constants
 from castsim.planning.primitives import Primitive
 from castsim.planning.steps import Chain, LoweringStep, TileCastForm
@@ -44,12 +45,16 @@ class TilePlanning(Generic[_Chip]):
     def catalogue(self, target: _Chip, constants: Constants) -> Catalogue:
         """Return the casts, only traced from formats that chains come to, and the arithmetic with these constants."""
         sources = [rule.src for rule in target.casts]
-        casts = CASTS.of(target, lambda: LazySteps(sources, lambda source: self._steps(target, source)))
-        work = by_source((*tile_arithmetic(target, constants), *tile_truth(target, constants)))
+        casts = casts_of(target, lambda: LazySteps(sources, lambda source: self._steps(target, source)))
+        work = self.arithmetic(target, constants)
         steps = LazySteps((*sources, *work), lambda source: (*casts.get(source, ()), *work.get(source, ())))
         ends = [(format_named(rule.src), format_named(rule.dst)) for rule in target.casts]
         ends += [(step.src, step.dst) for listed in work.values() for step in listed]
         return Catalogue.made_later(steps, ends, (constants.src, constants.dst), rereads_inside=True)
+
+    def arithmetic(self, target: _Chip, constants: Constants) -> Steps:
+        """Return the arithmetic with these constants."""
+        return arithmetic_of(target, constants, partial(tile_arithmetic, target), partial(tile_truth, target))
 
     def assembly(self, chain: Chain, src: Format, dst: Format, target: _Chip, rows: int, cols: int) -> Assembly:
         """Return the program for one tile."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from castsim.isa.formats import FORMATS, Format
 from castsim.planning.assembly import Assembly
-from castsim.planning.catalogue import CASTS, Catalogue, by_source
+from castsim.planning.catalogue import Catalogue, Steps, arithmetic_of, by_source, casts_of
 from castsim.planning.constants import Constants
 from castsim.planning.steps import Chain
 from castsim.planning.vector_steps import vector_arithmetic, vector_casts
@@ -18,10 +20,16 @@ def casts(target: VliwTarget) -> Catalogue:
 
 def catalogue(target: VliwTarget, constants: Constants) -> Catalogue:
     """Return the casts, and the arithmetic with these constants."""
-    found = CASTS.of(target, lambda: by_source(vector_casts(target)))
-    listed = (step for steps in found.values() for step in steps)
-    ends = (constants.src, constants.dst)
-    return Catalogue.of((*listed, *vector_arithmetic(target, constants)), ends, rereads_inside=True)
+    found = casts_of(target, lambda: by_source(vector_casts(target)))
+    work = arithmetic(target, constants)
+    steps = {source: (*found.get(source, ()), *work.get(source, ())) for source in (*found, *work)}
+    ends = [(step.src, step.dst) for listed in steps.values() for step in listed]
+    return Catalogue.made_later(steps, ends, (constants.src, constants.dst), rereads_inside=True)
+
+
+def arithmetic(target: VliwTarget, constants: Constants) -> Steps:
+    """Return the arithmetic with these constants."""
+    return arithmetic_of(target, constants, partial(vector_arithmetic, target))
 
 
 def assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, rows: int, cols: int) -> Assembly:

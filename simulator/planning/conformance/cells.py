@@ -9,9 +9,10 @@ from itertools import product
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.planning import CastRequest, Counterexample, PlanKind, Verdict
 from castsim.planning.lowering_answers import Answer, Setting, answer
+from castsim.planning.sharing import Equals
 from castsim.planning.steps import path_of
 from castsim.specifications import SpecifiedCast, specified_cast
-from castsim.targets import Specification
+from castsim.targets import Specification, Target, load_target
 from castsim.targets.specification import TEXT
 
 
@@ -104,8 +105,14 @@ def settle_cell(
     Raises:
         ReadError: an unknown target, option or value of one.
     """
-    request = CastRequest(cell.src, cell.dst, cell.target, spec=spec, version=version, attributes=dict(cell.attributes))
+    target, known = _TARGETS.first(load_target(cell.target)), _SPECIFICATIONS.first(spec)
+    request = CastRequest(cell.src, cell.dst, target, spec=known, version=version, attributes=dict(cell.attributes))
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
+
+
+_TARGETS: Equals[Target] = Equals(16)
+_SPECIFICATIONS: Equals[Specification] = Equals(16)
+"""Files are read for every cell, and another process gets copies: what is shared goes by the first of equal ones."""
 
 
 def settled(cell: Cell, answered: Answer) -> ConformanceEntry:

@@ -152,14 +152,14 @@ class _Search:
         touching = list(self._touching(steps))
         for count in range(1, MOST + 1):
             tried = [
-                (found.cost.rank, place, choice)
+                (found.cost.rank, place, choice, found)
                 for place, choice in enumerate(touching)
                 if len(choice.setting) == count
                 and (found := self._planned(choice, steps, refused, quick=True)) is not None
                 and found.cost is not None
             ]
-            for _, _, choice in sorted(tried, key=lambda one: one[:2]):
-                proven = self._planned(choice, steps, refused, quick=self.quick)
+            for _, _, choice, found in sorted(tried, key=lambda one: one[:2]):
+                proven = found if self.quick else self._planned(choice, steps, refused, quick=False)
                 if proven is not None:
                     return Alternative(proven, choice.setting)
         return None

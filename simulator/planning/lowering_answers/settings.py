@@ -5,19 +5,21 @@ Options that stand for a doubtful point are never varied here: what the hardware
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
-from typing import Generic, TypeVar
 
 import numpy as np
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, format_named
 from castsim.planning import Catalogue, LoweringStep, catalogue_of
+from castsim.planning.catalogue import Steps
+from castsim.planning.mechanisms import arithmetic_between
 from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
+from castsim.planning.sharing import Kept, Shared
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -26,15 +28,14 @@ Setting = tuple[tuple[str, int | str], ...]
 
 MOST = 2
 """Options that are changed together."""
-_KEPT = 64
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A setting, the target with it, and the (source, destination) pairs whose casts it changes."""
+    """A setting, the target `before` and with it, and the (source, destination) pairs whose casts it changes."""
 
     setting: Setting
+    before: Target
     target: Target
     pairs: frozenset[tuple[str, str]]
 
@@ -52,15 +53,37 @@ class Choice:
                 for place in range(steps)
             )
 
-        return leads_through(self.pairs) or leads_through(self._calculating(catalogue, src, dst))
+        return leads_through(self.pairs) or leads_through(self._calculating(src, dst))
 
-    def _calculating(self, catalogue: Catalogue, src: Format, dst: Format) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of operations with a constant that the setting changes, as results on telling codes show."""
-        others = {step.name: step for step in _arithmetic(catalogue_of(self.target, src, dst))}
-        for step in _arithmetic(catalogue):
-            codes = _telling(step.src, step.dst)
-            if not np.array_equal(step.run(codes), others[step.name].run(codes)):
-                yield step.src.name, step.dst.name
+    def _calculating(self, src: Format, dst: Format) -> frozenset[tuple[str, str]]:
+        """Return the pairs of operations with a constant that the setting changes, as results on telling codes show."""
+        before, after = (arithmetic_between(target, src, dst) for target in (self.before, self.target))
+        return _CALCULATING.of(
+            (id(before), id(after)), lambda: frozenset(_changed_pairs(before, after)), (before, after)
+        )
+
+
+_CALCULATING: Shared[frozenset[tuple[str, str]]] = Shared(1 << 12)
+
+
+def _changed_pairs(before: Steps, after: Steps) -> Iterator[tuple[str, str]]:
+    others = {step.name: step for steps in after.values() for step in steps}
+    for step in (step for steps in before.values() for step in steps):
+        other = others[step.name]
+        key = id(step.primitives), id(other.primitives)
+        if not _ALIKE.of(key, partial(_alike, step, other), (step, other)):
+            yield step.src.name, step.dst.name
+
+
+def _alike(step: LoweringStep, other: LoweringStep) -> bool:
+    """Whether two operations give the same on telling codes; equal ones, digests of facts included, do."""
+    if step.primitives == other.primitives:
+        return True
+    codes = _telling(step.src, step.dst)
+    return np.array_equal(step.run(codes), other.run(codes))
+
+
+_ALIKE: Shared[bool] = Shared(1 << 14)
 
 
 @cache
@@ -81,7 +104,7 @@ def changed(target: Target, values: Mapping[str, int | str]) -> Target:
         ReadError: no such option, or a value that it cannot have.
     """
     key = tuple((name, str(value)) for name, value in values.items())
-    return _CHANGED.of(target, key, lambda: with_options(target, values)) if key else target
+    return _CHANGED.of((id(target), key), lambda: with_options(target, values), target) if key else target
 
 
 def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
@@ -100,7 +123,7 @@ def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choi
     Of several that come to the same, only one of those with the fewest options is there. Options `without` stay as
     they are. Those with the fewest options come first.
     """
-    return _CHOICES.of(target, tuple(sorted(without)), lambda: tuple(_choices(target, without)))
+    return _CHOICES.of((id(target), without), lambda: tuple(_choices(target, without)), target)
 
 
 def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
@@ -114,7 +137,7 @@ def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
         steps = _casts(other)
         if steps not in known:
             known.add(steps)
-            yield Choice(setting, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
+            yield Choice(setting, target, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
 
 
 def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
@@ -133,10 +156,6 @@ def _casts(target: Target) -> frozenset[LoweringStep]:
     return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
 
 
-def _arithmetic(catalogue: Catalogue) -> list[LoweringStep]:
-    return [step for step in _all(catalogue) if _calculates(step)]
-
-
 def _calculates(step: LoweringStep) -> bool:
     return any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
 
@@ -146,22 +165,5 @@ def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
         yield from steps
 
 
-class _ByTarget(Generic[_Found]):
-    """The findings for targets, by their identity and a key; targets have no hash."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, object], tuple[Target, _Found]] = {}
-
-    def of(self, target: Target, key: object, make: Callable[[], _Found]) -> _Found:
-        """Return the entry of a target and a key, made on first use."""
-        place = id(target), key
-        if place not in self._found:
-            if len(self._found) >= _KEPT:
-                self._found.clear()
-            # The target is kept too, so that no other object can get its identity.
-            self._found[place] = target, make()
-        return self._found[place][1]
-
-
-_CHANGED: _ByTarget[Target] = _ByTarget()
-_CHOICES: _ByTarget[tuple[Choice, ...]] = _ByTarget()
+_CHANGED: Kept[Target] = Kept(256)
+_CHOICES: Kept[tuple[Choice, ...]] = Kept(64)
