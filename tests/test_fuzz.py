@@ -23,12 +23,13 @@ INPUTS = 5000 if THOROUGH else 40
 SECONDS = 600.0 if THOROUGH else 0.5
 """Time after which no further input of a reader is tried: what is slow here must not make the suite slow."""
 
-needs_onnx = {"onnx"}
+NEEDED = {"onnx": "onnx", "sweep-rows": "pyarrow", "sweep-ledger": "pyarrow"}
+"""Packages of extras that readers need."""
 
 
 def ready(name: str) -> None:
-    if name in needs_onnx:
-        pytest.importorskip("onnx")
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -48,7 +49,7 @@ def test_what_was_found_stays_mended(name: str, path) -> None:
     judge(READERS[name].read, path.read_bytes(), placed=READERS[name].placed, seconds=30)
 
 
-@pytest.mark.parametrize("name", [name for name in READERS if name not in needs_onnx])
+@pytest.mark.parametrize("name", [name for name in READERS if name not in NEEDED])
 @settings(
     max_examples=200 if THOROUGH else 5, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
