@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from castsim.exploration.sweeps.columns import FORM
 from castsim.exploration.sweeps.specification import CAST_AXES, PROGRAM_AXES
 from castsim.isa.errors import ReadError
 
+_MOST_CYCLES = (1 << 63) - 1
 MOST_ROWS = 1 << 26
 """Rows that are read back, all at once: 67 million. Of longer files pyarrow and others read a part."""
 
@@ -78,7 +80,7 @@ def _fits(field: pa.Field) -> bool:
     """Whether a column has the type that a sweep gives it."""
     if is_argument(field.name):
         return field.type in (pa.int64(), pa.float64(), pa.string())
-    return field.type == (pa.int64() if field.name in ("rows", "cols", "row_stride", "cycles") else pa.string())
+    return bool(field.type == (pa.int64() if field.name in ("rows", "cols", "row_stride", "cycles") else pa.string()))
 
 
 def check_values(path: Path, table: pa.Table) -> None:
@@ -87,13 +89,12 @@ def check_values(path: Path, table: pa.Table) -> None:
     Raises:
         ReadError: no cycles or no size where a point was computed, or numbers beyond those of grids.
     """
-    bounds = {"rows": (1, LARGEST_EXTENT), "cols": (1, LARGEST_EXTENT), "cycles": (0, None)}
+    bounds = {"rows": (1, LARGEST_EXTENT), "cols": (1, LARGEST_EXTENT), "cycles": (0, _MOST_CYCLES)}
     for name in table.column_names:
         column = table[name]
-        if name in bounds or (is_argument(name) and not pa.types.is_string(column.type)):
-            low, high = bounds.get(name, (None, None))
-            least, most = pc.min_max(column).as_py().values() if len(column) else (low, high)
-            finite = pa.types.is_integer(column.type) or bool(pc.all(pc.is_finite(column)).as_py() in (True, None))
-            fits = (low is None or least >= low) and (high is None or most <= high) if not column.null_count else False
-            if not (fits and finite):
+        if len(column) and (name in bounds or (is_argument(name) and not pa.types.is_string(column.type))):
+            least, most = pc.min_max(column).as_py().values()  # None where all are null; of NaN alone, infinities
+            low, high = bounds.get(name, (-sys.float_info.max, sys.float_info.max))
+            finite = pa.types.is_integer(column.type) or pc.all(pc.is_finite(column)).as_py()
+            if column.null_count or not finite or not low <= least <= most <= high:
                 raise ReadError(f"{path}: its column '{name}' holds what no sweep writes", legal=_LEGAL)
