@@ -11,6 +11,7 @@ from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, HangError, judge
 from fuzz.mutation import MOST_BYTES, Mutator
 from fuzz.readers import READERS
+from fuzz.record import Record
 from fuzz.rounds import Round
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -127,3 +128,16 @@ def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest
     named = [word.format("n" * 300) for word in words]
     assert main(["run", str(seeds.ROOT / "programs" / "f32_to_f16.pto"), "--timing-only", *named]) == 2
     assert "internal error" not in capsys.readouterr().err
+
+
+def test_records_add_up_inputs_and_take_the_longer_count_of_programs() -> None:
+    one, other = Record(1), Record(2)
+    one.reader("tile")["inputs"], other.reader("tile")["inputs"] = 3, 4
+    one.reader("tile")["longest_seconds"], other.reader("tile")["longest_seconds"] = 0.5, 0.2
+    one.engine("casts")["programs"], other.engine("casts")["programs"] = 7, 5
+    other.engine("vliw")["programs"] = 9
+    one.merge(other)
+    assert (one.reader("tile")["inputs"], one.reader("tile")["longest_seconds"]) == (7, 0.5)
+    assert (one.engine("casts")["programs"], one.engine("vliw")["programs"]) == (7, 9)
+    with pytest.raises(AssertionError, match="same seed"):
+        one.merge(Record(1, {"tile": {}}))
