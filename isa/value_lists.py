@@ -69,7 +69,6 @@ def _item(text: str, span: Span) -> range | tuple[Value, ...]:
         while found[-1] * by <= last:
             found.append(found[-1] * by)
         return tuple(found)
-    whole = range(first, last + 1, by)
-    if len(whole) > MOST:
+    if (last - first) // by >= MOST:
         raise ReadError(f"the range {text} has more than {MOST} values", span=span, legal=LEGAL)
-    return whole
+    return range(first, last + 1, by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
@@ -69,18 +69,23 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def place_of(path: Path, keys: Sequence[str | int]) -> Span | None:
     """Return the place in a file of the innermost table or key on the path `keys`, None if it has none of them."""
+    return places_of(path)(keys)
+
+
+def places_of(path: Path) -> Callable[[Sequence[str | int]], Span | None]:
+    """Return `place_of` for one file, which is read once."""
     try:
         text = _text(path)
     except TargetDataError:
-        return None
-    best: tuple[int, int, int] | None = None
-    for found, line, column in _keys(text):
-        length = _common(found, keys)
-        if length == len(found) and (best is None or length > best[0]):
-            best = (length, line, column)
-    if best is None:
-        return None
-    return Span(str(path), best[1], best[2], text.splitlines()[best[1] - 1])
+        return lambda _: None
+    found, lines = _keys(text), text.splitlines()
+
+    def place(keys: Sequence[str | int]) -> Span | None:
+        prefixes = (tuple(keys[:length]) for length in range(len(keys), 0, -1))
+        at = next((found[prefix] for prefix in prefixes if prefix in found), None)
+        return None if at is None else Span(str(path), *at, lines[at[0] - 1])
+
+    return place
 
 
 def _text(path: Path) -> str:
@@ -128,9 +133,12 @@ def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
 
 
 @lru_cache(maxsize=32)
-def _keys(text: str) -> tuple[tuple[Path_, int, int], ...]:
-    """Return path, line and column of every table header and key that begins a line."""
-    return tuple(_found_keys(text))
+def _keys(text: str) -> Mapping[Path_, tuple[int, int]]:
+    """Return line and column of every table header and key that begins a line, by its path; the first of each."""
+    found: dict[Path_, tuple[int, int]] = {}
+    for path, line, column in _found_keys(text):
+        found.setdefault(path, (line, column))
+    return found
 
 
 def _found_keys(text: str) -> Iterator[tuple[Path_, int, int]]:
@@ -163,10 +171,6 @@ def _indexed(parts: Path_, counts: dict[Path_, int]) -> Path_:
 
 def _parts(dotted: str) -> Path_:
     return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
-
-
-def _common(one: Sequence[str | int], other: Sequence[str | int]) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _place(path: Path, text: str, offset: int) -> Span:

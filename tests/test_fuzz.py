@@ -11,6 +11,7 @@ from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, HangError, judge
 from fuzz.mutation import MOST_BYTES, Mutator
 from fuzz.readers import READERS
+from fuzz.record import Record
 from fuzz.rounds import Round
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -23,12 +24,13 @@ INPUTS = 5000 if THOROUGH else 40
 SECONDS = 600.0 if THOROUGH else 0.5
 """Time after which no further input of a reader is tried: what is slow here must not make the suite slow."""
 
-needs_onnx = {"onnx"}
+NEEDED = {"onnx": "onnx", "sweep-rows": "pyarrow", "sweep-ledger": "pyarrow"}
+"""Packages of extras that readers need."""
 
 
 def ready(name: str) -> None:
-    if name in needs_onnx:
-        pytest.importorskip("onnx")
+    if name in NEEDED:
+        pytest.importorskip(NEEDED[name])
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -48,7 +50,7 @@ def test_what_was_found_stays_mended(name: str, path) -> None:
     judge(READERS[name].read, path.read_bytes(), placed=READERS[name].placed, seconds=30)
 
 
-@pytest.mark.parametrize("name", [name for name in READERS if name not in needs_onnx])
+@pytest.mark.parametrize("name", [name for name in READERS if name not in NEEDED])
 @settings(
     max_examples=200 if THOROUGH else 5, deadline=None, derandomize=True, database=None,
     suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink),
@@ -126,3 +128,16 @@ def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest
     named = [word.format("n" * 300) for word in words]
     assert main(["run", str(seeds.ROOT / "programs" / "f32_to_f16.pto"), "--timing-only", *named]) == 2
     assert "internal error" not in capsys.readouterr().err
+
+
+def test_records_add_up_inputs_and_take_the_longer_count_of_programs() -> None:
+    one, other = Record(1), Record(2)
+    one.reader("tile")["inputs"], other.reader("tile")["inputs"] = 3, 4
+    one.reader("tile")["longest_seconds"], other.reader("tile")["longest_seconds"] = 0.5, 0.2
+    one.engine("casts")["programs"], other.engine("casts")["programs"] = 7, 5
+    other.engine("vliw")["programs"] = 9
+    one.merge(other)
+    assert (one.reader("tile")["inputs"], one.reader("tile")["longest_seconds"]) == (7, 0.5)
+    assert (one.engine("casts")["programs"], one.engine("vliw")["programs"]) == (7, 9)
+    with pytest.raises(AssertionError, match="same seed"):
+        one.merge(Record(1, {"tile": {}}))

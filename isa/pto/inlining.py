@@ -107,7 +107,9 @@ class _Inliner:
             raise IllegalError(
                 f"@{callee.name} is declared here without a body; what it does is unknown", span=node.span
             )
-        if callee.name in active or len(active) > _DEEPEST:
+        if callee.name not in active and len(active) > _DEEPEST:
+            raise IllegalError(f"calls are nested more than {_DEEPEST} deep", span=node.span)
+        if callee.name in active:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))
             raise IllegalError(f"calls are recursive: {path}", span=node.span)
         _check_types(node.operand_types, tuple(one.type for one in callee.arguments), "takes", callee.name, node.span)

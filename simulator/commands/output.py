@@ -14,6 +14,7 @@ from typing import Any
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.files import whole_file
 from castsim.isa.colours import is_coloured
+from castsim.isa.errors import ReadError
 from castsim.isa.escaping import escaped
 
 STDOUT = "-"
@@ -84,6 +85,19 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
     except (OSError, ValueError) as error:  # the latter: a name that no file can have
         return _refuse(f"--json {destination!r}", error, help_="--json FILE, --json -")
     return True
+
+
+def write_program(path: Path, text: str) -> None:
+    """Write the text of a program, completely or not at all.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
 
 
 def refuse_stdout(error: OSError) -> int:

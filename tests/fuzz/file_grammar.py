@@ -146,12 +146,12 @@ def fragment_seeds() -> tuple[bytes, ...]:
 
 def record(rng: Random) -> bytes:
     """A record of which some values were replaced by others."""
-    return json.dumps(_changed(rng, seeds.records())).encode()
+    return json.dumps(changed(rng, seeds.records())).encode()
 
 
 def result(rng: Random) -> bytes:
     """The result of a run, likewise."""
-    return json.dumps(_changed(rng, seeds.results())).encode()
+    return json.dumps(changed(rng, seeds.results())).encode()
 
 
 def messages(rng: Random) -> bytes:
@@ -167,7 +167,7 @@ def messages(rng: Random) -> bytes:
     return found
 
 
-def _changed(rng: Random, documents: tuple[bytes, ...]) -> object:
+def changed(rng: Random, documents: tuple[bytes, ...]) -> object:
     """Return a document of which some values were replaced by others."""
     held = json.loads(rng.choice([each for each in documents if each.rstrip().endswith(b"}")]))
     for _ in range(rng.randint(0, 3)):

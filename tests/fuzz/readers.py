@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import io
 import json
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from random import Random
 
 from castsim.isa.errors import CastsimError
-from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, tile_grammar
+from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, study_grammar, study_readers, tile_grammar
+from fuzz.study_readers import file
 
 Grammar = Callable[[Random], bytes]
 ROOT = seeds.ROOT
@@ -37,24 +36,6 @@ class Reader:
     placed: bool = False
 
 
-@cache
-def _folder() -> Path:
-    """A folder for readers that take paths; in memory where there is one."""
-    shared = Path("/dev/shm")
-    folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="fuzz")
-    _kept.append(folder)
-    return Path(folder.name)
-
-
-_kept: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _file(name: str, data: bytes) -> Path:
-    path = _folder() / name
-    path.write_bytes(data)
-    return path
-
-
 def _text(data: bytes, name: str) -> str:
     """Return what a reader of text files gets: not every input is text."""
     from castsim.isa.reading import read_text  # noqa: PLC0415 - only for text
@@ -62,7 +43,7 @@ def _text(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        return read_text(_file(name, data), "program")
+        return read_text(file(name, data), "program")
 
 
 def read_tiles(data: bytes) -> None:
@@ -116,7 +97,7 @@ def read_onnx(data: bytes) -> None:
     """Read a model."""
     from castsim.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
-    read(_file("m.onnx", data))  # what goes wrong is raised
+    read(file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
@@ -130,7 +111,7 @@ def read_target(data: bytes) -> None:
     """Load a description of a target."""
     from castsim.targets import load_target  # noqa: PLC0415
 
-    assert load_target(_file("t.toml", data)).name
+    assert load_target(file("t.toml", data)).name
 
 
 def read_npy(data: bytes) -> None:
@@ -139,7 +120,7 @@ def read_npy(data: bytes) -> None:
     from castsim.execution.npy import read_array  # noqa: PLC0415
     from castsim.isa.formats import FORMATS  # noqa: PLC0415
 
-    array = read_array(_file("x.npy", data), "x")
+    array = read_array(file("x.npy", data), "x")
     array.tobytes()  # every element is read
     for name in ("f32", "i8"):
         with suppress(CastsimError):
@@ -161,7 +142,7 @@ def read_record(data: bytes) -> None:
     from castsim.evidence.verification.lowering_record import LoweringRecord  # noqa: PLC0415
     from castsim.evidence.verification.record import VerificationRecord  # noqa: PLC0415
 
-    path = _file("r.json", data)
+    path = file("r.json", data)
     kind = LoweringRecord if b'"castsim lowering record"' in data else VerificationRecord
     found = kind.load(path)
     again = kind.of_document(json.loads(found.text()))
@@ -194,11 +175,11 @@ def read_csv(data: bytes) -> None:
     """Read a table of observed differences."""
     from castsim.targets import load_target  # noqa: PLC0415
 
-    _file("rows.csv", data)
-    load_target(_file("table.toml", file_grammar.TABLE_TARGET))
+    file("rows.csv", data)
+    load_target(file("table.toml", file_grammar.TABLE_TARGET))
 
 
-_PTO, _TPC = "isa/pto", "isa/tpc"
+_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration/sweeps"
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
@@ -237,6 +218,35 @@ READERS: dict[str, Reader] = {
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
         ("simulator/reports/recorded.py", "simulator/exploration/differences/*.py"),
+    ),
+    "trace": Reader(
+        study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
+        ("simulator/commands/execution/view.py",),
+    ),
+    "sweep": Reader(
+        study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
+        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/expressions.py",
+         "isa/value_lists.py"),
+    ),
+    "sweep-rows": Reader(
+        study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
+        (f"{_SWEEPS}/tables.py", f"{_SWEEPS}/summary.py", "simulator/reports/pages/sweep_page.py"), text=False,
+    ),
+    "sweep-ledger": Reader(
+        study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
+        (f"{_SWEEPS}/ledger.py",), text=False,
+    ),
+    "tune-ledger": Reader(
+        study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
+        ("simulator/exploration/tuning/ledger.py",),
+    ),
+    "measurements": Reader(
+        study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
+        ("simulator/evidence/accuracy/table.py", "simulator/evidence/accuracy/scopes.py"),
+    ),
+    "lookup-table": Reader(
+        study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
+        ("simulator/machines/vliw/tables.py",),
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_values import assignments, scalar
 from castsim.commands.outcome import Outcome
-from castsim.isa.errors import ReadError
+from castsim.commands.output import write_program
 from castsim.isa.reading import STDIN
 from castsim.running.expanding import expand
 from castsim.running.request import LoadRequest
@@ -34,7 +34,7 @@ def execute(options: Namespace) -> Outcome:
     )
     found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
-        _write(Path(options.out), found)
+        write_program(Path(options.out), found)
 
     def text(_: int) -> RenderableType:
         from rich.text import Text  # noqa: PLC0415 - rich, only if printed
@@ -43,10 +43,3 @@ def execute(options: Namespace) -> Outcome:
         return Text(shown, no_wrap=True)
 
     return Outcome({"file": options.file, "out": options.out, "program": found}, text)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

@@ -10,7 +10,7 @@ from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
-from castsim.commands.output import STDOUT
+from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import ReadError
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
@@ -38,7 +38,7 @@ def execute(options: Namespace) -> Outcome:
     check_page(options, {"--out": options.out})
     found = _answered(options, _request(options))
     if options.out not in (None, STDOUT) and found.text is not None:
-        _write(Path(options.out), found.text)
+        write_program(Path(options.out), found.text)
 
     write_page_of(found, options, options.out)
 
@@ -86,10 +86,3 @@ def _steps(text: str) -> int:
             legal=[str(number + 1) for number in range(_LONGEST)],
         )
     return steps
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None

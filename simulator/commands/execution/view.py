@@ -46,9 +46,9 @@ def execute(options: Namespace) -> Outcome:
     if options.file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
         return _shown(options, "report", Path(options.file))
     if options.file.endswith(".json") or (not options.file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{"):
-        found = _object(data, options.file)
+        found = read_object(data, options.file)
         if "traceEvents" in found:
-            _check_trace(found, options.file)
+            check_trace(found, options.file)
             return _show_trace(options, options.file, port)
         return _shown(options, "result", _report_again(options, found))
     return _shown(options, "program", _report(options, options.file, options.target, options.entry)[0])
@@ -67,7 +67,7 @@ def _port(text: str | None) -> int:
     return int(text)
 
 
-def _object(data: bytes, file: str) -> Mapping[str, object]:
+def read_object(data: bytes, file: str) -> Mapping[str, object]:
     """Return the JSON object in a file.
 
     Raises:
@@ -87,7 +87,7 @@ def _object(data: bytes, file: str) -> Mapping[str, object]:
     return found
 
 
-def _check_trace(found: Mapping[str, object], file: str) -> str:
+def check_trace(found: Mapping[str, object], file: str) -> str:
     """Return the program that a trace names.
 
     Raises:
@@ -108,7 +108,7 @@ def _check_program_of(trace: str, program: str) -> None:
         ReadError: as said, or no trace, or no such program.
     """
     read_bytes(program, "program")
-    title = _check_trace(_object(read_bytes(trace, "trace", default=MAX_MODEL_BYTES), trace), trace)
+    title = check_trace(read_object(read_bytes(trace, "trace", default=MAX_MODEL_BYTES), trace), trace)
     of = title.rpartition(" @")[0] or title
     if Path(of).name != Path(program).name:
         raise ReadError(

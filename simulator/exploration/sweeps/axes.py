@@ -56,6 +56,8 @@ def read_axis(name: str, given: object, span: Span | None) -> Sequence[Setting]:
         for item in items:
             for value in _range(name, item, span) if isinstance(item, Mapping) else _values(name, item, span):
                 unique.setdefault(_meaning(name, value, span), value)
+            if len(unique) > MOST_VALUES:
+                _refuse_count(name, len(unique), span)
         found = tuple(unique.values())
     if not found:
         raise ReadError(f"grid.{name}: there are no values", span=span, legal=_legal(name))
@@ -114,14 +116,15 @@ def _range(name: str, given: Mapping[str, object], span: Span | None) -> Sequenc
     step = numbers.get("step", 1)
     if step < 1:
         raise ReadError(f"grid.{name}: the range never gets to its end", span=span, legal=_RANGES)
+    count = (last - first) // step + 1  # a range may have more than Python counts
+    if count > MOST_VALUES:
+        _refuse_count(name, count, span)
     return _checked(name, range(first, last + 1, step), span)
 
 
 def _checked(name: str, found: Sequence[int], span: Span | None) -> Sequence[int]:
     if not found:
         raise ReadError(f"grid.{name}: the range is empty: it ends before it begins", span=span, legal=_RANGES)
-    if len(found) > MOST_VALUES:
-        _refuse_count(name, len(found), span)
     for value in (found[0], found[-1]):
         _meaning(name, value, span)
     return found

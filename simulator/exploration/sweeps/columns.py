@@ -13,6 +13,7 @@ from castsim.exploration.sweeps.axes import is_argument
 from castsim.exploration.sweeps.grid import DEFAULT, Axis
 from castsim.exploration.sweeps.points import CAUSES, Results, computed
 from castsim.exploration.sweeps.specification import CAST_AXES, PROGRAM_AXES, Kind
+from castsim.isa.errors import ReadError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,8 +95,15 @@ def packed(batch: pa.RecordBatch) -> bytes:
 
 
 def unpacked(rows: bytes) -> pa.Table:
-    """Return what was packed."""
-    return pa.ipc.open_stream(rows).read_all()
+    """Return what was packed.
+
+    Raises:
+        ReadError: nothing was.
+    """
+    try:
+        return pa.ipc.open_stream(rows).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise ReadError(f"rows of a sweep that cannot be read: {error!s:.200}") from None
 
 
 def _type_of(name: str, axis: Axis | None) -> pa.DataType:

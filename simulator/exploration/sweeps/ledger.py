@@ -112,13 +112,13 @@ class Ledger:
         try:
             head = json.loads(line)
             held = dict(head["about"]) if head["castsim_sweep"] == VERSION else None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             held = None
         if held is None:
-            raise ReadError(f"{self.path}: is no ledger of this version of castsim sweep", legal=(_AGAIN,))
+            raise ReadError(f"{self.path}: is no ledger of this version of castsim sweep", legal=(AGAIN,))
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
         if changed:
-            raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(_AGAIN,))
+            raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(AGAIN,))
         self._find_chunks(len(line) + 1)
 
     def _first_line(self) -> bytes | None:
@@ -172,7 +172,8 @@ class Ledger:
             left = left[os.write(self._file, left) :]
 
 
-_AGAIN = "--out with another file, or the same without its ledger, starts again"
+AGAIN = "--out with another file, or the same without its ledger, starts again"
+"""What helps against a ledger that does not fit."""
 
 
 def _digest(number: int, rows: bytes) -> bytes:

@@ -12,8 +12,8 @@ from castsim.exploration.sweeps.axes import read_axis
 from castsim.exploration.sweeps.grid import DEFAULT, Axis, Exclusion, Grid, Setting
 from castsim.isa.errors import ReadError, Span, TargetDataError
 from castsim.isa.expressions import Expression
-from castsim.isa.reading import read_bytes
-from castsim.targets.toml_text import place_of, read_toml
+from castsim.isa.reading import is_file, read_bytes
+from castsim.targets.toml_text import places_of, read_toml
 
 MOST_POINTS = 1_000_000_000
 """Combinations of all values, those that are left out too."""
@@ -66,7 +66,7 @@ class Specification:
     def path(self, text: str) -> Path:
         """Return the file that a value names: beside the specification if it is there, else from the working folder."""
         beside = None if self.folder is None else self.folder / text
-        return beside if beside is not None and beside.is_file() else Path(text)
+        return beside if beside is not None and is_file(beside) else Path(text)
 
 
 def read_specification(given: str | Path | Mapping[str, object]) -> Specification:
@@ -86,7 +86,7 @@ def read_specification(given: str | Path | Mapping[str, object]) -> Specificatio
             "cannot be a fact", "is wrong"
         )
         raise ReadError(message, span=error.span, legal=error.legal) from None
-    return _Reader(lambda keys: place_of(path, keys)).read(data, path.parent)
+    return _Reader(places_of(path)).read(data, path.parent)
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castsim.exploration.sweeps.arrow import pa, pc
 from castsim.exploration.sweeps.axes import is_argument
-from castsim.exploration.sweeps.tables import results_schema, results_table
+from castsim.exploration.sweeps.tables import axes_of, check_values, results_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ MOST_POINTS = 400
 MOST_FIELDS = 40
 """Values of a key of a heat map."""
 
-_FIRST_RESULT = "cycles"
 _SIZE = "elements"
 
 
@@ -79,11 +78,11 @@ def summary(path: Path) -> Summary:
     Raises:
         ReadError: it is none.
     """
-    names = list(results_schema(path).names)
-    axes = names[: names.index(_FIRST_RESULT)]
+    axes = axes_of(path)
     table = results_table(path, [*axes, "cycles", "status"])
     whole = table.num_rows
     table = table.filter(pc.equal(table["status"], "ok"))
+    check_values(path, table)
     keys = _numeric(table, axes)
     x = _SIZE if "cols" in axes else keys[0] if keys else ""
     if x == _SIZE:

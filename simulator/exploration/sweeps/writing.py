@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from castsim.exploration.sweeps.arrow import pa, pq
 from castsim.exploration.sweeps.columns import FAILED, schema_of, unpacked
-from castsim.exploration.sweeps.ledger import Ledger
+from castsim.exploration.sweeps.ledger import AGAIN, Ledger
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
@@ -31,20 +31,33 @@ def write_results(work: Work, ledger: Ledger, path: Path) -> tuple[int, int]:
         with whole_file(path, synchronised=True) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
             waiting: list[pa.Table] = []
             for number in range(work.chunks):
-                table = unpacked(ledger.rows(number))
+                table = _rows(ledger, number, schema)
                 rows += table.num_rows
                 failed += sum(table["status"].to_numpy() == FAILED)
                 waiting.append(table)
                 if sum(each.num_rows for each in waiting) >= ROW_GROUP:
-                    _flush(writer, waiting, schema)
-            _flush(writer, waiting, schema)
+                    _flush(writer, waiting)
+            _flush(writer, waiting)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise ReadError(f"--out {path}: {reason}", legal=("--out FILE in a folder that can be written",)) from None
     return rows, int(failed)
 
 
-def _flush(writer: pq.ParquetWriter, waiting: list[pa.Table], schema: pa.Schema) -> None:
+def _rows(ledger: Ledger, number: int, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a chunk.
+
+    Raises:
+        ReadError: there are none of this sweep.
+    """
+    try:
+        return unpacked(ledger.rows(number)).cast(schema)
+    except (ValueError, pa.ArrowException) as error:  # other columns, or other types
+        message = error.message if isinstance(error, ReadError) else "rows of another table"
+        raise ReadError(f"{ledger.path}: chunk {number}: {message}", legal=(AGAIN,)) from None
+
+
+def _flush(writer: pq.ParquetWriter, waiting: list[pa.Table]) -> None:
     if waiting:
-        writer.write_table(pa.concat_tables(waiting).cast(schema), row_group_size=ROW_GROUP * 2)
+        writer.write_table(pa.concat_tables(waiting), row_group_size=ROW_GROUP * 2)
         waiting.clear()

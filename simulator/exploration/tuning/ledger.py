@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from castsim.exploration.tuning.points import Row
@@ -17,6 +17,8 @@ from castsim.isa.errors import ReadError
 
 VERSION = 1
 """Version of the form of the lines."""
+_LONGEST_LINE = 1 << 20
+_FIELDS = frozenset(each.name for each in fields(Row)) - {"number"}
 
 
 @dataclass(slots=True)
@@ -37,14 +39,10 @@ class Ledger:
             ReadError: it cannot be read or written, is no ledger, or is about something else.
         """
         ledger = cls(path)
-        try:
-            data = path.read_bytes() if path.exists() else b""
-        except OSError as error:
-            raise _failed(path, error) from None
-        if not data:
+        if not _size(path):
             ledger._append({"castsim_tune": VERSION, "about": dict(about)})
             return ledger
-        lines = _lines(data)
+        lines = _lines(path)
         head = next(lines, None)
         if head is None or head.get("castsim_tune") != VERSION or not isinstance(head.get("about"), dict):
             raise ReadError(f"--resume {path}: not saved by this version of castsim tune", legal=("--resume FILE",))
@@ -58,7 +56,7 @@ class Ledger:
             )
         for line in lines:
             ledger._take(line)
-        if data[-1:] != b"\n":
+        if not _ends_in_a_line(path):
             ledger._append_bytes(b"\n")
         return ledger
 
@@ -86,12 +84,9 @@ class Ledger:
         })  # fmt: skip
 
     def _take(self, line: Mapping[str, object]) -> None:
-        values = {name: each for name, each in line.items() if name != "simulated"}
-        try:
-            row = Row(0, **values)  # type: ignore[arg-type]  # as `add` wrote it
-            (self.simulated if line["simulated"] else self.bounded)[_key(row.choices)] = row
-        except (TypeError, KeyError, AttributeError):
-            return
+        row = _row(line)
+        if row is not None:
+            (self.simulated if line.get("simulated") else self.bounded)[_key(row.choices)] = row
 
     def _append(self, line: Mapping[str, object]) -> None:
         self._append_bytes(json.dumps(line, allow_nan=False).encode() + b"\n")
@@ -110,20 +105,69 @@ class Ledger:
             raise _failed(self.path, error) from None
 
 
-def _lines(data: bytes) -> Iterator[dict[str, object]]:
-    """Yield the lines that are whole."""
-    for line in data.splitlines():
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            yield found
+def _size(path: Path) -> int:
+    """Return the bytes of a file, 0 if it is missing.
+
+    Raises:
+        ReadError: it cannot be read.
+    """
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    except (OSError, ValueError) as error:
+        raise _failed(path, error) from None
+
+
+def _ends_in_a_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+    except OSError as error:
+        raise _failed(path, error) from None
+
+
+def _lines(path: Path) -> Iterator[dict[str, object]]:
+    """Yield the lines that are whole; one longer than any that is written is none.
+
+    Raises:
+        ReadError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                try:
+                    found = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(found, dict):
+                    yield found
+    except OSError as error:
+        raise _failed(path, error) from None
+
+
+def _row(line: Mapping[str, object]) -> Row | None:
+    """Return the row of a line, None if it is none that `Ledger.add` writes."""
+    values = {name: each for name, each in line.items() if name != "simulated"}
+    choices, outputs = values.get("choices"), values.get("outputs", {})
+    if not isinstance(choices, dict) or not isinstance(outputs, dict) or not values.keys() <= _FIELDS:
+        return None
+    numbers = [values.get(name) for name in ("buffer_bytes", "elements", "cycles")]
+    fits = (
+        all(type(each) in (int, float, str) for each in choices.values())
+        and all(isinstance(each, str) for each in outputs.values())
+        and all(each is None or (type(each) is int and each >= 0) for each in numbers)
+        and type(values.get("at_least", 0)) is int
+        and isinstance(values.get("bound_by"), str | None)
+        and isinstance(values.get("reason", ""), str)
+    )
+    return Row(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
 
 
 def _key(choices: Choices) -> str:
     return json.dumps(dict(choices), sort_keys=True)
 
 
-def _failed(path: Path, error: OSError) -> ReadError:
-    return ReadError(f"--resume {path}: {error.strerror or error}", legal=("--resume FILE",))
+def _failed(path: Path, error: OSError | ValueError) -> ReadError:
+    return ReadError(f"--resume {path}: {getattr(error, 'strerror', None) or error}", legal=("--resume FILE",))

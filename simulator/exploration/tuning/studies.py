@@ -20,6 +20,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.expressions import Value
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter
+from castsim.isa.reading import is_file
 from castsim.isa.sources import Language, read_source
 from castsim.running import MAX_CYCLES
 from castsim.targets import Target
@@ -87,17 +88,18 @@ def about(study: Study) -> dict[str, str]:
     }
 
 
-def _digest(*parts: bytes) -> str:
+def _digest(*parts: bytes | memoryview) -> str:
     found = hashlib.sha256()
     for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
+        found.update(len(part).to_bytes(8, "little"))
+        found.update(part)
     return found.hexdigest()
 
 
 def _content(name: str) -> bytes:
     """Return the content of a target description; of a shipped one nothing: the version says what it is."""
     path = Path(name)
-    return path.read_bytes() if path.suffix == ".toml" and path.is_file() else b""
+    return path.read_bytes() if path.suffix == ".toml" and is_file(path) else b""
 
 
 def _described(target: str | Path | Target) -> bytes:
@@ -107,11 +109,12 @@ def _described(target: str | Path | Target) -> bytes:
     return repr(target).encode()
 
 
-def _given(given: Codes | str) -> bytes:
+def _given(given: Codes | str) -> bytes | memoryview:
+    """Return the bytes of an input, those of a file mapped: it may be larger than memory."""
     if not isinstance(given, str):
         return np.ascontiguousarray(given).tobytes()
     path = Path(given)
-    return path.read_bytes() if path.is_file() else given.encode()
+    return np.memmap(path, np.uint8, "r").data if is_file(path) and path.stat().st_size else given.encode()
 
 
 def tune(

@@ -20,7 +20,7 @@ from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from
 LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
 """The mnemonics that read tables."""
 
-_MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 20
 """Largest .csv file: a table has at most 768 numbers."""
 
 
@@ -113,9 +113,11 @@ def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
 def _cells(path: Path) -> list[str]:
     """Return the cells of a CSV file, row by row: a row is an entry."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ReadError(f"'{path}' has more than {_MOST_BYTES} bytes", legal=("a .npy file",))
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)  # of a pipe or a device as well
+        if len(data) > MOST_BYTES:
+            raise ReadError(f"'{path}' has more than {MOST_BYTES} bytes", legal=("a .npy file",))
+        text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ReadError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
     return [cell for row in csv.reader(text.splitlines()) for cell in row if cell.strip()]
