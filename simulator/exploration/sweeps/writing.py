@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.execution.distribution import Ledger
 from castsim.exploration.sweeps.arrow import pa, pq
 from castsim.exploration.sweeps.columns import FAILED, schema_of, unpacked
-from castsim.exploration.sweeps.ledger import Ledger
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
@@ -31,7 +31,7 @@ def write_results(work: Work, ledger: Ledger, path: Path) -> tuple[int, int]:
         with whole_file(path, synchronised=True) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
             waiting: list[pa.Table] = []
             for number in range(work.chunks):
-                table = unpacked(ledger.rows(number))
+                table = unpacked(ledger.results(number))
                 rows += table.num_rows
                 failed += sum(table["status"].to_numpy() == FAILED)
                 waiting.append(table)
