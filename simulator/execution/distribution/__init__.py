@@ -11,10 +11,13 @@ from castsim.execution.distribution.distributing import (
     Group,
     Keeping,
     Workers,
+    about_installation,
+    digest,
     distributed,
     here,
     resumed,
 )
+from castsim.execution.distribution.facts import facts_digest
 from castsim.execution.distribution.installation import Installation, installation
 from castsim.execution.distribution.ledger import Book, Ledger
 from castsim.execution.distribution.origins import Origin, Origins, origin
@@ -22,5 +25,6 @@ from castsim.execution.distribution.task import Done, Task
 
 __all__ = [
     "ALONE", "Book", "Computed", "Done", "Group", "Installation", "Keeping", "Ledger", "Origin", "Origins", "Task",
-    "Workers", "distributed", "here", "installation", "origin", "resumed",
+    "Workers", "about_installation", "digest", "distributed", "facts_digest", "here", "installation", "origin",
+    "resumed",
 ]  # fmt: skip

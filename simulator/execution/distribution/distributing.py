@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from castsim.execution.distribution.installation import Installation, installation
+from castsim.execution.distribution.installation import Installation, digest_of, installation
 from castsim.execution.distribution.ledger import Book, Ledger
 from castsim.execution.distribution.local import carried_out_here
 from castsim.execution.distribution.origins import Origin, origin_of
@@ -120,6 +120,17 @@ def resumed(
 def here(beside: Callable[[], str] | None, workers: Workers) -> Installation:
     """Return the installation that workers have to be; where nobody else computes, nobody asks."""
     return Installation("", "") if workers.scheduler is None else installation(beside)
+
+
+def about_installation() -> dict[str, str]:
+    """Return what every ledger is about: the castsim that computes."""
+    own = installation()
+    return {"version of castsim": own.version, "state of castsim's source files": own.sources}
+
+
+def digest(*parts: object) -> str:
+    """Return a digest of arguments, for what a ledger is about."""
+    return digest_of(*(repr(part).encode() for part in parts))
 
 
 def _written(keeping: Keeping[Result], result: Result, origin: Origin) -> bytes:

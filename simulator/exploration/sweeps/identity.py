@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import castsim
+from castsim.execution.distribution.facts import facts_digest
 from castsim.execution.distribution.installation import Installation, digest_of, sources_digest
 from castsim.isa.errors import EngineError
 from castsim.targets import Target, load_target
@@ -34,22 +35,6 @@ class Identity:
 def identity(targets: Mapping[str, Target]) -> Identity:
     """Return the identity of this installation, with targets by the names that a sweep gives them."""
     return Identity(castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()})
-
-
-def facts_digest(target: Target) -> str:
-    """Return the SHA-256 of all that a target's description says."""
-    return digest_of(_canonical(target.model_dump()).encode())
-
-
-def _canonical(value: object) -> str:
-    """Return a value in one form: sets and tables have no order."""
-    if isinstance(value, Mapping):
-        return "{" + ",".join(sorted(f"{_canonical(key)}:{_canonical(each)}" for key, each in value.items())) + "}"
-    if isinstance(value, set | frozenset):
-        return "{" + ",".join(sorted(map(_canonical, value))) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_canonical, value)) + "]"
-    return repr(str(value) if isinstance(value, str) else value)
 
 
 def refuse_another(wanted: Identity, shipped: Mapping[str, str]) -> None:

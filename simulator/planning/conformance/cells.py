@@ -11,7 +11,7 @@ from castsim.planning import CastRequest, Counterexample, PlanKind, Verdict
 from castsim.planning.lowering_answers import Answer, Setting, answer
 from castsim.planning.steps import path_of
 from castsim.specifications import SpecifiedCast, specified_cast
-from castsim.targets import Specification
+from castsim.targets import Specification, Target
 from castsim.targets.specification import TEXT
 
 
@@ -96,15 +96,18 @@ def settle_cell(
     *,
     prove: bool = False,
     options: Mapping[str, int | str] | None = None,
+    target: Target | None = None,
 ) -> ConformanceEntry:
     """Plan one cell for the target with the options given, and with others that software sets where that is needed.
 
-    `prove` tries all codes of 32 bits where nothing less proves a verdict.
+    `prove` tries all codes of 32 bits where nothing less proves a verdict. `target` is the cell's; None: it is loaded.
 
     Raises:
         ReadError: an unknown target, option or value of one.
     """
-    request = CastRequest(cell.src, cell.dst, cell.target, spec=spec, version=version, attributes=dict(cell.attributes))
+    request = CastRequest(
+        cell.src, cell.dst, target or cell.target, spec=spec, version=version, attributes=dict(cell.attributes)
+    )
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 

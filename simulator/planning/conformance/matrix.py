@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from castsim.execution.distribution import (
+    Computed,
+    Group,
+    Keeping,
+    Origin,
+    Task,
+    Workers,
+    about_installation,
+    digest,
+    facts_digest,
+    here,
+    resumed,
+)
 from castsim.execution.notebook_display import Drawn
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
@@ -21,10 +32,14 @@ from castsim.planning.conformance.cells import (
     settle_cell,
     specified_version,
 )
+from castsim.planning.conformance.kept import entry_document, read_entry
 from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
-from castsim.targets import Specification, load_specification, load_target, target_names
+from castsim.targets import Specification, Target, load_specification, load_target, target_names
 from castsim.timing import ProgressCallback
+
+_TOGETHER = 4
+"""Cells that are handed out together: they follow each other, so that they share what was found out."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,6 +60,8 @@ class Matrix(Drawn[Literal["cells"]]):
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
+    origins: tuple[Origin, ...] = field(default=(), compare=False)
+    """Who computed each of the entries."""
 
     def __repr__(self) -> str:
         fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
@@ -79,6 +96,8 @@ def conform(
     workers: int = 1,
     progress: ProgressCallback = lambda *_: None,
     options: Mapping[str, int | str] | None = None,
+    scheduler: str | None = None,
+    ledger: str | Path | None = None,
 ) -> Matrix:
     """Plan every legal cast of a specification on every target.
 
@@ -91,31 +110,93 @@ def conform(
         workers: processes.
         progress: is told how many cells are done.
         options: of the targets, which all must have them.
+        scheduler: address of a Dask scheduler whose workers are to compute instead.
+        ledger: a file in which every cell is kept as soon as it is done: the same call goes on from there. It stays.
 
     Returns:
         A matrix of a row per cast and a column per target.
 
     Raises:
-        ReadError: unknown specification, version, target, format, option or value of one.
+        ReadError: unknown specification, version, target, format, option or value of one; the ledger is about
+            something else; the scheduler does not answer.
         IllegalError: no cast is left.
+        EngineError: a worker has another castsim; workers die again and again.
     """
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
     given = [setting_of(load_target(name), options or {}) for name in names]
     cells = cells_of(casts, names)
-    entries: list[ConformanceEntry] = []
-    run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
-    if workers == 1:
-        for cell in cells:
-            progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
-            entries.append(run(cell))
-    else:
-        with ProcessPoolExecutor(workers) as pool:
-            for entry in pool.map(run, cells, chunksize=4):
-                entries.append(entry)
-                progress(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
-    return Matrix(found, chosen, casts, names, tuple(entries), given[0])
+    who = Workers(workers, scheduler)
+    run = Settling(found, chosen, prove, dict(options or {}), _held(names) if scheduler is not None else {})
+    entries: dict[int, Computed[ConformanceEntry]] = {}
+    progress(_label(cells[0]), 0, len(cells))
+    for one in resumed(
+        Task("matrix", run, here(None, who)), cells, who, _keeping(ledger, run, cells, names), _TOGETHER
+    ):
+        entries[one.number] = one
+        progress(_label(one.result.cell), len(entries), len(cells))
+    ordered = [entries[number] for number in range(len(cells))]
+    return Matrix(
+        found, chosen, casts, names, tuple(one.result for one in ordered), given[0],
+        tuple(one.origin for one in ordered),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settling:
+    """Settles cells of a specification's version; see `conform`. `targets` are those of files, which others lack."""
+
+    spec: Specification
+    version: str
+    prove: bool
+    options: Mapping[str, int | str]
+    targets: Mapping[str, Target]
+
+    def __call__(self, group: Group[Cell]) -> list[ConformanceEntry]:
+        """Return the entries of cells."""
+        return [
+            settle_cell(
+                cell, self.spec, self.version, prove=self.prove, options=self.options,
+                target=_known(self.targets[cell.target]) if cell.target in self.targets else None,
+            )
+            for cell in group.items
+        ]  # fmt: skip
+
+
+def _held(names: Sequence[str]) -> dict[str, Target]:
+    """Return the targets that are files by their paths."""
+    shipped = target_names()
+    return {name: load_target(name) for name in names if name not in shipped}
+
+
+_KNOWN: dict[str, Target] = {}
+
+
+def _known(target: Target) -> Target:
+    """Return the same object for the same facts, by which what was found out about a target is known."""
+    return _KNOWN.setdefault(facts_digest(target), target)
+
+
+def _keeping(
+    ledger: str | Path | None, run: Settling, cells: Sequence[Cell], names: Sequence[str]
+) -> Keeping[ConformanceEntry] | None:
+    """Return where and how entries are kept."""
+    if ledger is None:
+        return None
+    about = {
+        **about_installation(),
+        "specification": digest(run.spec.model_dump_json(), run.version),
+        "set of casts": digest(*(cell.cast for cell in cells)),
+        "set of targets": digest(*((name, facts_digest(load_target(name))) for name in names)),
+        "set of target options": digest(*sorted((name, str(value)) for name, value in run.options.items())),
+        "choice of --prove": str(run.prove),
+    }
+    return Keeping(Path(ledger), about, entry_document, read_entry)
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.src} -> {cell.dst} on {cell.target}"
 
 
 def chosen_cells(
