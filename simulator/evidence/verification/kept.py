@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -84,7 +84,7 @@ class KeptRecord(ABC):
             return cls.of_document(held)
         except CastsimError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             raise ReadError(f"record '{path}' cannot be read: {error}") from None
 
 
@@ -119,6 +119,20 @@ def read_workers(held: Mapping[str, Any]) -> list[Origin]:
         KeyError, TypeError, AttributeError: what is there are no workers.
     """
     return [origin_of(each) for each in held.get("workers", ())]
+
+
+def tally_document(computed_by: Mapping[Origin, int], origins: Origins) -> list[dict[str, int]]:
+    """Return how many codes each worker has tried, workers by their places among `origins`."""
+    return [{"worker": origins.place(by), "codes": codes} for by, codes in computed_by.items()]
+
+
+def read_tally(part: Mapping[str, Any], workers: Sequence[Origin]) -> dict[Origin, int]:
+    """Return how many codes each worker has tried; nothing in records from before that was kept.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError: it is not told in that form.
+    """
+    return {workers[each["worker"]]: int(each["codes"]) for each in part.get("computed_by", ())}
 
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -14,8 +14,10 @@ from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
     changed,
+    read_tally,
     read_workers,
     sources_document,
+    tally_document,
     today,
     workers_document,
 )
@@ -225,7 +227,7 @@ def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
         "cpu_seconds": round(one.cpu_seconds, 6),
         "codes_per_cpu_second": None if rate is None else round(rate),
         "date": one.date,
-        "computed_by": [{"worker": origins.place(by), "codes": codes} for by, codes in one.computed_by.items()],
+        "computed_by": tally_document(one.computed_by, origins),
     }
 
 
@@ -256,5 +258,5 @@ def _read_progress(entry: Mapping[str, Any], workers: Sequence[Origin]) -> PartP
         first=[Mismatch(**mismatch) for mismatch in entry["first_mismatches"]],
         cpu_seconds=float(entry["cpu_seconds"]),
         date=entry["date"],
-        computed_by={workers[each["worker"]]: int(each["codes"]) for each in entry.get("computed_by", ())},
+        computed_by=read_tally(entry, workers),
     )

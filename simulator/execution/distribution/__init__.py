@@ -17,14 +17,14 @@ from castsim.execution.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.execution.distribution.facts import facts_digest
+from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
 from castsim.execution.distribution.installation import Installation, installation
 from castsim.execution.distribution.ledger import Book, Ledger
 from castsim.execution.distribution.origins import Origin, Origins, origin
 from castsim.execution.distribution.task import Done, Task
 
 __all__ = [
-    "ALONE", "Book", "Computed", "Done", "Group", "Installation", "Keeping", "Ledger", "Origin", "Origins", "Task",
-    "Workers", "about_installation", "digest", "distributed", "facts_digest", "here", "installation", "origin",
-    "resumed",
+    "ALONE", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger", "Origin",
+    "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest", "handed_targets",
+    "here", "installation", "origin", "resumed",
 ]  # fmt: skip

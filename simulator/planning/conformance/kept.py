@@ -46,8 +46,8 @@ def read_entry(held: object) -> ConformanceEntry:
     pairs = tuple((str(name), str(value)) for name, value in _list(cell["attributes"], _pair))
     return ConformanceEntry(
         cell=Cell(str(cell["src"]), str(cell["dst"]), pairs, str(cell["target"])),
-        kind=PlanKind(found["kind"]),
-        verdict=Verdict(found["verdict"]),
+        kind=PlanKind(str(found["kind"])),
+        verdict=Verdict(str(found["verdict"])),
         path=_list(found["path"], str),
         instructions=_list(found["instructions"], str),
         options=_list(found["options"], str),

@@ -10,6 +10,7 @@ from typing import Literal
 from castsim.execution.distribution import (
     Computed,
     Group,
+    HandedTargets,
     Keeping,
     Origin,
     Task,
@@ -17,6 +18,7 @@ from castsim.execution.distribution import (
     about_installation,
     digest,
     facts_digest,
+    handed_targets,
     here,
     resumed,
 )
@@ -35,7 +37,7 @@ from castsim.planning.conformance.cells import (
 from castsim.planning.conformance.kept import entry_document, read_entry
 from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
-from castsim.targets import Specification, Target, load_specification, load_target, target_names
+from castsim.targets import Specification, load_specification, load_target, target_names
 from castsim.timing import ProgressCallback
 
 _TOGETHER = 4
@@ -128,7 +130,8 @@ def conform(
     given = [setting_of(load_target(name), options or {}) for name in names]
     cells = cells_of(casts, names)
     who = Workers(workers, scheduler)
-    run = Settling(found, chosen, prove, dict(options or {}), _held(names) if scheduler is not None else {})
+    handed = HandedTargets() if scheduler is None else handed_targets(names)
+    run = Settling(found, chosen, prove, dict(options or {}), handed)
     entries: dict[int, Computed[ConformanceEntry]] = {}
     progress(_label(cells[0]), 0, len(cells))
     for one in resumed(
@@ -151,31 +154,17 @@ class Settling:
     version: str
     prove: bool
     options: Mapping[str, int | str]
-    targets: Mapping[str, Target]
+    targets: HandedTargets
 
     def __call__(self, group: Group[Cell]) -> list[ConformanceEntry]:
         """Return the entries of cells."""
         return [
             settle_cell(
                 cell, self.spec, self.version, prove=self.prove, options=self.options,
-                target=_known(self.targets[cell.target]) if cell.target in self.targets else None,
+                target=self.targets.get(cell.target),
             )
             for cell in group.items
         ]  # fmt: skip
-
-
-def _held(names: Sequence[str]) -> dict[str, Target]:
-    """Return the targets that are files by their paths."""
-    shipped = target_names()
-    return {name: load_target(name) for name in names if name not in shipped}
-
-
-_KNOWN: dict[str, Target] = {}
-
-
-def _known(target: Target) -> Target:
-    """Return the same object for the same facts, by which what was found out about a target is known."""
-    return _KNOWN.setdefault(facts_digest(target), target)
 
 
 def _keeping(
