@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from castsim.execution.distribution import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
@@ -20,13 +21,17 @@ SAMPLED = "~"
 
 def conform_document(found: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
+    origins = Origins()
     return {
         "schema_version": VERSIONS["conform"],
         "specification": found.spec.name,
         "version": found.version,
         **document(found, "targets"),
         "options": dict(found.options),
-        "cells": [_cell_document(entry) for entry in found.entries],
+        "cells": [
+            {**_cell_document(entry), "computed_by": origins.place(by)}
+            for entry, by in zip(found.entries, found.origins, strict=True)
+        ],
         "totals": [
             {
                 "target": target,
@@ -36,6 +41,7 @@ def conform_document(found: Matrix) -> Document:
             for target in found.targets
             for kind in PlanKind
         ],
+        "workers": origins.documents(),
     }
 
 

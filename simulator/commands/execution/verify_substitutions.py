@@ -14,6 +14,7 @@ from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
 from castsim.execution.distribution import Workers
 from castsim.isa.errors import ReadError
+from castsim.reports.documents import VERSIONS
 from castsim.reports.stage_progress import stage_progress
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def execute(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
 
         return substitutions_text(record, path)
 
-    document = {key: value for key, value in record.document().items() if key != "schema_version"}
+    document = {**record.document(), "schema_version": VERSIONS["verify-substitutions"]}
     return Outcome(document, text, code=1 if record.mismatches else 0)
 
 

@@ -107,7 +107,9 @@ class LoweringRecord(KeptRecord):
     def of_document(cls, held: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
         done = {_cell(row): _checked(row) for row in held["results"]}
-        rows = [*held["results"], *held["missing"]]  # of old records in their order
+        rows = [*held["results"], *held["missing"]]
+        if all("number" in row for row in rows):  # not in records from before workers did cells in any order
+            rows.sort(key=lambda row: int(row["number"]))
         workers = read_workers(held)
         by = {_cell(row): workers[row["computed_by"]] for row in held["results"] if row.get("computed_by") is not None}
         return cls(
@@ -115,7 +117,7 @@ class LoweringRecord(KeptRecord):
             version=held["version"],
             samples=held["samples"],
             seed=held["seed"],
-            cells=[_cell(row) for row in sorted(rows, key=lambda row: int(row.get("number", -1)))],
+            cells=[_cell(row) for row in rows],
             done=done,
             sources=held["planner_sha256"],
             runs=held["runs"],

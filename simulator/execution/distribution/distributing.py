@@ -48,12 +48,15 @@ class Group(NamedTuple, Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Keeping(Generic[Result]):
-    """Where results are kept until all are there, what they are about, and how one is written in JSON and read."""
+    """Where results are kept until all are there, and what they are about.
+
+    `write` gives JSON for one, from which `read` makes it again, told its number.
+    """
 
     path: Path
     about: Mapping[str, str]
     write: Callable[[Result], object]
-    read: Callable[[object], Result]
+    read: Callable[[int, object], Result]
 
 
 class Computed(NamedTuple, Generic[Result]):
@@ -140,6 +143,6 @@ def _written(keeping: Keeping[Result], result: Result, origin: Origin) -> bytes:
 def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Result]:
     try:
         held = json.loads(ledger.results(number))
-        return Computed(number, keeping.read(held["result"]), origin_of(held["origin"]))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return Computed(number, keeping.read(number, held["result"]), origin_of(held["origin"]))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ReadError(f"{ledger.path}: piece {number} cannot be read: {error!r}") from None

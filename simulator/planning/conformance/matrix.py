@@ -181,7 +181,7 @@ def _keeping(
         "set of target options": digest(*sorted((name, str(value)) for name, value in run.options.items())),
         "choice of --prove": str(run.prove),
     }
-    return Keeping(Path(ledger), about, entry_document, read_entry)
+    return Keeping(Path(ledger), about, entry_document, lambda _, held: read_entry(held))
 
 
 def _label(cell: Cell) -> str:
