@@ -132,18 +132,25 @@ def conform(
     who = Workers(workers, scheduler)
     handed = HandedTargets() if scheduler is None else handed_targets(names)
     run = Settling(found, chosen, prove, dict(options or {}), handed)
-    entries: dict[int, Computed[ConformanceEntry]] = {}
+    settled = _settled(run, cells, who, _keeping(ledger, run, cells, names), progress)
+    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
+    return Matrix(found, chosen, casts, names, entries, given[0], origins)
+
+
+def _settled(
+    run: Settling,
+    cells: Sequence[Cell],
+    workers: Workers,
+    keeping: Keeping[ConformanceEntry] | None,
+    progress: ProgressCallback,
+) -> list[Computed[ConformanceEntry]]:
+    """Return the entries of cells in their order."""
+    found: dict[int, Computed[ConformanceEntry]] = {}
     progress(_label(cells[0]), 0, len(cells))
-    for one in resumed(
-        Task("matrix", run, here(None, who)), cells, who, _keeping(ledger, run, cells, names), _TOGETHER
-    ):
-        entries[one.number] = one
-        progress(_label(one.result.cell), len(entries), len(cells))
-    ordered = [entries[number] for number in range(len(cells))]
-    return Matrix(
-        found, chosen, casts, names, tuple(one.result for one in ordered), given[0],
-        tuple(one.origin for one in ordered),
-    )  # fmt: skip
+    for one in resumed(Task("matrix", run, here(None, workers)), cells, workers, keeping, _TOGETHER):
+        found[one.number] = one
+        progress(_label(one.result.cell), len(found), len(cells))
+    return [found[number] for number in range(len(cells))]
 
 
 @dataclass(frozen=True)
