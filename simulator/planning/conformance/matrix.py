@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from castsim.execution.distribution import (
     Computed,
@@ -39,6 +39,8 @@ from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
 from castsim.targets import Specification, load_specification, load_target, target_names
 from castsim.timing import ProgressCallback
+
+Result = TypeVar("Result")
 
 _TOGETHER = 4
 """Cells that are handed out together: they follow each other, so that they share what was found out."""
@@ -124,32 +126,65 @@ def conform(
         IllegalError: no cast is left.
         EngineError: a worker has another castsim; workers die again and again.
     """
+    asked = prepared(spec, targets, version, src, dst, options or {})
+    who = Workers(workers, scheduler)
+    run = Settling(asked.spec, asked.version, prove, asked.options, asked.handed(who))
+    kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
+    settled = settle(run, asked.cells, who, kept, progress)
+    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
+    return asked.matrix(entries, origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is asked for: casts of a specification's version, targets, and their options."""
+
+    spec: Specification
+    version: str
+    casts: tuple[SpecifiedCast, ...]
+    targets: tuple[str, ...]
+    options: Mapping[str, int | str]
+    given: Setting
+    cells: tuple[Cell, ...]
+
+    def matrix(self, entries: tuple[ConformanceEntry, ...], origins: tuple[Origin, ...]) -> Matrix:
+        """Return the matrix of the entries of all cells."""
+        return Matrix(self.spec, self.version, self.casts, self.targets, entries, self.given, origins)
+
+    def handed(self, workers: Workers) -> HandedTargets:
+        """Return the targets that workers may not have."""
+        return HandedTargets() if workers.scheduler is None else handed_targets(self.targets)
+
+
+def prepared(
+    spec: Specification | str | Path,
+    targets: Sequence[str],
+    version: str | None,
+    src: str | None,
+    dst: str | None,
+    options: Mapping[str, int | str],
+) -> Prepared:
+    """Return what is asked for; arguments and errors as `conform`."""
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
-    given = [setting_of(load_target(name), options or {}) for name in names]
-    cells = cells_of(casts, names)
-    who = Workers(workers, scheduler)
-    handed = HandedTargets() if scheduler is None else handed_targets(names)
-    run = Settling(found, chosen, prove, dict(options or {}), handed)
-    settled = _settled(run, cells, who, _keeping(ledger, run, cells, names), progress)
-    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
-    return Matrix(found, chosen, casts, names, entries, given[0], origins)
+    given = [setting_of(load_target(name), options) for name in names]
+    return Prepared(found, chosen, casts, names, dict(options), given[0], tuple(cells_of(casts, names)))
 
 
-def _settled(
-    run: Settling,
+def settle(
+    run: Callable[[Group[Cell]], Sequence[Result]],
     cells: Sequence[Cell],
     workers: Workers,
-    keeping: Keeping[ConformanceEntry] | None,
+    kept: Keeping[Result] | None,
     progress: ProgressCallback,
-) -> list[Computed[ConformanceEntry]]:
-    """Return the entries of cells in their order."""
-    found: dict[int, Computed[ConformanceEntry]] = {}
+) -> list[Computed[Result]]:
+    """Return the results of cells in their order, whoever computes them."""
+    found: dict[int, Computed[Result]] = {}
     progress(_label(cells[0]), 0, len(cells))
-    for one in resumed(Task("matrix", run, here(None, workers)), cells, workers, keeping, _TOGETHER):
+    for one in resumed(Task("matrix", run, here(None, workers)), cells, workers, kept, _TOGETHER):
         found[one.number] = one
-        progress(_label(one.result.cell), len(found), len(cells))
+        progress(_label(cells[one.number]), len(found), len(cells))
     return [found[number] for number in range(len(cells))]
 
 
@@ -174,21 +209,25 @@ class Settling:
         ]  # fmt: skip
 
 
-def _keeping(
-    ledger: str | Path | None, run: Settling, cells: Sequence[Cell], names: Sequence[str]
-) -> Keeping[ConformanceEntry] | None:
-    """Return where and how entries are kept."""
+def keeping(
+    ledger: str | Path | None,
+    asked: Prepared,
+    further: Mapping[str, str],
+    write: Callable[[Result], object],
+    read: Callable[[int, object], Result],
+) -> Keeping[Result] | None:
+    """Return where and how the results of cells are kept; `further` is what else they depend on."""
     if ledger is None:
         return None
     about = {
         **about_installation(),
-        "specification": digest(run.spec.model_dump_json(), run.version),
-        "set of casts": digest(*(cell.cast for cell in cells)),
-        "set of targets": digest(*((name, facts_digest(load_target(name))) for name in names)),
-        "set of target options": digest(*sorted((name, str(value)) for name, value in run.options.items())),
-        "choice of --prove": str(run.prove),
+        "specification": digest(asked.spec.model_dump_json(), asked.version),
+        "set of casts": digest(*(cell.cast for cell in asked.cells)),
+        "set of targets": digest(*((name, facts_digest(load_target(name))) for name in asked.targets)),
+        "set of target options": digest(*sorted((name, str(value)) for name, value in asked.options.items())),
+        **further,
     }
-    return Keeping(Path(ledger), about, entry_document, lambda _, held: read_entry(held))
+    return Keeping(Path(ledger), about, write, read)
 
 
 def _label(cell: Cell) -> str:

@@ -87,6 +87,36 @@ class Conform(Form):
     """Who computed."""
 
 
+class LoweredMatrixCell(MatrixCell):
+    """A cast of the specification on the target, and its program."""
+
+    program: str | None
+    """Text of the program; null if there is none."""
+    file: str | None
+    """The file that it was written to; null if it was not written."""
+
+
+class LoweredMatrix(Form):
+    """Without SRC and DST: every cast of a specification lowered to a target."""
+
+    NAME: ClassVar[str] = "lower-matrix"
+
+    specification: str
+    """Name of the specification."""
+    version: str
+    """Its version."""
+    targets: list[str]
+    """Name of the target."""
+    options: dict[Name, Scalar]
+    """The options of the target that were given."""
+    cells: list[LoweredMatrixCell]
+    """One entry for each cast."""
+    totals: list[MatrixTotal]
+    """How many casts go which way."""
+    workers: list[WorkerEntry]
+    """Who computed."""
+
+
 class Errors(Keys):
     """Statistics of the sizes of errors."""
 

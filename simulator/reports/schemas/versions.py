@@ -39,6 +39,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "latency": {1: "5449578098740bb4d7cc321da99c412663fd32a793f2f8219f9411e73c4a0ed4"},
     "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
     "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
+    "lower-matrix": {1: "b6f27b950dec92ad28a4d00374edb243b74f16dab6b6e5c9242882f08cffe766"},
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
