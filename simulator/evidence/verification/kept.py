@@ -107,12 +107,12 @@ def oracle_digest() -> str:
     return digest_of({path.name: file_digest(path) for path in paths}) if paths else ""
 
 
-def workers_document(origins: Origins) -> dict[str, Any]:
+def workers_document(origins: Origins) -> dict[str, list[dict[str, str]]]:
     """Return who computed, under the key that all records have it under; entries name them by their places there."""
     return {"workers": origins.documents()}
 
 
-def read_workers(held: Mapping[str, Any]) -> list[Origin]:
+def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[Origin]:
     """Return who computed; nobody in records from before that was kept.
 
     Raises:
@@ -126,7 +126,7 @@ def tally_document(computed_by: Mapping[Origin, int], origins: Origins) -> list[
     return [{"worker": origins.place(by), "codes": codes} for by, codes in computed_by.items()]
 
 
-def read_tally(part: Mapping[str, Any], workers: Sequence[Origin]) -> dict[Origin, int]:
+def read_tally(part: Mapping[str, Sequence[Mapping[str, int]]], workers: Sequence[Origin]) -> dict[Origin, int]:
     """Return how many codes each worker has tried; nothing in records from before that was kept.
 
     Raises:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any
+from typing import Generic
 
 from castsim.execution.distribution.installation import Installation, installation, refuse_another
 from castsim.execution.distribution.origins import Origin, origin
@@ -73,38 +73,38 @@ def carried_out_there(
 
 
 @dataclass(slots=True)
-class _Handed:
+class _Handed(Generic[Piece]):
     """A piece that was handed out, and how often its workers have died."""
 
-    piece: Any
+    piece: Piece
     attempts: int = 0
 
 
 @dataclass(slots=True)
-class _Hands:
+class _Hands(Generic[Piece, Result]):
     """What the workers have at hand. Each start has keys of its own, so that no two share a result."""
 
     client: Client
-    task: Task[Any, Any]
-    running: dict[Future[Any], _Handed] = field(default_factory=dict)
+    task: Task[Piece, Result]
+    running: dict[Future[tuple[Result, Origin]], _Handed[Piece]] = field(default_factory=dict)
     _start: str = field(default_factory=lambda: secrets.token_hex(8))
     _number: int = 0
 
-    def out(self, handed: _Handed) -> None:
+    def out(self, handed: _Handed[Piece]) -> None:
         """Hand out a piece."""
         self._number += 1
         key = f"castsim-{self._start}-{self._number}"
         self.running[self.client.submit(_carried_out, self.task, handed.piece, key=key, pure=False, retries=0)] = handed
 
 
-def _carried_out(task: Task[Any, Any], piece: Any) -> tuple[Any, Origin]:
+def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, Origin]:
     """Carry out a piece on a worker, which may have come to the cluster later than the task."""
     name = str(get_worker().name)
     refuse_another(task.installation, installation(task.beside), name, task.name)
     return task.compute(piece), origin(name)
 
 
-def _finished(running: dict[Future[Any], _Handed]) -> list[Future[Any]]:
+def _finished(running: dict[Future[tuple[Result, Origin]], _Handed[Piece]]) -> list[Future[tuple[Result, Origin]]]:
     try:
         wait(list(running), timeout=1, return_when="FIRST_COMPLETED")
     except TimeoutError:
@@ -112,7 +112,7 @@ def _finished(running: dict[Future[Any], _Handed]) -> list[Future[Any]]:
     return [future for future in running if future.done()]
 
 
-def _result(future: Future[tuple[Any, Origin]]) -> tuple[Any, Origin] | None:
+def _result(future: Future[tuple[Result, Origin]]) -> tuple[Result, Origin] | None:
     """Return what came of a piece and where, None if its workers died.
 
     Raises:
@@ -126,7 +126,7 @@ def _result(future: Future[tuple[Any, Origin]]) -> tuple[Any, Origin] | None:
         future.release()
 
 
-def _refuse_others(client: Client, task: Task[Any, Any]) -> None:
+def _refuse_others(client: Client, task: Task[Piece, Result]) -> None:
     """Refuse workers whose castsim is not this one, before they are given anything.
 
     Raises:

@@ -6,13 +6,13 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for_end
-from typing import Any
+from typing import Generic, cast
 
 from castsim.execution.distribution.origins import origin
 from castsim.execution.distribution.task import Done, Piece, Result, Task
@@ -22,8 +22,8 @@ from castsim.isa.errors import EngineError
 _ATTEMPTS = 3
 """How often processes that died are started again without a piece having been done meanwhile."""
 
-_task: list[Task[Any, Any]] = []
-"""In a process of the pool: what it works on."""
+_compute: list[Callable[..., object]] = []
+"""In a process of the pool: what it does with pieces."""
 
 
 def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers: int) -> Iterator[Done[Piece, Result]]:
@@ -39,7 +39,7 @@ def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers
         for piece in pieces:
             yield Done(piece, task.compute(piece), origin())
         return
-    queue = _Queue(pieces)
+    queue: _Queue[Piece, Result] = _Queue(pieces)
     attempts = 0
     while True:
         attempts += 1
@@ -57,21 +57,21 @@ def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers
                 ) from None
 
 
-class _Queue:
+class _Queue(Generic[Piece, Result]):
     """Pieces in their order, and those that are at hand; what was lost comes first."""
 
-    def __init__(self, pieces: Iterable[Any]) -> None:
+    def __init__(self, pieces: Iterable[Piece]) -> None:
         self._fresh = iter(pieces)
-        self._lost: deque[Any] = deque()
-        self.running: dict[Future[Any], Any] = {}
+        self._lost: deque[Piece] = deque()
+        self.running: dict[Future[Result], Piece] = {}
 
-    def next(self) -> tuple[Any, ...]:
+    def next(self) -> tuple[Piece, ...]:
         """Return the next piece alone; nothing if there is none."""
         if self._lost:
             return (self._lost.popleft(),)
         return tuple(islice(self._fresh, 1))
 
-    def lose(self, piece: Any) -> None:
+    def lose(self, piece: Piece) -> None:
         """Let a piece be done again."""
         self._lost.append(piece)
 
@@ -81,7 +81,9 @@ class _Queue:
         self.running.clear()
 
 
-def _in_processes(task: Task[Piece, Result], queue: _Queue, workers: int) -> Iterator[Done[Piece, Result]]:
+def _in_processes(
+    task: Task[Piece, Result], queue: _Queue[Piece, Result], workers: int
+) -> Iterator[Done[Piece, Result]]:
     with interrupts_later():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (task,))
     try:
@@ -101,10 +103,10 @@ def _in_processes(task: Task[Piece, Result], queue: _Queue, workers: int) -> Ite
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _submit(pool: ProcessPoolExecutor, queue: _Queue, piece: Any) -> None:
+def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piece) -> None:
     try:
         with interrupts_later():  # a process may be started here
-            queue.running[pool.submit(_carried_out, piece)] = piece
+            queue.running[cast("Future[Result]", pool.submit(_carried_out, piece))] = piece
     except BrokenProcessPool:
         queue.lose(piece)
         raise
@@ -116,10 +118,10 @@ def _end(pool: ProcessPoolExecutor) -> None:
         process.terminate()
 
 
-def _begin(task: Task[Any, Any]) -> None:
+def _begin(task: Task[Piece, Result]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _task[:] = [task]
+    _compute[:] = [task.compute]
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -131,5 +133,5 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _carried_out(piece: Any) -> Any:
-    return _task[0].compute(piece)
+def _carried_out(piece: object) -> object:
+    return _compute[0](piece)
