@@ -284,3 +284,58 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path, table: Path, c
 def test_options_that_do_not_go_together(words: list[str], said: str, capsys: Capture) -> None:
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------- all casts lowered
+
+
+@pytest.fixture
+def few_casts(tmp_path: Path) -> Path:
+    """A specification of two casts, which are exact or nothing."""
+    text = (ROOT / "targets" / "exact.toml").read_text()
+    own = text.replace('name = "exact"', 'name = "few"').replace(
+        'src = "all"\ndst = "all"', 'src = "bf16"\ndst = "DST"'
+    )
+    head, casts, rest = own.partition("[[casts]]")
+    one, facts, rest = rest.partition("[casts_fact]")
+    path = tmp_path / "few.toml"
+    path.write_text(head + "".join(casts + one.replace("DST", dst) for dst in ("f32", "f16", "i8")) + facts + rest)
+    return path
+
+
+def test_all_casts_lowered_are_each_lowered_alone(
+    cluster: str, few_casts: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    ledger, folder = tmp_path / "l.ledger", tmp_path / "programs"
+    words = ["lower", "--spec", str(few_casts), "--target", "gaudi"]
+    found: dict[str, dict[str, Any]] = {}
+    for who in ([], ["--workers", "2", "--ledger", str(ledger)], ["--scheduler", cluster]):
+        code = main([*words, *who, "--out", str(folder), "--json", "-"])
+        told = capsys.readouterr()
+        held = json.loads(told.out)
+        found[" ".join(who[:1])] = without_workers(held)
+        assert code == any(each["verdict"] == "differs" for each in held["cells"]), told.err
+    assert not ledger.exists()
+    assert found[""] == found["--workers"] == found["--scheduler"]
+    assert len(found[""]["cells"]) == 3
+    for cell in found[""]["cells"]:
+        alone = castsim.lower(cell["src"], cell["dst"], target="gaudi", spec=str(few_casts))
+        assert (cell["program"], cell["verdict"]) == (alone.text, alone.plan.verdict.value)
+        assert (cell["file"] is None) == (alone.text is None)
+        if cell["file"] is not None:
+            assert Path(cell["file"]).read_text() == alone.text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--target", "a5"], "lower takes SRC and DST, or --spec without them"),
+        (["f16", "--spec", "tosa", "--target", "a5"], "lower takes SRC and DST"),
+        (["f16", "i8", "--target", "a5", "--workers", "2"], "--workers 2: one cast is planned by one process"),
+        (["--spec", "tosa", "--target", "a5", "--saturate"], "--saturate belongs to one cast"),
+        (["--spec", "tosa", "--target", "a5", "--out", "-"], "--out -: the programs of all casts"),
+    ],
+)
+def test_words_that_lower_cannot_mean(words: list[str], said: str, capsys: Capture) -> None:
+    assert main(["lower", *words]) == 2
+    assert said in capsys.readouterr().err
