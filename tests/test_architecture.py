@@ -239,7 +239,6 @@ def test_commands_are_declared_cheaply_and_import_no_other_command() -> None:
         if module_of(path) in declared:
             assert {name for name in own if name.count(".") == 2} <= {
                 "castsim.commands.shared_options",
-                "castsim.commands.workers",
                 "castsim.reports.sections",
             }, path
         else:

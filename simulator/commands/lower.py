@@ -13,8 +13,8 @@ points of the hardware, nothing is searched: they are used as given.
 
 Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is proven
 where that is possible. --out names a folder, which gets a program for each cast that has one, and the exit code is 1 if
-a cast has none that conforms. --workers or --scheduler share out the casts; with --ledger FILE, what a killed run had
-done is not done again, and FILE is removed once the results are written.
+a cast has none that conforms. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
+an interruption; FILE is removed once the results are written.
 
 examples:
   castsim lower f16 i8 --spec tosa --target a5
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.workers import declare_workers
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "find the instructions for a specification's cast on a target: proof, cost, program"
 
@@ -55,4 +55,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
     add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
     add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
-    declare_workers(parser, "of all casts every one that is done")
+    declare_workers(parser, "finished casts")

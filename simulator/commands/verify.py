@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.workers import declare_workers
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "prove a cast: compare a tier with the independent oracle, or two tiers with each other"
 
