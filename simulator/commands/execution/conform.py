@@ -19,6 +19,8 @@ from castsim.specifications import parse_specification
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.planning.conformance import Matrix
+
 
 def execute(options: Namespace) -> Outcome:
     """Plan the cells.
@@ -53,10 +55,17 @@ def execute(options: Namespace) -> Outcome:
     write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
-
-        if options.markdown and not summary:
-            return texts.markdown_text(found)
-        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options)
+        return matrix_report(found, options, summary=summary, markdown=options.markdown)
 
     return Outcome(conform_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
+
+
+def matrix_report(
+    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+) -> RenderableType:
+    """Return a matrix as text, with notes under it."""
+    from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
+
+    if markdown and not summary:
+        return texts.markdown_text(found)
+    return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options, *notes)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution import lower_matrix
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.execution.who_computes import refuse_workers
@@ -39,8 +40,6 @@ def execute(options: Namespace) -> Outcome:
         TileError: no program holds a tensor of that shape.
     """
     if options.src is None and options.spec is not None:
-        from castsim.commands.execution import lower_matrix  # noqa: PLC0415 - few lower all casts
-
         return lower_matrix.execute(options, _extent(options))
     if options.dst is None:
         raise ReadError(

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_page, with_note, write_page_of
+from castsim.commands.execution.conform import matrix_report
+from castsim.commands.execution.page_files import check_page, write_page_of
 from castsim.commands.execution.who_computes import going_on, ledger_of, removal, workers_of
 from castsim.commands.option_values import assignments, output_folder
 from castsim.commands.outcome import Outcome
@@ -48,14 +49,10 @@ def execute(options: Namespace, extent: Extent) -> Outcome:
     files = [None] * len(found.cells) if folder is None else _write(found, folder)
     write_page_of(found.matrix, options)
 
-    def text(_: int, *, summary: bool = False) -> RenderableType:
-        from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
-        from castsim.reports.terminal import noted  # noqa: PLC0415 - as above
+    notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
 
-        report = texts.conform_summary(found.matrix) if summary else texts.conform_text(found.matrix)
-        if folder is not None:
-            report = noted(report, f"{sum(map(bool, files))} programs written to {folder}")
-        return with_note(report, options)
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        return matrix_report(found.matrix, options, *notes, summary=summary)
 
     differs = any(each.entry.verdict is Verdict.DIFFERS for each in found.cells)
     document = lowered_matrix_document(found, files)
