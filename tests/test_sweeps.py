@@ -20,10 +20,9 @@ from distributed import LocalCluster
 import castsim
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.exploration.sweeps.cluster import computed_there
+from castsim.execution.distribution import Ledger, Workers, distributed
+from castsim.exploration.sweeps.carrying_out import BOOK, task_of
 from castsim.exploration.sweeps.columns import column_of
-from castsim.exploration.sweeps.ledger import Ledger
-from castsim.exploration.sweeps.local import computed_here
 from castsim.exploration.sweeps.points import computed
 from castsim.exploration.sweeps.specification import read_specification
 from castsim.exploration.sweeps.work import work_of
@@ -166,8 +165,11 @@ def test_from_any_part_of_its_ledger_a_sweep_ends_with_the_same_rows(tmp_path: P
 
 def test_processes_in_any_order_give_the_same_rows(tmp_path: Path) -> None:
     work = work_of(read_specification(with_mode("simulate")))
-    alone = dict(computed_here(work, range(8), 1))
-    assert dict(computed_here(work, range(8), 2)) == alone
+
+    def chunks(workers: int) -> dict[int, bytes]:
+        return {each.piece: each.result for each in distributed(task_of(work), range(8), Workers(workers))}
+
+    assert chunks(2) == chunks(1)
 
 
 def test_killed_and_started_again(tmp_path: Path) -> None:
@@ -204,10 +206,10 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path) -> None:
         castsim.sweep(with_mode("simulate"), out, workers=1)
     work = work_of(read_specification(CASTS))
     ledger = Path(f"{out}.ledger")
-    with Ledger(ledger, work.about()), pytest.raises(ReadError, match="another sweep is writing"):
-        Ledger(ledger, work.about())
+    with Ledger(ledger, work.about(), BOOK), pytest.raises(ReadError, match="another sweep is writing"):
+        Ledger(ledger, work.about(), BOOK)
     with pytest.raises(ReadError, match="about another version of castsim"):
-        Ledger(ledger, {**work.about(), "version of castsim": "0.0.1"})
+        Ledger(ledger, {**work.about(), "version of castsim": "0.0.1"}, BOOK)
     ledger.write_bytes(b"something\n")
     with pytest.raises(ReadError, match="is no ledger"):
         castsim.sweep(CASTS, out, workers=1)
@@ -291,7 +293,7 @@ def test_the_workers_of_a_cluster_give_the_same_rows(tmp_path: Path) -> None:
         work = work_of(read_specification(CASTS))
         other = replace(work, identity=replace(work.identity, version="0.0.1"))
         with pytest.raises(EngineError, match="another castsim: its version"):
-            next(computed_there(other, [0], cluster.scheduler_address))
+            next(distributed(task_of(other), [0], Workers(1, cluster.scheduler_address)))
     assert pq.read_table(found.path).equals(pq.read_table(expected.path))
 
 

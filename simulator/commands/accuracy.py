@@ -1,19 +1,24 @@
 """Compares simulated cycles with the published measurements of casts and other vector operations that come with the
 targets, or with your own: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, if known, op,
 op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label, peer_predicted_cycles. Without
---target, your table is assigned to the target whose own table shares the most columns with it.
+--target, your table is assigned to the target whose own table shares the most columns with it. Use
+--workers or --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is removed
+once the results are written.
 
 examples:
   castsim accuracy
   castsim accuracy --target a5
   castsim accuracy --target a5 --data mine.csv --json -
   castsim accuracy --target a5 --html accuracy.html
+  castsim accuracy --target a5 --data mine.csv --scheduler tcp://host:8786 --ledger mine.ledger
   castsim accuracy --target a5 --cross-validate pair
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "compare simulated with measured cycles: error per row and curve, beside the public model's"
 
@@ -29,3 +34,4 @@ def declare(parser: ArgumentParser) -> None:
         "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
     )
     parser.add_argument("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_workers(parser, "finished rows")

@@ -2,7 +2,8 @@
 chain and its cost, or impossible and why. --option, which may be repeated, and the search for target options work as in
 `castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on samples, unless --prove is
 given. --markdown prints the page kept in docs/. A full run takes many minutes; --src, --dst and --target narrow it
-down.
+down. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is
+removed once the results are written.
 
 examples:
   castsim conform --spec tosa --target a5 --src f32
@@ -10,11 +11,14 @@ examples:
   castsim conform --spec tosa --target a2a3 a5 --src f16 --html matrix.html
   castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
   castsim conform --spec tosa --markdown --workers 2 > docs/conformance-tosa.md
+  castsim conform --spec onnx --scheduler tcp://host:8786 --ledger onnx.ledger --json onnx.json
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "plan every cast of a specification on every target: native, with options, chain, impossible"
 
@@ -27,7 +31,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--src", metavar="F", help="casts from this format only")
     add("--dst", metavar="F", help="casts to this format only")
     add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
-    add("--workers", metavar="N", default="1", help="processes to use; default: 1")
+    declare_workers(parser, "finished cells")
     add("--prove", action="store_true", help="try all codes of 32-bit sources if nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
     add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")

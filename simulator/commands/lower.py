@@ -11,17 +11,25 @@ then in pairs: single instructions first, then chains. A result that needs no fu
 a chain and a single instruction would do with options, a line says so. With --via, and for options about uncertain
 points of the hardware, nothing is searched: they are used as given.
 
+Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is proven
+where that is possible. --out names a folder, which gets a program for each cast that has one, and the exit code is 1 if
+a cast has none that conforms. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
+an interruption; FILE is removed once the results are written.
+
 examples:
   castsim lower f16 i8 --spec tosa --target a5
   castsim lower f32 u16 --spec onnx --saturate --target gaudi --out f32_to_u16.tpc
   castsim lower i32 bf16 --spec tosa --target a5 --json -
   castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
   castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
+  castsim lower --spec tosa --target gaudi2 --out programs --workers 2 --ledger tosa.ledger
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "find the instructions for a specification's cast on a target: proof, cost, program"
 
@@ -29,10 +37,15 @@ SUMMARY = "find the instructions for a specification's cast on a target: proof, 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `lower`."""
     add = parser.add_argument
-    add("src", metavar="SRC", help="format of the source")
-    add("dst", metavar="DST", help="format of the results")
+    add(
+        "src",
+        metavar="SRC",
+        nargs="?",
+        help="format of the source; without SRC and DST, all casts of --spec are lowered",
+    )
+    add("dst", metavar="DST", nargs="?", help="format of the results")
     add("--target", metavar="T", required=True, help="name or path of a target")
-    add("--spec", metavar="S", default="exact", help="specification: exact (default), tosa, onnx, or a path")
+    add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
     add("--rounding", metavar="M", help="how to round results in range")
     add("--saturate", action="store_true", help="clamp results out of range")
     add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
@@ -40,5 +53,6 @@ def declare(parser: ArgumentParser) -> None:
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
-    add("--out", metavar="FILE", help="write the program to FILE; - prints only the program")
+    add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
     add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_workers(parser, "finished casts")

@@ -20,10 +20,11 @@ class Outcome:
     A document with a `schema_version` of its own has another meaning than that of the first version.
 
     `text` gets the width of the terminal in characters, as does `summary`, which replaces it where no more than one
-    screen is wanted; None: the beginning and the end of `text`.
+    screen is wanted; None: the beginning and the end of `text`. `delivered` is called once all of it is written.
     """
 
     document: Mapping[str, Any]
     text: Callable[[int], RenderableType]
     code: int = 0
     summary: Callable[[int], RenderableType] | None = None
+    delivered: Callable[[], None] | None = None

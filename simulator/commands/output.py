@@ -44,6 +44,15 @@ def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool
     Raises:
         BrokenPipeError: standard output is no longer read.
     """
+    code = _delivered(outcome, json_to, quiet=quiet, summary=summary)
+    if outcome.delivered is not None and code == outcome.code:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        outcome.delivered()
+    return code
+
+
+def _delivered(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool) -> int:
     code = outcome.code
     if json_to is not None and not write_json(outcome.document, json_to):
         code = UNWRITABLE  # the text is printed all the same: a long run must not be lost to a mistyped path

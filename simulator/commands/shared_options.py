@@ -95,6 +95,23 @@ def declare_run_limits(parser: ArgumentParser) -> None:
     declare_elements(parser)
 
 
+def declare_workers(parser: ArgumentParser, kept: str | None = None) -> None:
+    """Add the options that say who computes; `kept` is what a ledger keeps, None where there is none."""
+    parser.add_argument("--workers", metavar="N", help="number of processes; default: 1")
+    declare_scheduler(parser)
+    if kept is not None:
+        parser.add_argument(
+            "--ledger", metavar="FILE", help=f"keep {kept} in FILE, and continue from there; removed at the end"
+        )
+
+
+def declare_scheduler(parser: ArgumentParser) -> None:
+    """Add `--scheduler`."""
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="use the workers of a Dask scheduler, such as tcp://host:8786"
+    )
+
+
 def _declare_repeatable(parser: ArgumentParser, option: str, metavar: str, help_: str, dest: str) -> None:
     """Add an option that may be given several times; all its values make one list."""
     parser.add_argument(option, metavar=metavar, dest=dest, action="append", default=[], help=help_)

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_scheduler
+
 SUMMARY = "estimate or simulate every point of a grid and write a Parquet file"
 
 
@@ -37,6 +39,6 @@ def declare(parser: ArgumentParser) -> None:
     add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
     add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
     add("--workers", metavar="N", help="number of processes; default: one per processor")
-    add("--scheduler", metavar="ADDRESS", help="use the workers of a Dask scheduler, such as tcp://host:8786")
+    declare_scheduler(parser)
     add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")
     add("--html", metavar="PAGE", help="write the plots of --report to this HTML file")

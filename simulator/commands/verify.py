@@ -19,6 +19,7 @@ examples:
   castsim verify f32 e5m2 --tier table --against reference --exhaustive --record e5m2.json
   castsim verify --record e5m2.json --resume --workers 2
   castsim verify --matrix --record f32.json
+  castsim verify --matrix --record f32.json --resume --scheduler tcp://host:8786
   castsim verify --lowering --spec tosa --target a5 gaudi2 --record lowering.json
   castsim verify f16 i8 --lowering --spec tosa
   castsim verify --record substitutions.json --substitutions --target goya
@@ -27,6 +28,8 @@ examples:
 from __future__ import annotations
 
 from argparse import ArgumentParser
+
+from castsim.commands.shared_options import declare_workers
 
 SUMMARY = "prove a cast: compare a tier with the independent oracle, or two tiers with each other"
 
@@ -53,7 +56,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
     add("--record", metavar="FILE", help="keep progress and findings in FILE")
     add("--resume", action="store_true", help="continue the record")
-    add("--workers", metavar="N", default="1", help="processes to use; default: 1")
+    declare_workers(parser)
     add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
     add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
     add("--spec", metavar="S", help="with --lowering: specification; default: tosa")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
 from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
+from castsim.execution.distribution import Origins
 from castsim.reports.documents import VERSIONS, Document, document
 
 _PLACES = 4
@@ -16,13 +17,19 @@ _PLACES = 4
 def accuracy_document(found: Sequence[Accuracy]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
+    origins = Origins()
     return {
         "schema_version": VERSIONS["accuracy"],
         "targets": [_target(accuracy) for accuracy in found],
-        "rows": [_row(accuracy.target.name, row) for accuracy in found for row in accuracy.rows],
+        "rows": [
+            {**_row(accuracy.target.name, row), "computed_by": origins.place(by)}
+            for accuracy in found
+            for row, by in zip(accuracy.rows, accuracy.origins, strict=True)
+        ],
         "curves": [_curve(accuracy.target.name, curve) for accuracy in found for curve in accuracy.curves],
         **_statistics(simulated(every)),
         "public_model": _or_none(predicted(every)),
+        "workers": origins.documents(),
     }
 
 

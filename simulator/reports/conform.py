@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+from castsim.execution.distribution import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.conformance.cells import changed
+from castsim.planning.conformance.lowered import LoweredMatrix
 from castsim.planning.counterexample import TracedValue
 from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import VERSIONS, Document, document, numbered
@@ -20,13 +23,17 @@ SAMPLED = "~"
 
 def conform_document(found: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
+    origins = Origins()
     return {
         "schema_version": VERSIONS["conform"],
         "specification": found.spec.name,
         "version": found.version,
         **document(found, "targets"),
         "options": dict(found.options),
-        "cells": [_cell_document(entry) for entry in found.entries],
+        "cells": [
+            {**_cell_document(entry), "computed_by": origins.place(by)}
+            for entry, by in zip(found.entries, found.origins, strict=True)
+        ],
         "totals": [
             {
                 "target": target,
@@ -35,6 +42,22 @@ def conform_document(found: Matrix) -> Document:
             }
             for target in found.targets
             for kind in PlanKind
+        ],
+        "workers": origins.documents(),
+    }
+
+
+def lowered_matrix_document(found: LoweredMatrix, files: Sequence[str | None]) -> Document:
+    """Return a matrix of one target as JSON, each cell with its program and the file that it was written to."""
+    whole = conform_document(found.matrix)
+    cells = [_cell_document(entry) for entry in found.matrix.entries]
+    origins = Origins()
+    return {
+        **whole,
+        "schema_version": VERSIONS.get("lower-matrix", 1),
+        "cells": [
+            {**cell, "computed_by": origins.place(by), "program": each.program, "file": file}
+            for cell, by, each, file in zip(cells, found.matrix.origins, found.cells, files, strict=True)
         ],
     }
 

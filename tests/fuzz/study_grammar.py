@@ -155,7 +155,7 @@ def rows(rng: Random) -> bytes:
 
 
 def _chunk(number: int, data: bytes) -> bytes:
-    """A chunk of a ledger; the form is said in `castsim.exploration.sweeps.ledger`."""
+    """A chunk of a ledger; the form is said in `castsim.execution.distribution.ledger`."""
     digest = hashlib.blake2b(number.to_bytes(8, "little") + data, digest_size=16).digest()
     return struct.pack("<4sQQ16s", b"\nCHK", number, len(data), digest) + data
 
@@ -177,13 +177,13 @@ def _head(rng: Random | None = None) -> bytes:
         about = rng.choice(
             ({}, [], None, "x", {**ABOUT, "program": "2"}, {"specification": None}, [["specification", 1]])
         )
-    version = rng.choice((1, 1, 1, 2, "1", None, True)) if rng else 1
-    return json.dumps({"castsim_sweep": version, "about": about}).encode() + b"\n"
+    version = rng.choice((2, 2, 2, 1, "2", None, True)) if rng else 2
+    return json.dumps({"castsim_ledger": version, "of": "sweep", "about": about}).encode() + b"\n"
 
 
 def sweep_ledger(rng: Random) -> bytes:
     """A ledger with chunks, of which some are cut off, damaged, or hold what is no table."""
-    found = _head(rng) if rng.random() < 0.9 else rng.choice((b"", b"\n", b"[" * 5000 + b"\n", b'{"castsim_sweep"'))
+    found = _head(rng) if rng.random() < 0.9 else rng.choice((b"", b"\n", b"[" * 5000 + b"\n", b'{"castsim_ledger"'))
     for _ in range(rng.choice((0, 1, 2, 3))):
         data = _packed() if rng.random() < 0.8 else rng.choice((b"", b"x", _packed()[:-9], _packed() * 2, bytes(64)))
         found += _chunk(rng.choice((0, 1, 2, 3, 2**64 - 1)), data)

@@ -65,14 +65,15 @@ ABOUT = {"specification": "0" * 64, "program": "1" * 64}
 
 def read_sweep_ledger(data: bytes) -> None:
     """Open the ledger of a sweep and read its chunks; opened again, it keeps the same."""
-    from castsim.exploration.sweeps.columns import unpacked  # noqa: PLC0415 - needs pyarrow
-    from castsim.exploration.sweeps.ledger import Ledger  # noqa: PLC0415 - likewise
+    from castsim.execution.distribution import Ledger  # noqa: PLC0415 - only for sweeps
+    from castsim.exploration.sweeps.carrying_out import BOOK  # noqa: PLC0415 - needs pyarrow
+    from castsim.exploration.sweeps.columns import unpacked  # noqa: PLC0415 - likewise
 
     path = file("r.ledger", data)
-    with Ledger(path, ABOUT) as ledger:
-        found = {number: ledger.rows(number) for number in ledger.chunks}
-    with Ledger(path, ABOUT) as ledger:
-        assert {number: ledger.rows(number) for number in ledger.chunks} == found
+    with Ledger(path, ABOUT, BOOK) as ledger:
+        found = {number: ledger.results(number) for number in ledger.pieces}
+    with Ledger(path, ABOUT, BOOK) as ledger:
+        assert {number: ledger.results(number) for number in ledger.pieces} == found
     for rows in found.values():
         unpacked(rows)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
+from castsim.commands.execution.who_computes import going_on, ledger_of, refuse_workers, removal, workers_of
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.isa.errors import ReadError
@@ -24,13 +25,24 @@ def execute(options: Namespace) -> Outcome:
     """Assess.
 
     Raises:
-        ReadError: unknown target, one without measurements, a table that cannot be read.
+        ReadError: unknown target, one without measurements, a table that cannot be read, the ledger, the scheduler.
         IllegalError, TileError: a row that the target cannot run.
+        EngineError: workers that are others, or die.
     """
     check_page(options, {"--data": options.data})
     if options.cross_validate is not None:
+        refuse_workers(options, "--cross-validate is computed by one process")
         return _cross_validation(options)
-    found = accuracy(options.target or None, data=options.data).tables
+    workers, ledger = workers_of(options), ledger_of(options, data=options.data)
+    with going_on(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
+        found = accuracy(
+            options.target or None,
+            data=options.data,
+            workers=workers.count,
+            scheduler=workers.scheduler,
+            ledger=ledger,
+            progress=progress,
+        ).tables
 
     write_page_of(found, options)
 
@@ -39,7 +51,7 @@ def execute(options: Namespace) -> Outcome:
 
         return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
-    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True))
+    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> Outcome:

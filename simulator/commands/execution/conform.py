@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.option_values import assignments, integer_from
+from castsim.commands.execution.who_computes import going_on, ledger_of, removal, workers_of
+from castsim.commands.option_values import assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import conform
@@ -18,22 +19,25 @@ from castsim.specifications import parse_specification
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.planning.conformance import Matrix
+
 
 def execute(options: Namespace) -> Outcome:
     """Plan the cells.
 
     Raises:
-        ReadError: what was typed.
+        ReadError: what was typed; the ledger; the scheduler.
         IllegalError: no cast is left.
+        EngineError: workers that are others, or die.
     """
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
         raise ReadError("the matrix goes through all attributes; name the specification and its version only")
     check_page(options, {})
-    workers = integer_from("--workers", options.workers)
+    workers, ledger = workers_of(options), ledger_of(options)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with stage_progress(quiet=options.quiet) as progress:
+    with going_on(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
         found = conform(
             spec,
             names,
@@ -41,18 +45,27 @@ def execute(options: Namespace) -> Outcome:
             src=options.src,
             dst=options.dst,
             prove=options.prove,
-            workers=workers,
+            workers=workers.count,
             progress=progress,
             options=values,
+            scheduler=workers.scheduler,
+            ledger=ledger,
         )
 
     write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
+        return matrix_report(found, options, summary=summary, markdown=options.markdown)
 
-        if options.markdown and not summary:
-            return texts.markdown_text(found)
-        return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options)
+    return Outcome(conform_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
 
-    return Outcome(conform_document(found), text, summary=partial(text, summary=True))
+
+def matrix_report(
+    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+) -> RenderableType:
+    """Return a matrix as text, with notes under it."""
+    from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
+
+    if markdown and not summary:
+        return texts.markdown_text(found)
+    return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options, *notes)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution import lower_matrix
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
+from castsim.commands.execution.who_computes import refuse_workers
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import ReadError
 from castsim.planning import CastRequest, Verdict
+from castsim.planning.conformance.lowered import Extent
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
@@ -35,6 +39,14 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
         TileError: no program holds a tensor of that shape.
     """
+    if options.src is None and options.spec is not None:
+        return lower_matrix.execute(options, _extent(options))
+    if options.dst is None:
+        raise ReadError(
+            "lower takes SRC and DST, or --spec without them",
+            legal=("lower SRC DST --target T", "lower --spec S --target T"),
+        )
+    refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
     check_page(options, {"--out": options.out})
     found = _answered(options, _request(options))
     if options.out not in (None, STDOUT) and found.text is not None:
@@ -53,7 +65,7 @@ def execute(options: Namespace) -> Outcome:
 
 
 def _request(options: Namespace) -> CastRequest:
-    spec, version, attributes = parse_specification(options.spec)
+    spec, version, attributes = parse_specification(options.spec or "exact")
     return CastRequest(
         src=options.src.strip(),
         dst=options.dst.strip(),
@@ -63,10 +75,12 @@ def _request(options: Namespace) -> CastRequest:
         attributes=attributes,
         rounding=options.rounding,
         saturate=options.saturate,
-        rows=integer_from("--rows", options.rows),
-        cols=integer_from("--cols", options.cols),
-        steps=_steps(options.steps),
+        **asdict(_extent(options)),
     )
+
+
+def _extent(options: Namespace) -> Extent:
+    return Extent(integer_from("--rows", options.rows), integer_from("--cols", options.cols), _steps(options.steps))
 
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:

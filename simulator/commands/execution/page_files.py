@@ -81,13 +81,16 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
     write_page(options.html, page_of(found, out))
 
 
-def with_note(report: RenderableType, options: Namespace) -> RenderableType:
-    """Return a report with a line on its page, if there is one."""
-    if options.html is None:
+def with_note(report: RenderableType, options: Namespace, *notes: str) -> RenderableType:
+    """Return a report with a line on its page, if there is one, after those given."""
+    lines = [*notes] if options.html is None else [*notes, f"html: written to {options.html}"]
+    if not lines:
         return report
     from castsim.reports.terminal import noted  # noqa: PLC0415 - rich, only if printed
 
-    return noted(report, f"html: written to {options.html}")
+    for line in lines:
+        report = noted(report, line)
+    return report
 
 
 def _is_device(path: str) -> bool:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.who_computes import going_on, refuse_both
 from castsim.commands.option_values import positive
 from castsim.commands.outcome import Outcome
-from castsim.commands.output import tell
 from castsim.exploration.sweeps import Sweep, sweep
 from castsim.isa.errors import ReadError
 from castsim.reports.stage_progress import stage_progress
@@ -35,14 +30,10 @@ def execute(options: Namespace) -> Outcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else positive("--workers", options.workers)
-    try:
-        with _terminated_is_interrupted(), stage_progress(quiet=options.quiet, rate="points") as progress:
-            found = sweep(
-                options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
-            )
-    except KeyboardInterrupt:
-        tell(f"the sweep was interrupted; the same command goes on from {options.out}.ledger")
-        raise
+    with going_on(f"{options.out}.ledger", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+        found = sweep(
+            options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
+        )
     return Outcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
 
 
@@ -80,22 +71,4 @@ def _check(options: Namespace) -> None:
         raise ReadError(f"--out {options.out}: is a folder", legal=("--out FILE.parquet",))
     if Path(options.specification).resolve() == Path(options.out).resolve():
         raise ReadError(f"--out would replace '{options.out}', which is the specification", legal=usage)
-    if options.workers is not None and options.scheduler is not None:
-        raise ReadError("--workers and --scheduler both say who computes", legal=("--workers N", "--scheduler ADDRESS"))
-
-
-@contextmanager
-def _terminated_is_interrupted() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does; for the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    refuse_both(options)

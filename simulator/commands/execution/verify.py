@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from castsim.commands.execution.who_computes import workers_of
 from castsim.commands.option_values import integer_from, take_words
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
@@ -24,27 +25,33 @@ def execute(options: Namespace) -> Outcome:
     Raises:
         ReadError: what was typed; a record that cannot be read, written, or does not fit.
         IllegalError: a mode that the pair does not have, codes that cannot be tried, no oracle.
+        EngineError: workers that are others, or die.
         KeyboardInterrupt: interrupted; the record is saved.
     """
-    path = _record_path(options)
+    path, workers = _record_path(options), workers_of(options)
     if options.substitutions:
         from castsim.commands.execution import verify_substitutions  # noqa: PLC0415 - loads the planner
 
-        return verify_substitutions.execute(options, path, integer_from("--workers", options.workers))
+        return verify_substitutions.execute(options, path, workers)
     if options.lowering:
         from castsim.commands.execution import verify_lowering  # noqa: PLC0415 - as above
 
-        return verify_lowering.execute(options, path)
+        return verify_lowering.execute(options, path, workers)
     if options.spec is not None or options.target:
         raise ReadError("--spec and --target belong to --lowering, --target also to --substitutions")
-    workers = integer_from("--workers", options.workers)
     record = _resumed(options, path) if options.resume and path else _started(options)
     record.begin_run()
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
         with verification_progress(record, quiet=options.quiet) as observer:
-            verify(record, workers=workers, save=None if path is None else lambda: record.save(path), observer=observer)
+            verify(
+                record,
+                workers=workers.count,
+                scheduler=workers.scheduler,
+                save=None if path is None else lambda: record.save(path),
+                observer=observer,
+            )
     except KeyboardInterrupt:
         _tell_interrupted(record, path)
         raise

@@ -9,6 +9,7 @@ from typing import Any
 from castsim.commands.option_values import integer_from
 from castsim.commands.outcome import Outcome
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
+from castsim.execution.distribution import Workers
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance.matrix import chosen_cells
 from castsim.reports.lowering_record import lowering_document, lowering_text
@@ -16,7 +17,7 @@ from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
 
 
-def execute(options: Namespace, path: Path | None) -> Outcome:
+def execute(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
     """Run lowered casts again; the exit code is 1 if a claim does not stand.
 
     Raises:
@@ -39,7 +40,7 @@ def execute(options: Namespace, path: Path | None) -> Outcome:
         seed = 0 if options.seed is None else integer_from("--seed", options.seed, least=0)
         record = started(spec, chosen, cells, samples, seed)
     with stage_progress(quiet=options.quiet) as progress:
-        verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress)
+        verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     def text(_: int) -> Any:
         return lowering_text(record, path)

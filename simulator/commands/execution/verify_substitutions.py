@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands.outcome import Outcome
 from castsim.evidence.verification import substitutions
-from castsim.evidence.verification.substitutions import SubstitutionRecord
+from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
+from castsim.execution.distribution import Workers
 from castsim.isa.errors import ReadError
+from castsim.reports.documents import VERSIONS
 from castsim.reports.stage_progress import stage_progress
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _OTHERS = ("rounding", "overflow", "tier", "against", "exhaustive", "structured"
 """Options that mean nothing for substitutions."""
 
 
-def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
+def execute(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
     """Try substitutions on all codes; the exit code is 1 if one gives another result.
 
     Raises:
@@ -35,30 +37,28 @@ def execute(options: Namespace, path: Path | None, workers: int) -> Outcome:
     if given or len(options.pair) not in (0, 2):
         other = ", ".join(given) or "one of them"
         raise ReadError(f"--substitutions takes both SRC and DST or neither, not {other}")
-    wanted = _wanted(options)
+    asked = _asked(options)
+    wanted = asked.substitutes()
     if options.resume and path is not None:
         record = _resumed(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
     with stage_progress(quiet=options.quiet) as progress:
         save = None if path is None else lambda: record.save(path)
-        substitutions.verify_substitutions(record, wanted, save, progress, workers)
+        substitutions.verify_substitutions(record, asked, save, progress, workers)
 
     def text(_: int) -> Any:
         from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed
 
         return substitutions_text(record, path)
 
-    document = {key: value for key, value in record.document().items() if key != "schema_version"}
+    document = {**record.document(), "schema_version": VERSIONS["verify-substitutions"]}
     return Outcome(document, text, code=1 if record.mismatches else 0)
 
 
-def _wanted(options: Namespace) -> list[Substitute]:
-    names = [name for text in options.target for name in text.split(",")]
-    if not options.pair:
-        return substitutions.needed(names)
-    src, dst = options.pair
-    return substitutions.of_cast(src, dst, names)
+def _asked(options: Namespace) -> Asked:
+    names = tuple(name for text in options.target for name in text.split(","))
+    return Asked((options.pair[0], options.pair[1]) if options.pair else None, names)
 
 
 def _resumed(path: Path, wanted: list[Substitute]) -> SubstitutionRecord:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
+from castsim.execution.distribution import Origin, origin
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
@@ -89,6 +90,8 @@ class Accuracy:
     target: Target
     table: MeasuredTable
     rows: tuple[AssessedRow, ...]
+    origins: tuple[Origin, ...] = field(default=(), compare=False)
+    """Who simulated each of the rows."""
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -106,7 +109,7 @@ def assess(target: Target, table: MeasuredTable) -> Accuracy:
     Raises:
         IllegalError, TileError: a row whose operation or tile the target does not take; with its place in the file.
     """
-    return Accuracy(target, table, tuple(_assess(target, row) for row in table.rows))
+    return Accuracy(target, table, tuple(assess_row(target, row) for row in table.rows), (origin(),) * len(table.rows))
 
 
 def simulated(rows: Iterable[AssessedRow]) -> Statistics:
@@ -134,7 +137,8 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
     return LABEL_SHAPE, row.outer_trips, valid + padding, row.outer_trips, valid
 
 
-def _assess(target: Target, row: MeasuredRow) -> AssessedRow:
+def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
+    """Simulate one row; errors as `assess`."""
     if row.body is not None:
         try:
             cycles = vector_units_of(target).body_cycles(row.body)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, Statistics, assess, predicted, simulated
+from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, Statistics, predicted, simulated
+from castsim.evidence.accuracy.sharing import assess_all
 from castsim.evidence.accuracy.table import read_table
+from castsim.execution.distribution import Workers
 from castsim.execution.notebook_display import Drawn
 from castsim.isa.errors import ReadError
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
+from castsim.timing import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +60,15 @@ class AccuracyTables(Drawn[Literal["rows", "curves"]]):
         return predicted(self.rows)
 
 
-def accuracy(target: str | Path | Target | None = None, *, data: str | Path | None = None) -> AccuracyTables:
+def accuracy(
+    target: str | Path | Target | None = None,
+    *,
+    data: str | Path | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    ledger: str | Path | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> AccuracyTables:
     """Simulate operations whose cycles have been measured, and compare.
 
         castsim.accuracy("a5").simulation.mean
@@ -67,20 +78,29 @@ def accuracy(target: str | Path | Target | None = None, *, data: str | Path | No
             columns.
         data: a CSV of measurements with the columns src, dst (or dtype), rows, cols, measured_cycles, and more as far
             as known; None takes the tables that come with the target.
+        workers: processes.
+        scheduler: address of a Dask scheduler whose workers are to simulate instead.
+        ledger: a file in which every row is kept as soon as it is done: the same call goes on from there. It stays.
+        progress: is told how many rows are done.
 
     Returns:
         A row per measurement: measured and simulated cycles and their deviation; mean, median and maximum of all.
 
     Raises:
-        ReadError: unknown target, one without measurements, a table that cannot be read; with its place.
+        ReadError: unknown target, one without measurements, a table that cannot be read; with its place. The ledger is
+            about something else; the scheduler does not answer.
         IllegalError, TileError: a row whose operation or tile the target does not take; with its place.
+        EngineError: a worker has another castsim; workers die again and again.
     """
     own = None if data is None else read_table(Path(data))
     chosen = load_target(target) if isinstance(target, str | Path) else target
     if own is not None:
-        return AccuracyTables((assess(_guessed(own.columns) if chosen is None else chosen, own),))
-    targets = measured_targets() if chosen is None else [chosen]
-    return AccuracyTables(tuple(assess(each, read_table(path)) for each in targets for path in _shipped(each)))
+        measured = [(_guessed(own.columns) if chosen is None else chosen, own)]
+    else:
+        targets = measured_targets() if chosen is None else [chosen]
+        measured = [(each, read_table(path)) for each in targets for path in _shipped(each)]
+    kept = None if ledger is None else Path(ledger)
+    return AccuracyTables(assess_all(measured, Workers(workers, scheduler), kept, progress))
 
 
 def measured_targets() -> list[Target]:

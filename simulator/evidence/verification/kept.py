@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from castsim import __version__
-from castsim.evidence.verification.sources import digest_of
+from castsim.evidence.verification.oracle import oracle_folder
+from castsim.evidence.verification.sources import digest_of, file_digest
+from castsim.execution.distribution.origins import Origin, Origins, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
@@ -81,7 +84,7 @@ class KeptRecord(ABC):
             return cls.of_document(held)
         except CastsimError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             raise ReadError(f"record '{path}' cannot be read: {error}") from None
 
 
@@ -94,6 +97,42 @@ def versions() -> dict[str, str | None]:
         except PackageNotFoundError:
             found[package] = None
     return found
+
+
+@cache
+def oracle_digest() -> str:
+    """Return the SHA-256 of the oracle's files; '' where castsim is installed without it."""
+    folder = oracle_folder()
+    paths = [] if folder is None else sorted(folder.glob("oracle*.py"))
+    return digest_of({path.name: file_digest(path) for path in paths}) if paths else ""
+
+
+def workers_document(origins: Origins) -> dict[str, list[dict[str, str]]]:
+    """Return who computed, under the key that all records have it under; entries name them by their places there."""
+    return {"workers": origins.documents()}
+
+
+def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[Origin]:
+    """Return who computed; nobody in records from before that was kept.
+
+    Raises:
+        KeyError, TypeError, AttributeError: what is there are no workers.
+    """
+    return [origin_of(each) for each in held.get("workers", ())]
+
+
+def tally_document(computed_by: Mapping[Origin, int], origins: Origins) -> list[dict[str, int]]:
+    """Return how many codes each worker has tried, workers by their places among `origins`."""
+    return [{"worker": origins.place(by), "codes": codes} for by, codes in computed_by.items()]
+
+
+def read_tally(part: Mapping[str, Sequence[Mapping[str, int]]], workers: Sequence[Origin]) -> dict[Origin, int]:
+    """Return how many codes each worker has tried; nothing in records from before that was kept.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError: it is not told in that form.
+    """
+    return {workers[each["worker"]]: int(each["codes"]) for each in part.get("computed_by", ())}
 
 
 def changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -18,6 +18,7 @@ from types import ModuleType
 import numpy as np
 
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
+from castsim.execution.distribution import HandedTargets
 from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
@@ -76,8 +77,17 @@ def load_judge() -> ModuleType:
     return found
 
 
-def check_cell(cell: Cell, spec: Specification, version: str, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
+def check_cell(
+    cell: Cell,
+    spec: Specification,
+    version: str,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    targets: HandedTargets | None = None,
+) -> Checked | None:
     """Plan a cell, run what was claimed, and judge it; None where nothing leads to the destination.
+
+    `targets` has those of files, where these may not be.
 
     Raises:
         IllegalError: no oracle.
@@ -85,7 +95,7 @@ def check_cell(cell: Cell, spec: Specification, version: str, samples: int = SAM
     request = CastRequest(
         cell.src,
         cell.dst,
-        cell.target,
+        (targets and targets.get(cell.target)) or cell.target,
         spec=spec,
         version=version,
         attributes=dict(cell.attributes),

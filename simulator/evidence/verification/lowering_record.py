@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import castsim.planning
-from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord
+from castsim.evidence.verification.kept import (
+    SCHEMA_VERSION,
+    KeptRecord,
+    oracle_digest,
+    read_workers,
+    workers_document,
+)
 from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
 from castsim.evidence.verification.sources import digest_of, file_digest
+from castsim.execution.distribution import (
+    ALONE,
+    HandedTargets,
+    Origin,
+    Origins,
+    Task,
+    Workers,
+    distributed,
+    handed_targets,
+    here,
+)
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification
@@ -31,6 +49,7 @@ class LoweringRecord(KeptRecord):
     done: dict[Cell, Checked | None] = field(default_factory=dict)
     sources: str = ""
     runs: list[dict[str, Any]] = field(default_factory=list)
+    computed_by: dict[Cell, Origin] = field(default_factory=dict)
 
     @property
     def wrong(self) -> list[Checked]:
@@ -44,7 +63,8 @@ class LoweringRecord(KeptRecord):
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON."""
-        found = self.checked
+        found, origins = self.checked, Origins()
+        places = {cell: origins.place(by) for cell, by in self.computed_by.items()}
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": self.KIND,
@@ -62,8 +82,13 @@ class LoweringRecord(KeptRecord):
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
             "runs": self.runs,
-            "results": [{**asdict(cell), "result": _result(one)} for cell, one in self.done.items()],
-            "missing": [asdict(cell) for cell in self.cells if cell not in self.done],
+            **workers_document(origins),
+            "results": [
+                {**asdict(cell), "number": n, "result": _result(self.done[cell]), "computed_by": places.get(cell)}
+                for n, cell in enumerate(self.cells)
+                if cell in self.done
+            ],
+            "missing": [{**asdict(cell), "number": n} for n, cell in enumerate(self.cells) if cell not in self.done],
         }
 
     @classmethod
@@ -82,15 +107,21 @@ class LoweringRecord(KeptRecord):
     def of_document(cls, held: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
         done = {_cell(row): _checked(row) for row in held["results"]}
+        rows = [*held["results"], *held["missing"]]
+        if all("number" in row for row in rows):  # not in records from before workers did cells in any order
+            rows.sort(key=lambda row: int(row["number"]))
+        workers = read_workers(held)
+        by = {_cell(row): workers[row["computed_by"]] for row in held["results"] if row.get("computed_by") is not None}
         return cls(
             spec=held["specification"],
             version=held["version"],
             samples=held["samples"],
             seed=held["seed"],
-            cells=[*done, *(_cell(row) for row in held["missing"])],
+            cells=[_cell(row) for row in rows],
             done=done,
             sources=held["planner_sha256"],
             runs=held["runs"],
+            computed_by=by,
         )
 
 
@@ -99,17 +130,29 @@ def verify_lowering(
     spec: Specification,
     save: Callable[[], None] | None,
     progress: ProgressCallback = lambda *_: None,
+    workers: Workers = ALONE,
 ) -> None:
-    """Run every cell of a record that is not done yet."""
+    """Run every cell of a record that is not done yet.
+
+    Raises:
+        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
+        IllegalError: no oracle.
+    """
     record.sources = planner_digest()
     record.note_run()
-    for cell in record.cells:
-        if cell in record.done:
-            continue
-        progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(record.done), len(record.cells))
-        record.done[cell] = check_cell(cell, spec, record.version, record.samples, record.seed)
+    left = [cell for cell in record.cells if cell not in record.done]
+    handed = HandedTargets() if workers.scheduler is None else handed_targets({cell.target for cell in left})
+    run = partial(
+        check_cell, spec=spec, version=record.version, samples=record.samples, seed=record.seed, targets=handed
+    )
+    beside = oracle_digest
+    for number, done in enumerate(distributed(Task("verification", run, here(beside, workers), beside), left, workers)):
+        record.done[done.piece] = done.result
+        record.computed_by[done.piece] = done.origin
         if save is not None:
             save()
+        label = left[min(number + 1, len(left) - 1)]
+        progress(f"{label.src} -> {label.dst} on {label.target}", len(record.done), len(record.cells))
 
 
 def started(spec: Specification, version: str, cells: Iterable[Cell], samples: int | None, seed: int) -> LoweringRecord:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch
 from castsim.evidence.verification.inputs import input_set
-from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord, changed, sources_document, today
+from castsim.evidence.verification.kept import (
+    SCHEMA_VERSION,
+    KeptRecord,
+    changed,
+    read_tally,
+    read_workers,
+    sources_document,
+    tally_document,
+    today,
+    workers_document,
+)
 from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.sources import source_digests
+from castsim.execution.distribution import Origin, Origins
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.reading import read_text
@@ -22,7 +33,10 @@ PENDING, PARTIAL, DONE = "pending", "partial", "done"
 
 @dataclass(slots=True)
 class PartProgress:
-    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded."""
+    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded.
+
+    `computed_by` tells how many codes each worker has tried, as far as that was kept.
+    """
 
     part: VerificationPart
     size: int
@@ -32,6 +46,7 @@ class PartProgress:
     first: list[Mismatch] = field(default_factory=list)
     cpu_seconds: float = 0.0
     date: str | None = None
+    computed_by: dict[Origin, int] = field(default_factory=dict)
 
     @property
     def checked(self) -> int:
@@ -49,8 +64,8 @@ class PartProgress:
         """Codes tried per second of processor time, None before the first."""
         return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
 
-    def add(self, finding: ComparisonResult) -> None:
-        """Take in what a stretch gave."""
+    def add(self, finding: ComparisonResult, by: Origin | None = None) -> None:
+        """Take in what a stretch gave, and who computed it."""
         stretches = sorted([*self.done, (finding.start, finding.stop)])
         merged = [stretches[0]]
         for start, stop in stretches[1:]:
@@ -66,6 +81,8 @@ class PartProgress:
         self.first = sorted([*self.first, *finding.first], key=lambda one: one.position)[:SHOWN]
         self.cpu_seconds += finding.cpu_seconds
         self.date = today()
+        if by is not None:
+            self.computed_by[by] = self.computed_by.get(by, 0) + finding.stop - finding.start
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """Yield the stretches that have not been tried."""
@@ -136,6 +153,8 @@ class VerificationRecord(KeptRecord):
         counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
         for one in self.progress:
             counts[one.status] += 1
+        origins = Origins()
+        parts = [progress_document(one, origins) for one in self.progress]
         arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
         return {
             "schema_version": SCHEMA_VERSION,
@@ -147,7 +166,8 @@ class VerificationRecord(KeptRecord):
             "input_sets": dict(sorted(arguments.items())),
             "sources": sources_document(self.sources()),
             "runs": self.runs,
-            "parts": [progress_document(one) for one in self.progress],
+            **workers_document(origins),
+            "parts": parts,
         }
 
     def text(self) -> str:
@@ -161,7 +181,8 @@ class VerificationRecord(KeptRecord):
     def of_document(cls, held: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
         files = {str(name): str(digest) for name, digest in held["sources"]["files"].items()}
-        return cls([_read_progress(entry) for entry in held["parts"]], files, list(held["runs"]))
+        workers = read_workers(held)
+        return cls([_read_progress(entry, workers) for entry in held["parts"]], files, list(held["runs"]))
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -187,12 +208,12 @@ class VerificationRecord(KeptRecord):
             ) from None
         except KeyError as error:
             raise ReadError(f"record '{path}' lacks {error}") from None
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, IndexError) as error:
             raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
 
 
-def progress_document(one: PartProgress) -> dict[str, Any]:
-    """Return one part and its progress as JSON; codes are numbers."""
+def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
+    """Return one part and its progress as JSON; codes are numbers, workers their places among `origins`."""
     rate = one.codes_per_second
     return {
         **asdict(one.part),
@@ -206,10 +227,11 @@ def progress_document(one: PartProgress) -> dict[str, Any]:
         "cpu_seconds": round(one.cpu_seconds, 6),
         "codes_per_cpu_second": None if rate is None else round(rate),
         "date": one.date,
+        "computed_by": tally_document(one.computed_by, origins),
     }
 
 
-def _read_progress(entry: Mapping[str, Any]) -> PartProgress:
+def _read_progress(entry: Mapping[str, Any], workers: Sequence[Origin]) -> PartProgress:
     part = VerificationPart(
         src=entry["src"],
         dst=entry["dst"],
@@ -236,4 +258,5 @@ def _read_progress(entry: Mapping[str, Any]) -> PartProgress:
         first=[Mismatch(**mismatch) for mismatch in entry["first_mismatches"]],
         cpu_seconds=float(entry["cpu_seconds"]),
         date=entry["date"],
+        computed_by=read_tally(entry, workers),
     )

@@ -6,17 +6,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
 from types import FrameType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from castsim.evidence.verification.comparison import ComparisonResult, compare
 from castsim.evidence.verification.inputs import GRAIN
+from castsim.evidence.verification.kept import oracle_digest
+from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.record import PartProgress, VerificationRecord
-from castsim.execution.interrupts import interrupts_later
+from castsim.execution.distribution import Done, Task, Workers, distributed, here
 
 PIECE_SECONDS = 0.5
 """The intended duration of one piece of work: an interrupt waits for it, and progress moves by it."""
@@ -40,29 +39,40 @@ def verify(
     record: VerificationRecord,
     *,
     workers: int = 1,
+    scheduler: str | None = None,
     save: Callable[[], None] | None = None,
     observer: VerificationObserver | None = None,
 ) -> None:
     """Try everything that the record still lacks, in the order of its parts.
 
+    It is done by so many processes, or by the workers of the Dask scheduler at an address.
     `save` is called every few seconds and at the end, whatever ends the work. On the first SIGINT the pieces that
     run are finished and taken in; a second one breaks off at once.
 
     Raises:
         KeyboardInterrupt: interrupted; the record holds all that was found.
+        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
     """
     ledger = _Ledger(record, save, observer)
     try:
         with _patient() as interrupted:
-            if workers == 1:
-                _in_this_process(ledger, interrupted)
-            else:
-                _in_processes(ledger, workers, interrupted)
+            who = Workers(workers, scheduler)
+            for done in distributed(_task(record, who), ledger.pieces(interrupted), who):
+                ledger.add(done)
         if interrupted.is_set():
             raise KeyboardInterrupt
     finally:
         if save is not None:
             save()
+
+
+class _Piece(NamedTuple):
+    """Positions `start` to `stop - 1` of the part of a number."""
+
+    number: int
+    part: VerificationPart
+    start: int
+    stop: int
 
 
 class _Ledger:
@@ -76,19 +86,22 @@ class _Ledger:
         self._observer = observer
         self._saved = time.monotonic()
 
-    def pieces(self) -> Iterator[tuple[PartProgress, int, int]]:
-        """Yield what is missing, in pieces that grow until they take long enough."""
-        for one in self._record.progress:
+    def pieces(self, interrupted: threading.Event) -> Iterator[_Piece]:
+        """Yield what is missing until interrupted, in pieces that grow until they take long enough."""
+        for number, one in enumerate(self._record.progress):
             for first, last in list(one.missing()):
                 start = first
                 while start < last:
+                    if interrupted.is_set():
+                        return
                     stop = min(start + _piece(one), last)
-                    yield one, start, stop
+                    yield _Piece(number, one.part, start, stop)
                     start = stop
 
-    def add(self, one: PartProgress, finding: ComparisonResult) -> None:
+    def add(self, done: Done[_Piece, ComparisonResult]) -> None:
         """Take in a finding, and save if that is due."""
-        one.add(finding)
+        one, finding = self._record.progress[done.piece.number], done.result
+        one.add(finding, done.origin)
         if self._observer is not None:
             self._observer.advance(one, finding.stop - finding.start)
         if self._save is not None and time.monotonic() - self._saved > SAVE_SECONDS:
@@ -103,38 +116,14 @@ def _piece(one: PartProgress) -> int:
     return max(codes // GRAIN, 1) * GRAIN
 
 
-def _in_this_process(ledger: _Ledger, interrupted: threading.Event) -> None:
-    for one, start, stop in ledger.pieces():
-        if interrupted.is_set():
-            return
-        ledger.add(one, compare(one.part, start, stop))
+def _compared(piece: _Piece) -> ComparisonResult:
+    return compare(piece.part, piece.start, piece.stop)
 
 
-def _in_processes(ledger: _Ledger, workers: int, interrupted: threading.Event) -> None:
-    """Compare in several processes, each with a piece at hand and one more waiting for the first that is free."""
-    running: dict[Future[ComparisonResult], PartProgress] = {}
-    pieces = ledger.pieces()
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_leave_interrupts_to_the_parent) as pool:
-        try:
-            while True:
-                while not interrupted.is_set() and len(running) <= workers and (piece := next(pieces, None)):
-                    one, start, stop = piece
-                    with interrupts_later():  # a process may be started here
-                        running[pool.submit(compare, one.part, start, stop)] = one
-                if not running:
-                    return
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    ledger.add(running.pop(future), future.result())
-        except BrokenProcessPool:
-            if not interrupted.is_set():  # a process that had not come up yet dies of the interrupt
-                raise
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _task(record: VerificationRecord, workers: Workers) -> Task[_Piece, ComparisonResult]:
+    judged = any(one.part.against == ORACLE for one in record.progress)
+    beside = oracle_digest if judged else None
+    return Task("verification", _compared, here(beside, workers), beside)
 
 
 @contextmanager

@@ -10,10 +10,23 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple, Self
 
-from castsim.evidence.verification.kept import SCHEMA_VERSION, KeptRecord, changed, sources_document, today
+from castsim.evidence.verification.kept import (
+    SCHEMA_VERSION,
+    KeptRecord,
+    changed,
+    read_tally,
+    read_workers,
+    sources_document,
+    tally_document,
+    today,
+    workers_document,
+)
 from castsim.evidence.verification.sources import substitution_digests
+from castsim.execution.distribution import ALONE, Done, Origin, Origins, Task, Workers, distributed, here, origin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
@@ -52,6 +65,17 @@ class Trial:
     first: list[int] = field(default_factory=list)
     cpu_seconds: float = 0.0
     date: str | None = None
+    computed_by: dict[Origin, int] = field(default_factory=dict)
+
+    def add(self, found: _Found, by: Origin) -> None:
+        """Take in what the next piece gave, and who computed it."""
+        self.first = [*self.first, *found.shown][:SHOWN]
+        self.mismatches += found.wrong
+        self.cpu_seconds += found.seconds
+        stop = min(self.tried + _PIECE, CODES)
+        self.computed_by[by] = self.computed_by.get(by, 0) + stop - self.tried
+        self.tried = stop
+        self.date = today()
 
     @property
     def codes(self) -> int:
@@ -95,6 +119,20 @@ class SubstitutionRecord(KeptRecord):
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON: `codes` of a part is how many there are, `tried` how many were compared."""
+        origins = Origins()
+        parts = [
+            {
+                **asdict(trial.identity),
+                "codes": trial.codes,
+                "tried": trial.tried,
+                "mismatches": trial.mismatches,
+                "first_mismatches": trial.first,
+                "cpu_seconds": round(trial.cpu_seconds, 3),
+                "date": trial.date,
+                "computed_by": tally_document(trial.computed_by, origins),
+            }
+            for trial in self.trials
+        ]
         return {
             "schema_version": SCHEMA_VERSION,
             "kind": self.KIND,
@@ -103,24 +141,32 @@ class SubstitutionRecord(KeptRecord):
             "mismatches": self.mismatches,
             "sources": sources_document(self.files),
             "runs": self.runs,
-            "parts": [
-                {
-                    **asdict(trial.identity),
-                    "codes": trial.codes,
-                    "tried": trial.tried,
-                    "mismatches": trial.mismatches,
-                    "first_mismatches": trial.first,
-                    "cpu_seconds": round(trial.cpu_seconds, 3),
-                    "date": trial.date,
-                }
-                for trial in self.trials
-            ],
+            **workers_document(origins),
+            "parts": parts,
         }
 
     @classmethod
     def of_document(cls, held: Mapping[str, Any]) -> Self:
         """See `KeptRecord`."""
-        return cls([_trial(part) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"]))
+        workers = read_workers(held)
+        return cls(
+            [_trial(part, workers) for part in held["parts"]], dict(held["sources"]["files"]), list(held["runs"])
+        )
+
+
+class Asked(NamedTuple):
+    """Which substitutes are wanted: those of a cast, or all that the shipped specifications need; of which targets."""
+
+    pair: tuple[str, str] | None
+    targets: tuple[str, ...]
+
+    def substitutes(self) -> list[Substitute]:
+        """Return them; errors as `of_cast`."""
+        return needed(self.targets) if self.pair is None else of_cast(*self.pair, self.targets)
+
+    def by_identity(self) -> Mapping[Identity, Substitute]:
+        """Return them by what a proof of each is known by."""
+        return {substitute.identity: substitute for substitute in self.substitutes()}
 
 
 def needed(targets: Sequence[str] = ()) -> list[Substitute]:
@@ -150,40 +196,83 @@ def of_cast(src: str, dst: str, targets: Sequence[str] = ()) -> list[Substitute]
 
 def verify_substitutions(
     record: SubstitutionRecord,
-    substitutes: Iterable[Substitute],
+    asked: Asked,
     save: Callable[[], None] | None,
     progress: ProgressCallback = lambda *_: None,
-    workers: int = 1,
+    workers: Workers = ALONE,
 ) -> None:
-    """Try what a record still lacks of the given substitutes, piece by piece, saving after each."""
-    by_identity = {substitute.identity: substitute for substitute in substitutes}
+    """Try what a record still lacks of the substitutes asked for, piece by piece, saving after each.
+
+    Here they are tried by threads, which share the tables of the machine models.
+
+    Raises:
+        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
+    """
+    wanted = asked.by_identity()
     record.note_run()
-    waiting = [trial for trial in record.trials if not trial.done and trial.identity in by_identity]
+    waiting = [trial for trial in record.trials if not trial.done and trial.identity in wanted]
+    pieces = (
+        _Piece(number, trial.identity, start)
+        for number, trial in enumerate(waiting)
+        for start in range(trial.tried, CODES, _PIECE)
+    )
+    early: dict[tuple[int, int], Done[_Piece, _Found]] = {}
+    task = Task("verification", partial(_try_there, asked), here(None, workers))
+    if workers.scheduler is None:
+        found = _in_threads(partial(_try, wanted), pieces, workers.count)
+    else:
+        found = distributed(task, pieces, workers)
+    for done in found:
+        trial = waiting[done.piece.number]
+        early[done.piece.number, done.piece.start] = done
+        while (next_ := early.pop((done.piece.number, trial.tried), None)) is not None:
+            trial.add(next_.result, next_.origin)
+        progress(trial.identity.name, trial.tried, trial.codes)
+        if save is not None:
+            save()
+
+
+class _Piece(NamedTuple):
+    """The codes from `start` of a trial by its number."""
+
+    number: int
+    identity: Identity
+    start: int
+
+
+class _Found(NamedTuple):
+    """The first disagreeing codes, how many there are, and the seconds that it took."""
+
+    shown: list[int]
+    wrong: int
+    seconds: float
+
+
+def _try(wanted: Mapping[Identity, Substitute], piece: _Piece) -> _Found:
+    began = time.thread_time()
+    wrong = disagreeing(wanted[piece.identity], piece.start, piece.start + _PIECE)
+    return _Found(wrong[:SHOWN].tolist(), wrong.size, time.thread_time() - began)
+
+
+def _try_there(asked: Asked, piece: _Piece) -> _Found:
+    """Try a piece elsewhere: functions that stand in for instructions cannot be handed over."""
+    return _try(_made(asked), piece)
+
+
+@lru_cache(maxsize=8)
+def _made(asked: Asked) -> Mapping[Identity, Substitute]:
+    return asked.by_identity()
+
+
+def _in_threads(
+    compute: Callable[[_Piece], _Found], pieces: Iterable[_Piece], workers: int
+) -> Iterator[Done[_Piece, _Found]]:
+    """Try pieces in so many threads; yield them in their order."""
     with ThreadPoolExecutor(workers) as pool:
-        for trial in waiting:
-            substitute = by_identity[trial.identity]
-            while not trial.done:
-                progress(trial.identity.name, trial.tried, trial.codes)
-                _take(trial, substitute, pool, workers)
-                if save is not None:
-                    save()
-
-
-def _take(trial: Trial, substitute: Substitute, pool: ThreadPoolExecutor, workers: int) -> None:
-    """Try the next pieces, one for each worker."""
-    starts = range(trial.tried, min(trial.tried + workers * _PIECE, CODES), _PIECE)
-
-    def piece(start: int) -> tuple[list[int], int, float]:
-        began = time.thread_time()
-        wrong = disagreeing(substitute, start, start + _PIECE)
-        return wrong[:SHOWN].tolist(), wrong.size, time.thread_time() - began
-
-    for shown, count, seconds in pool.map(piece, starts):
-        trial.first = [*trial.first, *shown][:SHOWN]
-        trial.mismatches += count
-        trial.cpu_seconds += seconds
-    trial.tried = starts.stop
-    trial.date = today()
+        waiting = iter(pieces)
+        while taken := tuple(islice(waiting, workers)):
+            for piece, result in zip(taken, pool.map(compute, taken), strict=True):
+                yield Done(piece, result, origin())
 
 
 def _named(targets: Sequence[str]) -> tuple[str, ...]:
@@ -205,7 +294,15 @@ def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Subst
                     yield form.mnemonic.partition(".")[0], substitute
 
 
-def _trial(part: dict[str, Any]) -> Trial:
+def _trial(part: dict[str, Any], workers: Sequence[Origin]) -> Trial:
     identity = Identity(part["name"], part["format"], part["constant"], part["facts"], part["shape"])
     first = [int(code) for code in part["first_mismatches"]]
-    return Trial(identity, int(part["tried"]), int(part["mismatches"]), first, float(part["cpu_seconds"]), part["date"])
+    return Trial(
+        identity,
+        int(part["tried"]),
+        int(part["mismatches"]),
+        first,
+        float(part["cpu_seconds"]),
+        part["date"],
+        read_tally(part, workers),
+    )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from castsim.exploration.sweeps.ledger import SUFFIX, Ledger
-from castsim.exploration.sweeps.local import computed_here
+from castsim.execution.distribution import Book, Ledger, Task, Workers, distributed
+from castsim.exploration.sweeps.columns import chunk_rows
 from castsim.exploration.sweeps.results import Sweep
 from castsim.exploration.sweeps.specification import Specification
 from castsim.exploration.sweeps.work import Work, work_of
 from castsim.exploration.sweeps.writing import write_results
 from castsim.timing import ProgressCallback
+
+BOOK = Book("sweep", "--out")
+SUFFIX = ".ledger"
+"""What the name of a ledger has behind that of the results."""
+_FEW = 4
+"""Chunks that are done before processes would have come up."""
 
 
 def carry_out(
@@ -20,14 +26,15 @@ def carry_out(
 ) -> Sweep:
     """Sweep; parameters and errors are those of `castsim.sweep`, and what it returns."""
     work = work_of(specification)
-    with Ledger(path.with_name(path.name + SUFFIX), work.about()) as ledger:
-        resumed = len(ledger.chunks)
-        left = [number for number in range(work.chunks) if number not in ledger.chunks]
+    with Ledger(path.with_name(path.name + SUFFIX), work.about(), BOOK) as ledger:
+        resumed = len(ledger.pieces)
+        left = [number for number in range(work.chunks) if number not in ledger.pieces]
         done = work.grid.combinations - sum(stop - start for start, stop in map(work.span, left))
         progress(str(work.mode), done, work.grid.combinations)
-        for number, rows in _computed(work, left, workers, scheduler):
-            ledger.add(number, rows)
-            start, stop = work.span(number)
+        count = 1 if len(left) <= _FEW else workers or os.cpu_count() or 1
+        for chunk in distributed(task_of(work), left, Workers(count, scheduler)):
+            ledger.add(chunk.piece, chunk.result)
+            start, stop = work.span(chunk.piece)
             done += stop - start
             progress(str(work.mode), done, work.grid.combinations)
         rows_written, failed = write_results(work, ledger, path)
@@ -37,11 +44,6 @@ def carry_out(
         )  # fmt: skip
 
 
-def _computed(
-    work: Work, numbers: list[int], workers: int | None, scheduler: str | None
-) -> Iterator[tuple[int, bytes]]:
-    if scheduler is None:
-        return computed_here(work, numbers, workers or os.cpu_count() or 1)
-    from castsim.exploration.sweeps.cluster import computed_there  # noqa: PLC0415 - distributed is an extra
-
-    return computed_there(work, numbers, scheduler)
+def task_of(work: Work) -> Task[int, bytes]:
+    """Return the task whose pieces are the chunks of a sweep."""
+    return Task("sweep", partial(chunk_rows, work), work.identity.installation)

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.execution.distribution import Ledger
 from castsim.exploration.sweeps.arrow import pa, pq
 from castsim.exploration.sweeps.columns import FAILED, schema_of, unpacked
-from castsim.exploration.sweeps.ledger import AGAIN, Ledger
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
@@ -51,10 +51,10 @@ def _rows(ledger: Ledger, number: int, schema: pa.Schema) -> pa.Table:
         ReadError: there are none of this sweep.
     """
     try:
-        return unpacked(ledger.rows(number)).cast(schema)
+        return unpacked(ledger.results(number)).cast(schema)
     except (ValueError, pa.ArrowException) as error:  # other columns, or other types
         message = error.message if isinstance(error, ReadError) else "rows of another table"
-        raise ReadError(f"{ledger.path}: chunk {number}: {message}", legal=(AGAIN,)) from None
+        raise ReadError(f"{ledger.path}: chunk {number}: {message}", legal=(ledger.again,)) from None
 
 
 def _flush(writer: pq.ParquetWriter, waiting: list[pa.Table]) -> None:

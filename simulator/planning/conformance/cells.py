@@ -97,16 +97,17 @@ def settle_cell(
     *,
     prove: bool = False,
     options: Mapping[str, int | str] | None = None,
+    target: Target | None = None,
 ) -> ConformanceEntry:
     """Plan one cell for the target with the options given, and with others that software sets where that is needed.
 
-    `prove` tries all codes of 32 bits where nothing less proves a verdict.
+    `prove` tries all codes of 32 bits where nothing less proves a verdict. `target` is the cell's; None: it is loaded.
 
     Raises:
         ReadError: an unknown target, option or value of one.
     """
-    target, known = _TARGETS.first(load_target(cell.target)), _SPECIFICATIONS.first(spec)
-    request = CastRequest(cell.src, cell.dst, target, spec=known, version=version, attributes=dict(cell.attributes))
+    own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
+    request = CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
+from castsim.execution.distribution import (
+    Computed,
+    Group,
+    HandedTargets,
+    Keeping,
+    Origin,
+    Task,
+    Workers,
+    about_installation,
+    digest,
+    facts_digest,
+    handed_targets,
+    here,
+    resumed,
+)
 from castsim.execution.notebook_display import Drawn
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
@@ -21,10 +34,16 @@ from castsim.planning.conformance.cells import (
     settle_cell,
     specified_version,
 )
+from castsim.planning.conformance.kept import entry_document, read_entry
 from castsim.planning.lowering_answers import Setting, setting_of
 from castsim.specifications import SpecifiedCast
 from castsim.targets import Specification, load_specification, load_target, target_names
 from castsim.timing import ProgressCallback
+
+Result = TypeVar("Result")
+
+_TOGETHER = 4
+"""Cells that are handed out together: they follow each other, so that they share what was found out."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,6 +64,8 @@ class Matrix(Drawn[Literal["cells"]]):
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
+    origins: tuple[Origin, ...] = field(default=(), compare=False)
+    """Who computed each of the entries."""
 
     def __repr__(self) -> str:
         fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
@@ -79,6 +100,8 @@ def conform(
     workers: int = 1,
     progress: ProgressCallback = lambda *_: None,
     options: Mapping[str, int | str] | None = None,
+    scheduler: str | None = None,
+    ledger: str | Path | None = None,
 ) -> Matrix:
     """Plan every legal cast of a specification on every target.
 
@@ -91,31 +114,124 @@ def conform(
         workers: processes.
         progress: is told how many cells are done.
         options: of the targets, which all must have them.
+        scheduler: address of a Dask scheduler whose workers are to compute instead.
+        ledger: a file in which every cell is kept as soon as it is done: the same call goes on from there. It stays.
 
     Returns:
         A matrix of a row per cast and a column per target.
 
     Raises:
-        ReadError: unknown specification, version, target, format, option or value of one.
+        ReadError: unknown specification, version, target, format, option or value of one; the ledger is about
+            something else; the scheduler does not answer.
         IllegalError: no cast is left.
+        EngineError: a worker has another castsim; workers die again and again.
     """
+    asked = prepared(spec, targets, version, src, dst, options or {})
+    who = Workers(workers, scheduler)
+    run = Settling(asked.spec, asked.version, prove, asked.options, asked.handed(who))
+    kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
+    settled = settle(run, asked.cells, who, kept, progress)
+    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
+    return asked.matrix(entries, origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is asked for: casts of a specification's version, targets, and their options."""
+
+    spec: Specification
+    version: str
+    casts: tuple[SpecifiedCast, ...]
+    targets: tuple[str, ...]
+    options: Mapping[str, int | str]
+    given: Setting
+    cells: tuple[Cell, ...]
+
+    def matrix(self, entries: tuple[ConformanceEntry, ...], origins: tuple[Origin, ...]) -> Matrix:
+        """Return the matrix of the entries of all cells."""
+        return Matrix(self.spec, self.version, self.casts, self.targets, entries, self.given, origins)
+
+    def handed(self, workers: Workers) -> HandedTargets:
+        """Return the targets that workers may not have."""
+        return HandedTargets() if workers.scheduler is None else handed_targets(self.targets)
+
+
+def prepared(
+    spec: Specification | str | Path,
+    targets: Sequence[str],
+    version: str | None,
+    src: str | None,
+    dst: str | None,
+    options: Mapping[str, int | str],
+) -> Prepared:
+    """Return what is asked for; arguments and errors as `conform`."""
     found = load_specification(spec) if isinstance(spec, str | Path) else spec
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
-    given = [setting_of(load_target(name), options or {}) for name in names]
-    cells = cells_of(casts, names)
-    entries: list[ConformanceEntry] = []
-    run = partial(settle_cell, spec=found, version=chosen, prove=prove, options=options)
-    if workers == 1:
-        for cell in cells:
-            progress(f"{cell.src} -> {cell.dst} on {cell.target}", len(entries), len(cells))
-            entries.append(run(cell))
-    else:
-        with ProcessPoolExecutor(workers) as pool:
-            for entry in pool.map(run, cells, chunksize=4):
-                entries.append(entry)
-                progress(f"{entry.cell.src} -> {entry.cell.dst} on {entry.cell.target}", len(entries), len(cells))
-    return Matrix(found, chosen, casts, names, tuple(entries), given[0])
+    given = [setting_of(load_target(name), options) for name in names]
+    return Prepared(found, chosen, casts, names, dict(options), given[0], tuple(cells_of(casts, names)))
+
+
+def settle(
+    run: Callable[[Group[Cell]], Sequence[Result]],
+    cells: Sequence[Cell],
+    workers: Workers,
+    kept: Keeping[Result] | None,
+    progress: ProgressCallback,
+) -> list[Computed[Result]]:
+    """Return the results of cells in their order, whoever computes them."""
+    found: dict[int, Computed[Result]] = {}
+    progress(_label(cells[0]), 0, len(cells))
+    for one in resumed(Task("matrix", run, here(None, workers)), cells, workers, kept, _TOGETHER):
+        found[one.number] = one
+        progress(_label(cells[one.number]), len(found), len(cells))
+    return [found[number] for number in range(len(cells))]
+
+
+@dataclass(frozen=True)
+class Settling:
+    """Settles cells of a specification's version; see `conform`. `targets` are those of files, which others lack."""
+
+    spec: Specification
+    version: str
+    prove: bool
+    options: Mapping[str, int | str]
+    targets: HandedTargets
+
+    def __call__(self, group: Group[Cell]) -> list[ConformanceEntry]:
+        """Return the entries of cells."""
+        return [
+            settle_cell(
+                cell, self.spec, self.version, prove=self.prove, options=self.options,
+                target=self.targets.get(cell.target),
+            )
+            for cell in group.items
+        ]  # fmt: skip
+
+
+def keeping(
+    ledger: str | Path | None,
+    asked: Prepared,
+    further: Mapping[str, str],
+    write: Callable[[Result], object],
+    read: Callable[[int, object], Result],
+) -> Keeping[Result] | None:
+    """Return where and how the results of cells are kept; `further` is what else they depend on."""
+    if ledger is None:
+        return None
+    about = {
+        **about_installation(),
+        "specification": digest(asked.spec.model_dump_json(), asked.version),
+        "set of casts": digest(*(cell.cast for cell in asked.cells)),
+        "set of targets": digest(*((name, facts_digest(load_target(name))) for name in asked.targets)),
+        "set of target options": digest(*sorted((name, str(value)) for name, value in asked.options.items())),
+        **further,
+    }
+    return Keeping(Path(ledger), about, write, read)
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.src} -> {cell.dst} on {cell.target}"
 
 
 def chosen_cells(

@@ -8,6 +8,7 @@ from castsim.planning import PlanKind, Verdict
 from castsim.planning.judgement import Method
 from castsim.reports.schemas.keys import Cycles, Form, Keys, Name, Percent, Scalar
 from castsim.reports.schemas.lowering import CounterexampleEntry, CyclesPerElement
+from castsim.reports.schemas.objects import WorkerEntry
 
 
 class CellInstruction(Keys):
@@ -50,6 +51,8 @@ class MatrixCell(Keys):
     """What it costs; null if it was not timed."""
     counterexample: CounterexampleEntry | None
     """Where it fails; null if it does not."""
+    computed_by: int
+    """Who computed it: the place in `workers`, from 0."""
 
 
 class MatrixTotal(Keys):
@@ -80,6 +83,38 @@ class Conform(Form):
     """One entry for each cast and target."""
     totals: list[MatrixTotal]
     """How many casts go which way."""
+    workers: list[WorkerEntry]
+    """Who computed."""
+
+
+class LoweredMatrixCell(MatrixCell):
+    """A cast of the specification on the target, and its program."""
+
+    program: str | None
+    """Text of the program; null if there is none."""
+    file: str | None
+    """The file that it was written to; null if it was not written."""
+
+
+class LoweredMatrix(Form):
+    """Without SRC and DST: every cast of a specification lowered to a target."""
+
+    NAME: ClassVar[str] = "lower-matrix"
+
+    specification: str
+    """Name of the specification."""
+    version: str
+    """Its version."""
+    targets: list[str]
+    """Name of the target."""
+    options: dict[Name, Scalar]
+    """The options of the target that were given."""
+    cells: list[LoweredMatrixCell]
+    """One entry for each cast."""
+    totals: list[MatrixTotal]
+    """How many casts go which way."""
+    workers: list[WorkerEntry]
+    """Who computed."""
 
 
 class Errors(Keys):
@@ -135,6 +170,8 @@ class MeasuredRow(Keys):
     """The same of the public cost model; null where it says nothing."""
     reason: str | None
     """Why it deviates; null if that is not known, or it does not."""
+    computed_by: int
+    """Who simulated it: the place in `workers`, from 0."""
 
 
 class ErrorCurve(Errors):
@@ -169,6 +206,8 @@ class Accuracy(Form, Errors):
     """The rows by operation, type pair and path."""
     public_model: Errors | None
     """The statistics of the public cost model; null where it says nothing."""
+    workers: list[WorkerEntry]
+    """Who simulated."""
 
 
 class PredictedRow(Keys):

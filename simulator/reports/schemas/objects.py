@@ -116,6 +116,30 @@ class VersionsOfRun(Keys):
     """Version of llvmlite; null if it is not installed."""
 
 
+class WorkerEntry(Keys):
+    """Somebody who computed: a process of this machine, or a worker of a cluster; and with what."""
+
+    worker: str
+    """Its name in the cluster; `local`: this machine."""
+    castsim: str
+    """Version of castsim."""
+    python: str
+    """Version of Python."""
+    numpy: str
+    """Version of NumPy."""
+    sources_sha256: Sha256
+    """Digest of castsim's source files."""
+
+
+class WorkerCodes(Keys):
+    """Codes that somebody tried."""
+
+    worker: int
+    """Its place in `workers`, from 0."""
+    codes: int
+    """How many codes."""
+
+
 class SourcesEntry(Keys):
     """The source files that a proof rests on."""
 

@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "cast": (cast.Cast,),
     "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.ScratchSweep, cast.ProgramScratch),
-    "lower": (Lower,),
+    "lower": (Lower, conform.LoweredMatrix),
     "conform": (conform.Conform,),
     "graph": (Graph,),
     "accuracy": (conform.Accuracy, conform.CrossValidated),

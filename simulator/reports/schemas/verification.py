@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from castsim.reports.schemas.keys import Bits, Date, Form, Keys, Name, Scalar, Seconds, Sha256
-from castsim.reports.schemas.objects import SourcesEntry, VersionsOfRun
+from castsim.reports.schemas.objects import SourcesEntry, VersionsOfRun, WorkerCodes, WorkerEntry
 
 
 class StatusCounts(Keys):
@@ -73,6 +73,8 @@ class VerifiedPart(Keys):
     """Speed; null if nothing was done."""
     date: Date | None
     """The day of the last work; null if nothing was done."""
+    computed_by: list[WorkerCodes]
+    """Who tried how many codes, as far as that was kept."""
 
 
 class MismatchDetail(Keys):
@@ -127,6 +129,8 @@ class Verification(Form):
     """What the record rests on."""
     runs: list[VersionsOfRun]
     """When it was worked on."""
+    workers: list[WorkerEntry]
+    """Who computed."""
     parts: list[VerifiedPart]
     """The casts."""
     record: str | None
@@ -146,6 +150,8 @@ class LoweredCell(Keys):
     """Attributes of the operator."""
     target: str
     """Name of the target."""
+    number: int
+    """Its place among all, from 0."""
 
 
 class LoweredResult(Keys):
@@ -178,6 +184,8 @@ class CheckedCell(LoweredCell):
 
     result: LoweredResult | None
     """What it gave; null if nothing leads there."""
+    computed_by: int | None
+    """Who computed it: the place in `workers`, from 0; null if that was not kept."""
 
 
 class LoweringVerification(Form):
@@ -215,6 +223,8 @@ class LoweringVerification(Form):
     """Digest of the sources that it rests on."""
     runs: list[VersionsOfRun]
     """When it was worked on."""
+    workers: list[WorkerEntry]
+    """Who computed."""
     results: list[CheckedCell]
     """The casts that are done."""
     missing: list[LoweredCell]
@@ -246,6 +256,8 @@ class SubstitutionPart(Keys):
     """Time that it took."""
     date: Date | None
     """The day of the last work; null if nothing was done."""
+    computed_by: list[WorkerCodes]
+    """Who tried how many codes, as far as that was kept."""
 
 
 class SubstitutionVerification(Form):
@@ -265,5 +277,7 @@ class SubstitutionVerification(Form):
     """What the record rests on."""
     runs: list[VersionsOfRun]
     """When it was worked on."""
+    workers: list[WorkerEntry]
+    """Who computed."""
     parts: list[SubstitutionPart]
     """The functions."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 DIGESTS: Mapping[str, Mapping[int, str]] = {
-    "accuracy": {2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5"},
+    "accuracy": {
+        2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5",
+        3: "b226b03495ab4479d0a6ab64d8aed7b22f0e9123f03469787761420cb4d0b56d",
+    },
     "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
     "advise": {1: "13108fa7166febaee81417f77d21fc89e6938da84fb08a031e0e1dcf2b16a546"},
     "asm": {1: "e52936620fc71f0c4ab07039d37989175850031b08041dc89c37428d1bafdb3e"},
@@ -23,7 +26,10 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
     "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
     "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
-    "conform": {2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155"},
+    "conform": {
+        2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155",
+        3: "1d5bd42e282f075a51647465035026c40bb92d3de4c0094af3a03b2378808ede",
+    },
     "diff": {1: "6e180b3f0e060841779886bde0cfccfa210ec56af74fab2a1b7c29526704ee42"},
     "debug": {1: "edc10f4057e5251844697168e5404f0be0c91df77efbd4c8afb5d4bdbac50e37"},
     "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
@@ -33,6 +39,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "latency": {1: "5449578098740bb4d7cc321da99c412663fd32a793f2f8219f9411e73c4a0ed4"},
     "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
     "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
+    "lower-matrix": {1: "b6f27b950dec92ad28a4d00374edb243b74f16dab6b6e5c9242882f08cffe766"},
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
@@ -55,9 +62,18 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "targets-pair": {2: "72d2659f20a01ca1b7a75b9be4674178211f5b8a3894934b5abcab3e60e142f4"},
     "tune": {1: "903c5a73387d67abb81978f5ed0ae13299d169489e238779fe4b7444f901bfb6"},
     "unswizzle": {1: "8c08a06ec43948482ab8adeddd3bb326651bce5636271a0d7f8c6956a4190294"},
-    "verify": {2: "cad0c3451bd6ad070fca81dbff86c5eaf46ac480a8b7fea21e74807d104dde94"},
-    "verify-lowering": {2: "e4f9c096732a745f2276a2c447cacb72a098f840241d634df845ce095a37ac9d"},
-    "verify-substitutions": {1: "f24b5b013bb040767c39e4a1897e29679068d330712eef812a18642fd03c79f3"},
+    "verify": {
+        2: "cad0c3451bd6ad070fca81dbff86c5eaf46ac480a8b7fea21e74807d104dde94",
+        3: "d2ab856e5a66c8a0727bc0dd29f780c24efbb9b666b1c096f8313b0aa6640735",
+    },
+    "verify-lowering": {
+        2: "e4f9c096732a745f2276a2c447cacb72a098f840241d634df845ce095a37ac9d",
+        3: "5f8f57072792de0c817894f4714802a070955703f2fa6e3b9479a8b4d93954a2",
+    },
+    "verify-substitutions": {
+        1: "f24b5b013bb040767c39e4a1897e29679068d330712eef812a18642fd03c79f3",
+        2: "bcfdc3e2df157ad5ce96b89a2dd33a84f89bf4f748087e80e27a0bc421b12531",
+    },
     "view": {1: "79039746a96587f14d49e67ffdbf30e2a33bf1a9edf333fecb1891322d6d7e9a"},
 }
 """SHA-256 of the schema of each document without its descriptions, by name and `schema_version`.

@@ -1,8 +1,8 @@
-"""The ledger of a sweep: every chunk of points that is done, appended to one file, so that a second start goes on.
+"""A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 
-The first line says, in JSON, what the sweep is about. Behind it stand chunks: a mark, the chunk's number and the length
-of its rows, each in 8 bytes, a digest of all that, and the rows. What a killed process left half written does not count
-and is cut off.
+The first line says, in JSON, whose ledger it is and what the work is about. Behind it stand pieces: a mark, the piece's
+number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed process left
+half written does not count and is cut off.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import struct
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,38 +25,58 @@ from castsim.isa.errors import ReadError
 if sys.platform != "win32":
     import fcntl
 
-VERSION = 1
+VERSION = 2
 """Version of the form of the file."""
-SUFFIX = ".ledger"
-"""What its name has behind that of the results."""
 
 _HEAD = struct.Struct("<4sQQ16s")
 _MARK = b"\nCHK"
 _LONGEST_LINE = 1 << 24
-_BEGINNING = b'{"castsim_sweep"'
+_BEGINNING = b'{"castsim_ledger"'
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What messages say of a ledger: what it is of (`sweep`), and the option that names it or the file beside it."""
+
+    work: str
+    option: str
+
+    @property
+    def again(self) -> str:
+        """How work starts from the beginning."""
+        same = "the same without its ledger" if self.option == "--out" else "the same after removing the file"
+        return f"{self.option} with another file, or {same}, starts again"
 
 
 class Ledger:
-    """An open ledger: `chunks` has the place and length of the rows of each chunk that is done."""
+    """An open ledger: `pieces` has the place and length of the results of each piece that is done."""
 
-    def __init__(self, path: Path, about: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, about: Mapping[str, str], book: Book) -> None:
         """Open a file, which is made if it is missing, for this process alone.
 
         Raises:
             ReadError: it cannot be read or written, is no ledger, is about something else, or another process has it.
         """
         self.path = path
-        self.chunks: dict[int, tuple[int, int]] = {}
+        self._book = book
+        self.pieces: dict[int, tuple[int, int]] = {}
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         except OSError as error:
-            raise _failed(path, error) from None
+            raise self._failed(error) from None
         try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise ReadError(f"{path}: is no file that can be continued", legal=(f"{book.option} FILE",))
             self._lock()
             self._read(dict(about))
         except BaseException:
             os.close(self._file)
             raise
+
+    @property
+    def again(self) -> str:
+        """What helps against a file that does not fit."""
+        return self._book.again
 
     def __enter__(self) -> Self:
         return self
@@ -62,13 +84,13 @@ class Ledger:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         os.close(self._file)
 
-    def add(self, number: int, rows: bytes) -> None:
-        """Append the rows of a chunk; they are on the disk when this returns.
+    def add(self, number: int, results: bytes) -> None:
+        """Append the results of a piece; they are on the disk when this returns.
 
         Raises:
             ReadError: the file cannot be written.
         """
-        data = _HEAD.pack(_MARK, number, len(rows), _digest(number, rows)) + rows
+        data = _HEAD.pack(_MARK, number, len(results), _digest(number, results)) + results
         end = os.lseek(self._file, 0, os.SEEK_END)
         try:
             self._write(data)
@@ -76,20 +98,20 @@ class Ledger:
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, end)
-            raise _failed(self.path, error) from None
-        self.chunks[number] = (end + _HEAD.size, len(rows))
+            raise self._failed(error) from None
+        self.pieces[number] = (end + _HEAD.size, len(results))
 
-    def rows(self, number: int) -> bytes:
-        """Return the rows of a chunk.
+    def results(self, number: int) -> bytes:
+        """Return the results of a piece.
 
         Raises:
             ReadError: the file is not what it was.
         """
-        place, length = self.chunks[number]
+        place, length = self.pieces[number]
         os.lseek(self._file, place - _HEAD.size, os.SEEK_SET)
         data = self._exactly(_HEAD.size + length)
         if len(data) < _HEAD.size + length or _HEAD.unpack_from(data)[3] != _digest(number, data[_HEAD.size :]):
-            raise ReadError(f"{self.path}: chunk {number} was changed while the sweep ran")
+            raise ReadError(f"{self.path}: piece {number} was changed while the {self._book.work} ran")
         return data[_HEAD.size :]
 
     def _lock(self) -> None:
@@ -99,7 +121,8 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ReadError(
-                f"{self.path}: another sweep is writing to it", legal=("--out with another file", "wait for its end")
+                f"{self.path}: another {self._book.work} is writing to it",
+                legal=(f"{self._book.option} with another file", "wait for its end"),
             ) from None
         except OSError:  # file systems without locks
             return
@@ -111,15 +134,15 @@ class Ledger:
             return
         try:
             head = json.loads(line)
-            held = dict(head["about"]) if head["castsim_sweep"] == VERSION else None
+            held = dict(head["about"]) if (head["castsim_ledger"], head["of"]) == (VERSION, self._book.work) else None
         except (ValueError, TypeError, KeyError, RecursionError):
             held = None
         if held is None:
-            raise ReadError(f"{self.path}: is no ledger of this version of castsim sweep", legal=(AGAIN,))
+            raise ReadError(f"{self.path}: is no ledger of castsim {self._book.work}", legal=(self._book.again,))
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
         if changed:
-            raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(AGAIN,))
-        self._find_chunks(len(line) + 1)
+            raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(self._book.again,))
+        self._find_pieces(len(line) + 1)
 
     def _first_line(self) -> bytes | None:
         """Return the first line, None if the file is empty or ends in the middle of it."""
@@ -138,13 +161,13 @@ class Ledger:
         try:
             os.ftruncate(self._file, 0)
             os.lseek(self._file, 0, os.SEEK_SET)
-            self._write(json.dumps({"castsim_sweep": VERSION, "about": about}).encode() + b"\n")
+            self._write(json.dumps({"castsim_ledger": VERSION, "of": self._book.work, "about": about}).encode() + b"\n")
             os.fsync(self._file)
         except OSError as error:
-            raise _failed(self.path, error) from None
+            raise self._failed(error) from None
 
-    def _find_chunks(self, place: int) -> None:
-        """Note the chunks that are whole; cut off what stands behind the last of them."""
+    def _find_pieces(self, place: int) -> None:
+        """Note the pieces that are whole; cut off what stands behind the last of them."""
         size = os.fstat(self._file).st_size
         while place < size:
             os.lseek(self._file, place, os.SEEK_SET)
@@ -156,9 +179,13 @@ class Ledger:
                 break
             if _digest(number, self._exactly(length)) != digest:
                 break
-            self.chunks[number] = (place + _HEAD.size, length)
+            self.pieces[number] = (place + _HEAD.size, length)
             place += _HEAD.size + length
         os.ftruncate(self._file, place)
+
+    def _failed(self, error: OSError) -> ReadError:
+        legal = f"{self._book.option} FILE in a folder that can be written"
+        return ReadError(f"{self.path}: {error.strerror or error}", legal=(legal,))
 
     def _exactly(self, length: int) -> bytes:
         data = b""
@@ -172,13 +199,5 @@ class Ledger:
             left = left[os.write(self._file, left) :]
 
 
-AGAIN = "--out with another file, or the same without its ledger, starts again"
-"""What helps against a ledger that does not fit."""
-
-
-def _digest(number: int, rows: bytes) -> bytes:
-    return hashlib.blake2b(number.to_bytes(8, "little") + rows, digest_size=16).digest()
-
-
-def _failed(path: Path, error: OSError) -> ReadError:
-    return ReadError(f"{path}: {error.strerror or error}", legal=("--out FILE in a folder that can be written",))
+def _digest(number: int, results: bytes) -> bytes:
+    return hashlib.blake2b(number.to_bytes(8, "little") + results, digest_size=16).digest()

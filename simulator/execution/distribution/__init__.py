@@ -1,0 +1,30 @@
+"""Independent pieces of work, carried out by processes of this machine or by the workers of a Dask cluster.
+
+A `Task` is a function and the installation whose results are wanted; `distributed` carries out its pieces, `resumed`
+keeps what is done in a `Ledger` besides, so that a second start goes on. Whoever computes, the results are the same;
+only their order differs, and the `Origin` that each is handed over with.
+"""
+
+from castsim.execution.distribution.distributing import (
+    ALONE,
+    Computed,
+    Group,
+    Keeping,
+    Workers,
+    about_installation,
+    digest,
+    distributed,
+    here,
+    resumed,
+)
+from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
+from castsim.execution.distribution.installation import Installation, installation
+from castsim.execution.distribution.ledger import Book, Ledger
+from castsim.execution.distribution.origins import Origin, Origins, origin
+from castsim.execution.distribution.task import Done, Task
+
+__all__ = [
+    "ALONE", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger", "Origin",
+    "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest", "handed_targets",
+    "here", "installation", "origin", "resumed",
+]  # fmt: skip
