@@ -21,8 +21,12 @@ _FLAT = 64
 """Operations up to which a loop is unrolled without looking for a steady state."""
 _WINDOWS = (8, 64)
 """Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
+_LOOK = 1024
+"""Items of straight-line code that are looked at together for repetition."""
 _LONGEST = 256
-"""Items up to which straight-line code is looked at for repetition."""
+"""Items after which they may repeat, at most."""
+_FEWEST = 4
+"""Repetitions from which on they do."""
 
 Moves = Sequence[Deltas] | None
 
@@ -282,15 +286,16 @@ def _window(number: int) -> int:
 
 def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
     """Return the period with which items repeat from `first` on, and where that ends; 0 and the next place to look."""
-    ahead = items[first : first + _PIECE]
+    ahead = items[first : first + _LOOK]
     end = first + len(ahead)
-    if len(ahead) < _PIECE:
-        return 0, end
     one = ahead[0]
-    for period in range(1, _LONGEST + 1):
+    for period in range(1, min(_LONGEST, len(ahead) // _FEWEST) + 1):
         if ahead[period] is one and ahead[period:] == ahead[:-period]:
-            while end < len(items) and items[end : end + _PIECE] == items[end - period : end - period + _PIECE]:
-                end = min(end + _PIECE, len(items))
+            while end < len(items):
+                following = items[end : end + _LOOK]
+                if following != items[end - period : end - period + len(following)]:
+                    break
+                end += len(following)
             return period, end
     return 0, end
 
