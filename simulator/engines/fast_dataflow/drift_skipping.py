@@ -2,8 +2,9 @@
 
 Two snapshots agree if they do but for the trips that a group has not begun and that stand in its queues, and if each
 of these is there long before it is taken. The fastest group has done more trips in between than the others; so many
-times more are skipped for each as fit into the loop of the fastest. The others are owed the rest: they execute it alone,
-behind the loop. The scalar unit has issued all that long before, so it is put back to where it was.
+times more are skipped for each as fit into the loop of the fastest. The others, which must all fall behind alike, are
+owed the rest: they execute it alone, behind the loop. The scalar unit has issued all that long before, so it is put
+back to where it was.
 
 Requests of one cycle are served in the order of the program. So a slower group must be behind the faster ones for
 certain: then it goes first, however far behind.
@@ -158,7 +159,8 @@ class DriftSkipper(Skipper):
         assert groups is not None
         trips, issued = two.trip - one.trip, one.index
         grown = [now - then for then, now in zip(before.lags, after.lags, strict=True)]
-        if min(grown) < 0 or not any(grown) or any(each % frame.turn or each >= trips for each in grown):
+        # Groups that fall behind do so together: else they could change places once the others have done.
+        if len({*grown, 0}) != 2 or not all(0 <= each < trips and each % frame.turn == 0 for each in grown):
             return None
         for group, more in enumerate(grown):
             own = trips - more

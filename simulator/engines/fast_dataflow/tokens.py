@@ -274,19 +274,16 @@ class TokenStream:
                 yield from self._asides(frame)
 
     def _asides(self, frame: Frame) -> Iterator[Piece]:
-        """Yield the trips that groups execute alone: those that are owed fewer do so beside the others."""
-        groups, done = frame.groups, 0
+        """Yield the trips that some groups execute alone."""
+        groups = frame.groups
         assert groups is not None
+        these = frozenset(number for number, owed in enumerate(frame.owed) if owed)
+        pipes = frozenset(name for number in these for name in groups.pipes[number])
+        loop = restricted(frame.loop, pipes, max(frame.owed))
+        self._made.append(loop)
         drifts, self.drifts = self.drifts, False
-        for owed in sorted({each for each in frame.owed if each}):
-            these = frozenset(number for number, each in enumerate(frame.owed) if each >= owed)
-            yield Piece([], aside=Aside(frame, these))
-            pipes = frozenset(name for number in these for name in groups.pipes[number])
-            loop = restricted(frame.loop, pipes, owed - done)
-            self._made.append(loop)
-            begun = frame.loop.trips + done
-            yield from self._loop(loop, _advanced(None, self._steps_of(loop).moves, begun), self._node)
-            done = owed
+        yield Piece([], aside=Aside(frame, these))
+        yield from self._loop(loop, _advanced(None, self._steps_of(loop).moves, frame.loop.trips), self._node)
         yield self._cut()
         yield Piece([], aside=Aside(frame, frozenset()))
         self.drifts = drifts
