@@ -98,9 +98,9 @@ for name, body in BODIES.items():
 
 def drifting() -> Iterator[str]:
     """Yield how long loops take whose pipes drift apart."""
-    yield "Loops of a load, a cast and a store of a2a3 that no flag ties together. Before, every trip was executed: 10,000"
-    yield "trips of the first took 1.5 s, 1,000,000 would have taken minutes without numba. Walked as before are loops in"
-    yield "which three groups go at three speeds, and whose periods are longer than 512 trips together."
+    yield "Loops of a load, a cast and a store of a2a3 that no flag ties together. Before, every trip was executed:"
+    yield "10,000 trips of the first took 1.5 s, and time grew with the trips. Walked as before are loops whose slower"
+    yield "groups fall behind at different speeds, and those whose periods together are longer than 512 trips."
     yield ""
     yield "| loop | trips | seconds |"
     yield "| --- | --- | --- |"
@@ -111,10 +111,10 @@ def drifting() -> Iterator[str]:
 def traces() -> Iterator[str]:
     """Yield what a trace of a long program costs."""
     source = (_ROOT / "programs" / "f32_to_bf16_rows.pto").read_text()
-    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto with more rows: processor time and the"
-    yield "largest resident size of the whole command. Segments are kept up to 500,000, where the trace is cut and the event"
-    yield "engine stops. Before, the document was made as a whole, and the engine told of every block: 4.5 s and 95 MiB for"
-    yield "7,429 operations, 58 s and 587 MiB for 118,789."
+    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto with more rows: processor time and"
+    yield "the largest resident size of the whole command. Segments are kept up to 500,000, where the trace is cut and"
+    yield "the event engine stops. Before, the document was made as a whole, and the engine told of every block: 4.5 s"
+    yield "and 95 MiB for 7,429 operations, 58 s and 587 MiB for 118,789."
     yield ""
     yield "| rows | operations | seconds | MiB | size of FILE, MiB |"
     yield "| --- | --- | --- | --- | --- |"
@@ -135,11 +135,11 @@ def doubles() -> Iterator[str]:
     """Yield what bounds f32 -> f64: bytes read and written against a copy of as many."""
     from castsim import cast  # noqa: PLC0415 - only for this section
 
-    yield "One thread, medians of five in turn. A copy of doubles reads as much as it writes; the cast writes twice what it"
-    yield "reads, so it moves 12 bytes for every number where a copy of the result moves 16. New pages for the result are"
-    yield "part of each: the array of doubles has 512 MiB at 64 M."
+    yield "One thread, medians of five in turn. A copy of doubles reads as much as it writes; the cast writes twice"
+    yield "what it reads, so it moves 12 bytes for every number where a copy of the result moves 16. New pages for the"
+    yield "result are part of each: the array of doubles has 512 MiB at 64 M."
     yield ""
-    yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy astype, GB/s | touching new pages alone, GB/s |"
+    yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s |"
     yield "| --- | --- | --- | --- | --- |"
     for count in (1 << 20, 1 << 26):
         singles = np.random.default_rng(0).standard_normal(count, np.float32)
