@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
-from castsim.engines.fast_dataflow.records import Jump, RecordShift
+from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
 from castsim.engines.fast_dataflow.skipping import Agreement, Skipper
 from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot
 from castsim.engines.fast_dataflow.state import MachineState, chain
@@ -124,9 +124,9 @@ class DriftSkipper(Skipper):
         groups, count = frame.groups, m.pipe_count
         assert groups is not None
         trips = [0] * count
-        for group, lag in enumerate(lags):
+        for group, behind in enumerate(lags):
             for p in self._numbers(frame, group):
-                trips[p] = lag
+                trips[p] = behind
         lag = Lag(
             tuple(trip * groups.operations for trip in trips),
             tuple(trip * len(groups.pattern) for trip in trips),
@@ -240,7 +240,8 @@ class DriftSkipper(Skipper):
         for cause, spent in enumerate(drift.spent):
             self._causes[cause] = spent - m.causes[SCALAR_PIPE * WIDTH + cause]
         self._finished -= sum(owed * groups.scalar[group] for group, owed in enumerate(frame.owed))
-        runs, own = tuple(drift.runs), []
+        runs = tuple(drift.runs)
+        own: list[Stretch] = []
         while self.executions and self.executions[-1].first >= drift.first:
             own.insert(0, self.executions.pop())
         offset = drift.later + sum(jump.total().pipes for jump in own)
