@@ -19,7 +19,9 @@ from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, Wa
 from castsim.timing import repeated
 
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
-SEEDS, BY_EVENTS = (10_000, 10) if THOROUGH else (12, 8)
+SEEDS = {False: range(10_000), True: range(2_500)} if THOROUGH else {False: (17, 22, 36), True: (4, 14, 16)}
+"""By whether there are vector functions; the short ones are some of those where pipes drift apart."""
+BY_EVENTS = 10 if THOROUGH else 2
 LIMIT = 10**7
 
 TURN = lowered(0, ScalarWork("loop"))
@@ -55,8 +57,8 @@ def jumps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_random_loops_agree_in_everything(jumps: list[int]) -> None:
-    for functions in (False, True):
-        for seed in range(SEEDS if not functions else SEEDS // 4):
+    for functions, seeds in SEEDS.items():
+        for seed in seeds:
             tree, target = drifting(seed, functions=functions)
             before = len(jumps)
             found = outcome(tree, target, max_cycles=LIMIT)
