@@ -114,6 +114,10 @@ class Observer(Listener, Protocol):
         """A 32-byte block at byte `address` crossed a buffer port in `cycle`, having asked for it at `asked`."""
 
 
+class IgnoresBlocks:
+    """An observer of this class is not told of block accesses, which takes longer than all else."""
+
+
 class Watcher(Observer, Protocol):
     """Receives the events of the beginning of a run only."""
 

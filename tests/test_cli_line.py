@@ -52,7 +52,7 @@ def test_help_and_version_import_nothing_heavy(argv: list[str], laid_out: Path) 
 def test_import_and_its_names_load_nothing_of_the_extras() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = {re.split(r"[\[<>=]", each)[0] for extra in project["optional-dependencies"].values() for each in extra}
-    assert {"numba", "onnx", "pygls", "pandas"} <= extras
+    assert {"onnx", "pygls", "pandas"} <= extras
     script = (
         "import sys, castsim; before = set(sys.modules); [getattr(castsim, name) for name in castsim.__all__]; "
         f"print('numpy' in before, *({extras!r} & sys.modules.keys()))"

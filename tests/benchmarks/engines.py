@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program
+from benchmarks.engine_sections import SECTIONS, rewrite
 from benchmarks.table import machine
 from castsim import estimate
 from castsim.engines import simulate
@@ -269,13 +270,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
     parser.add_argument("--memory", type=int, metavar="N", help="only simulate program N and say what it held")
+    parser.add_argument("--only", choices=SECTIONS, help="measure one section and put it into the page")
     options = parser.parse_args(arguments)
     if options.memory is not None:
         print(_hold(options.memory, options.largest))
         return 0
+    if options.only:
+        rewrite(Path(options.markdown or _ROOT / "docs" / "benchmark-engines.md"), options.only)
+        return 0
     found = document(options.largest)
     if options.markdown:
         Path(options.markdown).write_text(markdown(found))
+        for name in SECTIONS:
+            rewrite(Path(options.markdown), name)
     if options.json == "-":
         json.dump(found, sys.stdout)
     elif options.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from castsim.reports.launches import launch_slices
 from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import perfetto_document
+from castsim.reports.views.perfetto import perfetto_text
 from castsim.reports.views.recording import Recorder
 from castsim.reports.views.timeline import Timeline, make_timeline
 from castsim.reports.views.window import Window
@@ -59,12 +58,13 @@ def written(options: Namespace, result: Result, timeline: Timeline) -> list[str]
             sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
             amounts = counters(loaded.tree, result.timing, timeline, sizes)
             inside = launch_slices(loaded.tree, result.timing, target)
-            data = json.dumps(perfetto_document(timeline, found, amounts, target.name, inside), allow_nan=False)
+            data = perfetto_text(timeline, found, amounts, target.name, inside)
         else:
-            data = "\n".join(kanata_lines(timeline, found)) + "\n"
+            data = (f"{line}\n" for line in kanata_lines(timeline, found))
         try:
             with whole_file(Path(text)) as file:
-                file.write(data.encode())
+                for piece in data:
+                    file.write(piece.encode())
         except OSError as error:
             raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
         cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"

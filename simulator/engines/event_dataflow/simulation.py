@@ -18,7 +18,7 @@ from castsim.engines.event_dataflow.process import serve
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.tree import Tree
 from castsim.targets.dataflow import DataflowTarget
-from castsim.timing import Cause, Listener, Observer, Timing, Watcher
+from castsim.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 
 class DataflowSimulation:
@@ -43,7 +43,7 @@ class DataflowSimulation:
             env=Environment(),
             target=target,
             vector=vector,
-            ports=type(self).PORTS(target.banks, details),
+            ports=type(self).PORTS(target.banks, None if isinstance(details, IgnoresBlocks) else details),
             flags=Flags(),
             ledger=Ledger(observer, record_operations),
         )

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Generic, TypeVar, overload
+from typing import Generic, Protocol, TypeVar, overload
 
 from castsim import timing
 
@@ -19,11 +19,16 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class RecordShift:
-    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions."""
+    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions.
+
+    `opened`: where the scalar unit had not opened it so much later, the row that it has opened instead, and how much
+    later than that.
+    """
 
     pipes: int = 0
     scalar: int = 0
     executions: int = 0
+    opened: tuple[int, int] | None = None
 
     def plus(self, other: RecordShift, times: int = 1) -> RecordShift:
         """Return this shift and `times` another one."""
@@ -45,7 +50,7 @@ class Jump:
     end: int
     times: int
     shift: RecordShift
-    inner: tuple[Jump, ...] = ()
+    inner: tuple[Stretch, ...] = ()
 
     def total(self) -> RecordShift:
         """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
@@ -54,6 +59,57 @@ class Jump:
         for jump in self.inner:
             total = total.plus(jump.total())
         return total
+
+    def part(self, offset: RecordShift) -> Part:
+        """Return all repetitions, later by `offset`."""
+        return Parts(parts_of(self.first, self.end, self.inner, offset), self.times + 1, self.shift)
+
+
+Copy = tuple[RecordShift, int]
+"""How much later a copy is than what was executed, and its number."""
+
+
+class Part(Protocol):
+    """Records that follow each other."""
+
+    @property
+    def length(self) -> int:
+        """The number of records."""
+        ...
+
+    def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
+        """Return the row of a record and how much later it is than executed."""
+        ...
+
+    def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
+        """Yield all records in order."""
+        ...
+
+    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
+        """Yield every executed row with its first and its last copy, and how many there are."""
+        ...
+
+
+class Stretch(Protocol):
+    """Executed records of which some stand for more; in order of `first`."""
+
+    @property
+    def first(self) -> int:
+        """The first of them."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The first behind them."""
+        ...
+
+    def total(self) -> RecordShift:
+        """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
+        ...
+
+    def part(self, offset: RecordShift) -> Part:
+        """Return all that they stand for, later by `offset`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +132,16 @@ class _Plain:
         for row in range(self.first, self.end):
             yield row, behind
 
-    def repeated(self, first: _Copy, last: _Copy, times: int) -> Iterator[tuple[int, _Copy, _Copy, int]]:
+    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
         one, other = self.offset.plus(first[0]), self.offset.plus(last[0])
         for place, row in enumerate(range(self.first, self.end)):
             yield row, (one, first[1] + place), (other, last[1] + place), times
 
 
-_Copy = tuple[RecordShift, int]
-"""How much later a copy is than what was executed, and its number."""
-
-
-class _Parts:
+class Parts:
     """Parts one after the other, all of that `times` times, each time `shift` later."""
 
-    def __init__(self, parts: Sequence[_Plain | _Parts], times: int, shift: RecordShift) -> None:
+    def __init__(self, parts: Sequence[Part], times: int, shift: RecordShift) -> None:
         self._parts = parts
         self._starts = [0, *accumulate(part.length for part in parts)]
         self._times = times
@@ -108,7 +160,7 @@ class _Parts:
             for part in self._parts:
                 yield from part.walk(shift.plus(self._shift, time))
 
-    def repeated(self, first: _Copy, last: _Copy, times: int) -> Iterator[tuple[int, _Copy, _Copy, int]]:
+    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
         """Yield every executed row with its first and its last copy, and how many there are."""
         later = self._times - 1
         shift, number = last[0].plus(self._shift, later), last[1] + later * self._starts[-1]
@@ -116,14 +168,14 @@ class _Parts:
             yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
 
 
-def _parts(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[_Plain | _Parts]:
-    found: list[_Plain | _Parts] = []
+def parts_of(first: int, end: int, jumps: Sequence[Stretch], offset: RecordShift) -> list[Part]:
+    """Return the parts of records `first` to before `end`, of which `jumps` stand for more, later by `offset`."""
+    found: list[Part] = []
     for jump in jumps:
         if first < jump.first:
             found.append(_Plain(first, jump.first, offset))
         if jump.first < jump.end:
-            inner = _parts(jump.first, jump.end, jump.inner, offset)
-            found.append(_Parts(inner, jump.times + 1, jump.shift))
+            found.append(jump.part(offset))
         offset = offset.plus(jump.total())
         first = jump.end
     if first < end:
@@ -137,8 +189,8 @@ class Records(Sequence[Record], Generic[Record]):
     It gets the row, how much later the record is than that was executed, and its number.
     """
 
-    def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, RecordShift, int], Record]) -> None:
-        self._all = _Parts(_parts(0, count, jumps, RecordShift()), 1, RecordShift())
+    def __init__(self, count: int, jumps: Sequence[Stretch], make: Callable[[int, RecordShift, int], Record]) -> None:
+        self._all = Parts(parts_of(0, count, jumps, RecordShift()), 1, RecordShift())
         self._make = make
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from castsim.engines.fast_dataflow.codes import BEGUN, CAUSES, NONE, SCALAR_END, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.records import Records, RecordShift, Stretch
 from castsim.execution.dataflow.naming import operation_name
 from castsim.timing import Cause, Execution, OperationTiming
 
@@ -17,19 +17,23 @@ def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
     return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
 
 
-def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution]:
+def executions(rows: ExecutionRows, jumps: Sequence[Stretch]) -> Sequence[Execution]:
     """Return all executions in program order."""
 
     def make(x: int, shift: RecordShift, _: int) -> Execution:
         origin = rows.origins[x]
-        start = int(rows.starts[x]) + (shift.pipes if origin & BEGUN else shift.scalar)
+        if origin & BEGUN:
+            start = int(rows.starts[x]) + shift.pipes
+        else:
+            opened, later = shift.opened or (x, shift.scalar)
+            start = int(rows.starts[opened]) + later
         end = int(rows.ends[x]) + (shift.scalar if origin & SCALAR_END else shift.pipes)
         return Execution(int(rows.instructions[x]), start, end)
 
     return Records(rows.count, jumps, make)
 
 
-def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTiming]:
+def operations(encoder: Encoder, jumps: Sequence[Stretch]) -> Sequence[OperationTiming]:
     """Return all recorded operations in issue order."""
     m = encoder.memory.machine
     entries = [NONE] * m.issuer.index

@@ -20,13 +20,13 @@ from castsim.engines.fast_dataflow.codes import (
     SCALAR_PIPE,
     TOKENS,
 )
+from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
 from castsim.engines.fast_dataflow.driving import Driver
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
 from castsim.engines.fast_dataflow.pipes import rest, spend
 from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.report import executions, operations
-from castsim.engines.fast_dataflow.skipping import Skipper
 from castsim.engines.fast_dataflow.start import FunctionRoom, start
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.tokens import Piece, TokenStream
@@ -41,7 +41,7 @@ _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
 _COMPILED_INTERVAL = 1 << 16
 """The same for compiled runs, which have more of them done in less time."""
-_PATIENCE = 1024
+_PATIENCE = 4096
 """Entries of a queue beyond which the scalar unit does not run ahead for others."""
 _REPEATED = 2_000_000
 """Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
@@ -160,10 +160,10 @@ class _Run:
         self._max_cycles = max_cycles
         self._patient = patient
         self._final = final
-        self._skipper = Skipper(encoder)
+        self._skipper = DriftSkipper(encoder)
         self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
         self._room = FunctionRoom(encoder)
-        self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
+        self._pieces: Iterator[Piece] = TokenStream(encoder, skip, drifts=skip and patient).pieces()
         self._piece = Piece([])
         self._driver = Driver(self._memory.machine.issuer.remaining)
         self._memory.machine.pause_at = _PROGRESS_INTERVAL
@@ -213,6 +213,8 @@ class _Run:
             self._memory.machine.issuer.no_more = 1
             return
         self._piece = piece
+        if piece.aside is not None:
+            self._skipper.turn_aside(self._memory.machine, piece.aside)
         self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
         self._room.make()
         if self._patient:
@@ -237,7 +239,7 @@ class _Run:
             error = explain.limit(self._memory.machine, self._encoder, self._max_cycles)
         if error is None:
             return self._timing(total)
-        if self._final:
+        if self._final and not self._skipper.drifted:
             raise error
         return None
 

@@ -6,20 +6,32 @@ skipped trips is later by `offset` than the machine's own clock says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow.codes import ISSUED, NO_TIME, NONE, SCALAR_PIPE, STALE, WIDTH
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.executions import execution_of, over
 from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
-from castsim.engines.fast_dataflow.records import Jump, RecordShift
+from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
 from castsim.engines.fast_dataflow.relative import aged, shift
 from castsim.engines.fast_dataflow.report import causes_of
-from castsim.engines.fast_dataflow.snapshots import Snapshot, Standing, StateInspection
+from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot, Standing, StateInspection
 from castsim.engines.fast_dataflow.state import AccountRow, ExecutionRow, MachineState, chain
 from castsim.engines.fast_dataflow.tokens import Frame
 from castsim.timing import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What two snapshots of one future have in common: `frozen` pipes and `still` flags have not changed in between.
+
+    `oldest` is the index of the oldest operation of which something may still change.
+    """
+
+    oldest: int
+    frozen: list[int]
+    still: list[int]
 
 
 @dataclass(slots=True)
@@ -28,8 +40,8 @@ class Skipper:
 
     encoder: Encoder
     offset: int = 0
-    executions: list[Jump] = field(default_factory=list)
-    operations: list[Jump] = field(default_factory=list)
+    executions: list[Stretch] = field(default_factory=list)
+    operations: list[Stretch] = field(default_factory=list)
     _causes: list[int] = field(default_factory=list)
     _finished: int = 0
     _executed: int = 0
@@ -85,13 +97,13 @@ class Skipper:
                 return
         seen.setdefault(after.hard, []).append(after)
 
-    def _snapshot(self, m: MachineState, frame: Frame) -> Snapshot:
+    def _snapshot(self, m: MachineState, frame: Frame, lag: Lag | None = None) -> Snapshot:
         self._close_segment(m)
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
         issuer = m.issuer
         look = StateInspection(
-            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}
+            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}, lag
         )
         hard, idle, flags = look.hard(), look.idle(), look.flags()
         return Snapshot(
@@ -115,6 +127,15 @@ class Skipper:
 
     def _try(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot) -> bool:
         """Skip as many periods as possible if the two snapshots agree; return whether any were skipped."""
+        found = self._agreement(frame, before, after)
+        times = self._times(m, frame, before, after, found.oldest) if found else 0
+        if found is None or times < 1:
+            return False
+        self._jump(m, frame, before, after, times, found)
+        return True
+
+    def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> Agreement | None:
+        """Return in what two snapshots agree, None if they lead to different futures."""
         frozen, oldest = [], after.oldest
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
             if one is None or two is None:
@@ -124,22 +145,16 @@ class Skipper:
             elif one.state == two.state:
                 oldest = min(oldest, two.oldest)
             else:
-                return False
+                return None
         if len(after.flags) != len(before.flags):
-            return False
+            return None
         still = []
         for flag, one_flag, two_flag in zip(self.encoder.flags.values(), before.flags, after.flags, strict=True):
             if one_flag[0] == two_flag[0]:
                 still.append(flag)
             elif one_flag[1] != two_flag[1]:
-                return False
-        if not _scalar_unit_agrees(before, after, frame):
-            return False
-        times = self._times(m, frame, before, after, oldest)
-        if times < 1:
-            return False
-        self._jump(m, frame, before, after, times, frozen, still)
-        return True
+                return None
+        return Agreement(oldest, frozen, still) if _scalar_unit_agrees(before, after, frame) else None
 
     def _times(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
@@ -157,25 +172,36 @@ class Skipper:
         return times
 
     def _jump(
-        self,
-        m: MachineState,
-        frame: Frame,
-        before: Snapshot,
-        after: Snapshot,
-        times: int,
-        frozen: list[int],
-        still: list[int],
+        self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: Agreement
     ) -> None:
         """Account for so many more repetitions of what was executed between the snapshots."""
         step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
-        later = times * step.pipes
-        self._leave_behind(m, later, frozen, still, before.row)
+        issued = [one - two for one, two in zip(before.remaining, after.remaining, strict=True)]
+        self._pass(m, before, after, times, found, issued)
+        frame.trip += times * (after.trip - before.trip)
+        self._executed += times * step.executions
+        open_one = self._open_execution(m) is not None
+        first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
+        _note(self.executions, Jump(first, end, times, step))
+        _note(self.operations, Jump(before.index, after.index, times, step))
+
+    def _pass(
+        self,
+        m: MachineState,
+        before: Snapshot,
+        after: Snapshot,
+        times: int,
+        found: Agreement,
+        issued: Sequence[int],
+    ) -> None:
+        """Let the time of so many repetitions pass; `issued` are the operations of each pipe that one of them skips."""
+        later = times * (after.now - before.now)
+        self._leave_behind(m, later, found.frozen, found.still, before.row)
         # The scalar unit falls back by what its own period is shorter.
-        fallen = times * (step.pipes - step.scalar)
+        fallen = later - times * (after.clock - before.clock)
         m.issuer.clock -= fallen
         m.accounts[SCALAR_PIPE].cursor -= fallen
         m.maximum -= later
-        frame.trip += times * (after.trip - before.trip)
         segments = self._segments[before.segment : after.segment]
         if segments:
             self._segments.append(max(segments) + later)
@@ -184,15 +210,10 @@ class Skipper:
             more + times * (two - one) for more, one, two in zip(self._causes, before.causes, after.causes, strict=True)
         ]
         self._finished += times * (after.finished - before.finished)
-        self._executed += times * step.executions
-        for p, (one, two) in enumerate(zip(before.remaining, after.remaining, strict=True)):
-            m.pipes[p].remaining -= times * (one - two)
-            m.issuer.remaining -= times * (one - two)
+        for p, count in enumerate(issued):
+            m.pipes[p].remaining -= times * count
+            m.issuer.remaining -= times * count
         self.offset += later
-        open_one = self._open_execution(m) is not None
-        first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
-        _note(self.executions, Jump(first, end, times, step))
-        _note(self.operations, Jump(before.index, after.index, times, step))
 
     def _leave_behind(self, m: MachineState, later: int, frozen: list[int], still: list[int], row: int) -> None:
         """Move what has stood still since before the period into the past, in which it is."""
@@ -263,9 +284,9 @@ def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool
     )
 
 
-def _note(jumps: list[Jump], jump: Jump) -> None:
+def _note(jumps: list[Stretch], jump: Jump) -> None:
     """Append a jump; those inside what it repeats become part of it."""
-    inner: list[Jump] = []
+    inner: list[Stretch] = []
     while jumps and jumps[-1].first >= jump.first:
         inner.insert(0, jumps.pop())
     jumps.append(Jump(jump.first, jump.end, jump.times, jump.shift, tuple(inner)))

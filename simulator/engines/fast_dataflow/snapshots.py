@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from castsim.engines.fast_dataflow.codes import (
@@ -86,11 +87,25 @@ class Snapshot:
     segment: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far pipes are behind, by number: operations, executions, and as many entries at the end of their queues.
+
+    A state is that of a machine whose pipes are so much further back in the program, without these entries.
+    """
+
+    operations: tuple[int, ...]
+    executions: tuple[int, ...]
+    entries: tuple[int, ...]
+
+
 class StateInspection:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
-    def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int]) -> None:
+    def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int], lag: Lag | None = None) -> None:
         self._m = m
+        nothing = (0,) * m.pipe_count
+        self._lag = lag or Lag(nothing, nothing, nothing)
         self._flags = [m.flags[flag] for flag in flags]
         self._shifts = shifts
         self._now = m.now
@@ -178,11 +193,24 @@ class StateInspection:
             relative(pipe, PipeRow, now, self._since),
             NEVER if wake == NEVER else max(wake - now, 0),
             self._standing(p),
-            tuple(self._queued(entry) for entry in chain(m.entries, pipe.queue)),
+            tuple(self._queued(entry) for entry in self._queue(p)),
             tuple(self._action(entry) for entry in chain(m.entries, pipe.action)),
             None if pipe.current == NONE else self._current(p, m.entries[pipe.current]),
-            (m.issuer.execution - pipe.began, m.issuer.index - pipe.began_index) if began else None,
+            (
+                m.issuer.execution - self._lag.executions[p] - pipe.began,
+                m.issuer.index - self._lag.operations[p] - pipe.began_index,
+            )
+            if began
+            else None,
         )
+
+    def _queue(self, p: int) -> Iterable[EntryRow]:
+        """Return the queue of a pipe without the entries by which it is behind."""
+        pipe = self._m.pipes[p]
+        return islice(chain(self._m.entries, pipe.queue), pipe.queued - self._lag.entries[p])
+
+    def _pipe_of(self, entry: EntryRow) -> int:
+        return 0 if entry.operation == MARKER else self._m.operations[entry.operation].pipe
 
     def _since(self, e: int) -> int:
         """Return how many operations were issued since that of an entry."""
@@ -191,13 +219,15 @@ class StateInspection:
     def _index(self, entry: EntryRow) -> int:
         if entry.index == NONE:  # of a marker
             return NONE
-        self.oldest = min(self.oldest, entry.index)
-        return self._m.issuer.index - entry.index
+        index = entry.index + self._lag.operations[self._pipe_of(entry)]
+        self.oldest = min(self.oldest, index)
+        return self._m.issuer.index - index
 
     def _entry(self, entry: EntryRow) -> State:
         if entry.operation == MARKER:
             return (MARKER,)
-        return (entry.operation, self._index(entry), self._execution(entry.execution))
+        behind = self._lag.executions[self._pipe_of(entry)]
+        return (entry.operation, self._index(entry), self._execution(entry.execution, behind=behind))
 
     def _queued(self, entry: EntryRow) -> State:
         if entry.operation != MARKER:
@@ -207,7 +237,8 @@ class StateInspection:
     def _action(self, entry: EntryRow) -> State:
         waits = entry.due == NEVER
         due = NEVER if waits else max(entry.due - self._now, 0)
-        return (self._entry(entry), due, self._m.issuer.index - entry.behind if waits else 0)
+        behind = entry.behind + self._lag.operations[self._pipe_of(entry)]
+        return (self._entry(entry), due, self._m.issuer.index - behind if waits else 0)
 
     def _in_flight(self, entry: EntryRow) -> State:
         now = self._now
@@ -255,8 +286,11 @@ class StateInspection:
 
     # -------------------------------------------------------------------------------------- executions and accesses
 
-    def _execution(self, x: int, *, needs: bool = True) -> State:
-        """Return the state of an execution: what is open, its end as far as it is known, whom it waits for."""
+    def _execution(self, x: int, *, needs: bool = True, behind: int = 0) -> State:
+        """Return the state of an execution: what is open, its end as far as it is known, whom it waits for.
+
+        Its pipe is so many executions `behind`.
+        """
         m = self._m
         execution = execution_of(m, x)
         end = execution.end - self._now
@@ -267,7 +301,7 @@ class StateInspection:
         for need in sorted(chain(m.nodes, execution.needs) if needs else (), key=_place):
             if not need.kind & STALE:
                 waits.append(self._execution(need.execution, needs=False))
-        return (m.issuer.execution - x, execution.open, max(end, 0), tuple(waits))
+        return (m.issuer.execution - behind - x, execution.open, max(end, 0), tuple(waits))
 
     def _space(self, space: int) -> State:
         """Return the accesses in flight, as far as they can delay anything."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, lcm
 
-from castsim.engines.fast_dataflow.codes import BEGIN, END, NONE, PART, WHOLE
+from castsim.engines.fast_dataflow.codes import BEGIN, END, NONE, PART, SCALAR_PIPE, WHOLE
+from castsim.engines.fast_dataflow.drifting import Groups, groups_of, restricted
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.execution.dataflow.operations import Transfer
 from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, accesses, elements, width
@@ -21,8 +22,14 @@ _FLAT = 64
 """Operations up to which a loop is unrolled without looking for a steady state."""
 _WINDOWS = (8, 64)
 """Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
+_DRIFTING = 512
+"""Trips that are compared with each other where pipes drift apart: their periods need not be short together."""
+_LOOK = 1024
+"""Items of straight-line code that are looked at together for repetition."""
 _LONGEST = 256
-"""Items up to which straight-line code is looked at for repetition."""
+"""Items after which they may repeat, at most."""
+_FEWEST = 4
+"""Repetitions from which on they do."""
 
 Moves = Sequence[Deltas] | None
 
@@ -33,20 +40,29 @@ class Frame:
 
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
     same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
-    `pipes` are those that have something to do in the loop.
+    `pipes` are those that have something to do in the loop. Where these fall into `groups` that may drift apart,
+    `drifts` says that they do, and `owed` are the trips that each has still to execute alone, behind the loop.
     """
 
     loop: Loop
     turn: int
     steps: dict[int, int] | None
     pipes: frozenset[str]
+    groups: Groups | None = None
+    owed: tuple[int, ...] = ()
+    drifts: bool = False
     trip: int = 0
     context: object = None
+    drift: object = None
 
     def is_watched(self) -> bool:
         """Whether this trip begins with a look at the machine."""
         if self.steps is None or self.trip % self.turn or self.loop.trips - self.trip < 2 * self.turn:
             return False
+        return self.is_in_window() or (self.drifts and self.trip // self.turn < _DRIFTING)
+
+    def is_in_window(self) -> bool:
+        """Whether this trip is one of those whose states are compared in full."""
         number = self.trip // self.turn
         return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
 
@@ -56,13 +72,22 @@ class Frame:
         return number == _window(number)
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """The place behind a loop where trips begin that some of its groups execute alone; none: where all go on."""
+
+    frame: Frame
+    groups: frozenset[int]
+
+
 @dataclass(slots=True)
 class Piece:
-    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of."""
+    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of; `aside` goes before."""
 
     tokens: list[int]
     frame: Frame | None = None
     inside: Frame | None = None
+    aside: Aside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +102,11 @@ class _Steps:
 
 @dataclass(slots=True)
 class TokenStream:
-    """The tokens of a program. `skips`: whether to stop for looks at all."""
+    """The tokens of a program. `skips`: whether to stop for looks at all; `drifts`: also at pipes that drift apart."""
 
     encoder: Encoder
     skips: bool
+    drifts: bool = False
     _pending: list[int] = field(default_factory=list)
     _whole: dict[int, int] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
@@ -231,6 +257,8 @@ class TokenStream:
         watches = self.skips and loop.trips * self._size(loop.body) > _FLAT
         if watches:
             yield self._cut()
+            if self.drifts and moves is None and not self._frames and walk == self._node:
+                frame.groups = groups_of(loop, self.encoder.pipes[SCALAR_PIPE], _FLAT)
             self._frames.append(frame)
         while frame.trip < loop.trips:
             if watches and frame.is_watched():
@@ -242,6 +270,23 @@ class TokenStream:
         if watches:
             yield self._cut()
             self._frames.pop()
+            if any(frame.owed):
+                yield from self._asides(frame)
+
+    def _asides(self, frame: Frame) -> Iterator[Piece]:
+        """Yield the trips that some groups execute alone."""
+        groups = frame.groups
+        assert groups is not None
+        these = frozenset(number for number, owed in enumerate(frame.owed) if owed)
+        pipes = frozenset(name for number in these for name in groups.pipes[number])
+        loop = restricted(frame.loop, pipes, max(frame.owed))
+        self._made.append(loop)
+        drifts, self.drifts = self.drifts, False
+        yield Piece([], aside=Aside(frame, these))
+        yield from self._loop(loop, _advanced(None, self._steps_of(loop).moves, frame.loop.trips), self._node)
+        yield self._cut()
+        yield Piece([], aside=Aside(frame, frozenset()))
+        self.drifts = drifts
 
     def _steps_of(self, loop: Loop) -> _Steps:
         """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
@@ -282,15 +327,16 @@ def _window(number: int) -> int:
 
 def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
     """Return the period with which items repeat from `first` on, and where that ends; 0 and the next place to look."""
-    ahead = items[first : first + _PIECE]
+    ahead = items[first : first + _LOOK]
     end = first + len(ahead)
-    if len(ahead) < _PIECE:
-        return 0, end
     one = ahead[0]
-    for period in range(1, _LONGEST + 1):
+    for period in range(1, min(_LONGEST, len(ahead) // _FEWEST) + 1):
         if ahead[period] is one and ahead[period:] == ahead[:-period]:
-            while end < len(items) and items[end : end + _PIECE] == items[end - period : end - period + _PIECE]:
-                end = min(end + _PIECE, len(items))
+            while end < len(items):
+                following = items[end : end + _LOOK]
+                if following != items[end - period : end - period + len(following)]:
+                    break
+                end += len(following)
             return period, end
     return 0, end
 

@@ -80,15 +80,18 @@ class Kinds:
         found = self._of_block.get(id(block))
         if found is None:
             parts: list[array[int] | Node] = []
+            run: array[int] | None = None
+            known = self._of_node
             for item in block.items:
                 if not isinstance(item, Lowered):
                     parts.append(item)
+                    run = None
                     continue
-                if not parts or not isinstance(parts[-1], array):
-                    parts.append(array("i"))
-                run = parts[-1]
-                assert isinstance(run, array)
-                run.extend(self.of(item))
+                if run is None:
+                    run = array("i")
+                    parts.append(run)
+                numbers = known.get(id(item))
+                run.extend(self.of(item) if numbers is None else numbers[1])
             found = self._of_block[id(block)] = (block, parts)
         return found[1]
 

@@ -8,7 +8,7 @@ from castsim.engines.fast_vliw.bundle_recurrence import MemoryTiming, Recurrence
 from castsim.engines.fast_vliw.history import IssueHistory, Kinds
 from castsim.engines.fast_vliw.loops import Stepper
 from castsim.engines.fast_vliw.outcome import Executions, Finishes, Operations, Rows, parts_of
-from castsim.execution.tree import Lowered, Tree, elements
+from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.operations import SLOTS, BundleOperation
 from castsim.machines.vliw.timing import MEMORY_FACTS, SEPARATE_PORTS, SHARED_PORT, load_cycles
@@ -63,12 +63,22 @@ def simulate_bundles(
 
 
 def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
-    found = []
-    for element in elements(tree.root):
-        if isinstance(element, BundleOperation):
-            found.append(element)
-        elif not isinstance(element, Lowered):
-            raise IllegalError(f"{target.name} issues bundles; {type(element).__name__} is not a bundle")
+    """Return the distinct bundles of a tree; a node that stands in many places is looked at once."""
+    found: list[BundleOperation] = []
+    seen: set[int] = set()
+    nodes: list[Node] = [tree.root]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, BundleOperation):
+            found.append(node)
+        elif isinstance(node, Block):
+            fresh = {id(item): item for item in node.items if id(item) not in seen}
+            seen.update(fresh)
+            nodes.extend(reversed(fresh.values()))
+        elif isinstance(node, Loop | Lowered):
+            nodes.append(node.body)
+        else:
+            raise IllegalError(f"{target.name} issues bundles; {type(node).__name__} is not a bundle")
     return found
 
 

@@ -13,7 +13,9 @@ at 1.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from castsim.machines.launches import LaunchSlice
@@ -26,6 +28,8 @@ from castsim.timing import Cause
 
 _PROCESS = 1
 _LINES = "inside launches"
+_PIECE = 4096
+"""Events that are written at once."""
 Event = dict[str, Any]
 
 
@@ -37,22 +41,30 @@ def perfetto_document(
     inside: Iterable[LaunchSlice] = (),
 ) -> Mapping[str, Any]:
     """Return the JSON document of a window; `inside` are the cycles of launches by line, on a thread of their own."""
-    instructions = instruction_slices(timeline)
-    threads = _threads(timeline, instructions)
-    lines = [each for each in inside if each.start < timeline.end and each.end > timeline.start]
-    threads |= {_LINES: len(threads) + 1} if lines else {}
-    moments = [row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)]
-    events = [*_names(threads, target), *_slices(timeline, threads), *_moments(moments, threads)]
-    events += (_instruction(each, threads[each.track]) for each in instructions)
-    events += (_line_of_launch(each, timeline, threads[_LINES]) for each in lines)
-    events += _flows(timeline, found, threads)
-    for counter in counters:
-        events += [
-            {"ph": "C", "pid": _PROCESS, "ts": cycle, "name": counter.name, "args": {"value": value}}
-            for cycle, value in counter.values
-        ]
+    return {"traceEvents": [*_events(timeline, found, counters, target, inside)], **_about(timeline, target)}
+
+
+def perfetto_text(
+    timeline: Timeline,
+    found: Iterable[Dependence],
+    counters: Iterable[CounterTrack],
+    target: str,
+    inside: Iterable[LaunchSlice] = (),
+) -> Iterator[str]:
+    """Yield the text of the same document piece by piece: as a whole, it would take several times what it tells of."""
+    write = json.JSONEncoder(allow_nan=False).encode
+    yield '{"traceEvents": ['
+    events = _events(timeline, found, counters, target, inside)
+    first = True
+    while piece := [*islice(events, _PIECE)]:
+        yield ("" if first else ", ") + write(piece)[1:-1]
+        first = False
+    yield "], " + write(_about(timeline, target))[1:]
+
+
+def _about(timeline: Timeline, target: str) -> Mapping[str, Any]:
+    """Return what stands behind the events."""
     return {
-        "traceEvents": events,
         "displayTimeUnit": "ns",
         "otherData": {
             "program": timeline.title,
@@ -64,6 +76,28 @@ def perfetto_document(
             "cut": timeline.cut is not None,
         },
     }
+
+
+def _events(
+    timeline: Timeline,
+    found: Iterable[Dependence],
+    counters: Iterable[CounterTrack],
+    target: str,
+    inside: Iterable[LaunchSlice],
+) -> Iterator[Event]:
+    instructions = instruction_slices(timeline)
+    threads = _threads(timeline, instructions)
+    lines = [each for each in inside if each.start < timeline.end and each.end > timeline.start]
+    threads |= {_LINES: len(threads) + 1} if lines else {}
+    yield from _names(threads, target)
+    yield from _slices(timeline, threads)
+    yield from _moments((row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)), threads)
+    yield from (_instruction(each, threads[each.track]) for each in instructions)
+    yield from (_line_of_launch(each, timeline, threads[_LINES]) for each in lines)
+    yield from _flows(timeline, found, threads)
+    for counter in counters:
+        for cycle, value in counter.values:
+            yield {"ph": "C", "pid": _PROCESS, "ts": cycle, "name": counter.name, "args": {"value": value}}
 
 
 def _threads(timeline: Timeline, instructions: Iterable[InstructionSlice]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.reports.views.window import Window
-from castsim.timing import Cause, Listener
+from castsim.timing import Cause, IgnoresBlocks, Listener
 
 LIMIT = 500_000
 """Segments kept at the most: about 100 MB, and more than any viewer shows in comfort."""
@@ -22,7 +22,7 @@ class PipeSegment:
     operation: int | None
 
 
-class Recorder:
+class Recorder(IgnoresBlocks):
     """An observer that keeps the segments of a window, and passes progress on to another listener.
 
     `cut` is the cycle from which segments are missing because there were more than `limit`, None if none are. `first`

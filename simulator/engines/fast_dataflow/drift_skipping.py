@@ -1,0 +1,249 @@
+"""Skipping trips of loops in which groups of pipes drift apart (`drifting`): a period for each group.
+
+Two snapshots agree if they do but for the trips that a group has not begun and that stand in its queues, and if each
+of these is there long before it is taken. The fastest group has done more trips in between than the others; so many
+times more are skipped for each as fit into the loop of the fastest. The others, which must all fall behind alike, are
+owed the rest: they execute it alone, behind the loop. The scalar unit has issued all that long before, so it is put
+back to where it was.
+
+Requests of one cycle are served in the order of the program. So a slower group must be behind the faster ones for
+certain: then it goes first, however far behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
+from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
+from castsim.engines.fast_dataflow.skipping import Agreement, Skipper
+from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot
+from castsim.engines.fast_dataflow.state import MachineState, chain
+from castsim.engines.fast_dataflow.tokens import Aside, Frame
+from castsim.engines.fast_dataflow.weaving import TripRun, Weave, jumps_of
+
+_APART = 4
+"""Trips by which pipes must be apart to be looked at for longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A snapshot without the trips by which each group is behind (`lags`).
+
+    By pipe: entries that are `queued`, and of these `settled` for now; index of the `head` of the queue, and of the
+    `oldest` operation at work.
+    """
+
+    snapshot: Snapshot
+    lags: tuple[int, ...]
+    queued: tuple[int, ...]
+    settled: tuple[int, ...]
+    head: tuple[int, ...]
+    oldest: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Drift:
+    """A loop whose groups drift: its first execution, looks by what must agree, then jumps and trips on the way."""
+
+    first: int
+    seen: dict[object, list[_Look]] = field(default_factory=dict)
+    jumps: tuple[Jump, ...] = ()
+    runs: list[TripRun] = field(default_factory=list)
+    later: int = 0
+    cost: int = 0
+    clock: int = 0
+    cursor: int = 0
+    significant: int = 0
+    spent: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class DriftSkipper(Skipper):
+    """Skips trips, also where pipes drift apart. `drifted`: whether any were."""
+
+    drifted: bool = False
+
+    def look(self, m: MachineState, frame: Frame) -> None:
+        """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
+        trip = frame.trip
+        if frame.is_in_window():
+            Skipper.look(self, m, frame)
+        if frame.groups is None:
+            return
+        if trip == 0:
+            frame.drift = _Drift(m.issuer.execution + 1)
+        if frame.trip != trip or m.interlocked or m.recording or not isinstance(frame.drift, _Drift):
+            frame.groups = None  # what was skipped is not known trip by trip
+            return
+        self._look_apart(m, frame, frame.drift)
+
+    def _look_apart(self, m: MachineState, frame: Frame, drift: _Drift) -> None:
+        """Do the same group by group."""
+        lags = self._lags(m, frame)
+        if not any(lags):
+            return
+        frame.drifts = frame.drifts or max(lags) >= _APART
+        if frame.opens_window() and not frame.drifts:
+            drift.seen = {}
+        after = self._look(m, frame, lags)
+        phases = tuple((frame.trip - lag) % frame.turn for lag in lags)
+        seen = drift.seen.setdefault((after.snapshot.hard, phases), [])
+        for before in reversed(seen):
+            found = self._agreement_apart(frame, before, after)
+            if found is None:
+                continue
+            times = self._times(m, frame, before.snapshot, after.snapshot, found.oldest)
+            if times >= 1:
+                self._jump_apart(m, frame, drift, before, after, times, found)
+                return
+        seen.append(after)
+
+    # -------------------------------------------------------------------------------------------------- what it sees
+
+    def _numbers(self, frame: Frame, group: int) -> list[int]:
+        """Return the pipes of a group."""
+        assert frame.groups is not None
+        return [p for p, name in enumerate(self.encoder.pipes) if name in frame.groups.pipes[group]]
+
+    def _entries(self, frame: Frame, p: int) -> int:
+        """Return how many operations of a trip go to a pipe."""
+        assert frame.groups is not None
+        return frame.groups.entries.get(self.encoder.pipes[p], 0)
+
+    def _lags(self, m: MachineState, frame: Frame) -> tuple[int, ...]:
+        """Return how many whole trips stand in all the queues of each group."""
+        assert frame.groups is not None
+        found = []
+        for group in range(len(frame.groups.pipes)):
+            whole = (m.pipes[p].queued // self._entries(frame, p) for p in self._numbers(frame, group))
+            found.append(min(frame.trip, *whole))
+        return tuple(found)
+
+    def _look(self, m: MachineState, frame: Frame, lags: tuple[int, ...]) -> _Look:
+        groups, count = frame.groups, m.pipe_count
+        assert groups is not None
+        trips = [0] * count
+        for group, behind in enumerate(lags):
+            for p in self._numbers(frame, group):
+                trips[p] = behind
+        lag = Lag(
+            tuple(trip * groups.operations for trip in trips),
+            tuple(trip * len(groups.pattern) for trip in trips),
+            tuple(trip * self._entries(frame, p) for p, trip in enumerate(trips)),
+        )
+        queues = [[*chain(m.entries, pipe.queue)] for pipe in m.pipes[:count]]
+        index = m.issuer.index
+        return _Look(
+            self._snapshot(m, frame, lag),
+            lags,
+            tuple(len(queue) for queue in queues),
+            tuple(sum(each.operation == MARKER or each.arrival <= m.now for each in queue) for queue in queues),
+            tuple(queue[0].index if queue else index for queue in queues),
+            tuple(self._oldest(m, p) for p in range(count)),
+        )
+
+    def _oldest(self, m: MachineState, p: int) -> int:
+        """Return the index of the oldest operation of a pipe that is not over, of the next to be issued if none is."""
+        pipe, found = m.pipes[p], m.issuer.index
+        for first in (pipe.queue, pipe.in_flight, pipe.action, pipe.current):
+            rows = chain(m.entries, first) if first != pipe.current else (m.entries[first],) if first != NONE else ()
+            found = min((row.index for row in rows if row.index != NONE), default=found) if first != NONE else found
+        return found
+
+    # ------------------------------------------------------------------------------------------------- what it skips
+
+    def _agreement_apart(self, frame: Frame, before: _Look, after: _Look) -> Agreement | None:
+        """Return in what two looks agree, None if they lead to different futures."""
+        groups, one, two = frame.groups, before.snapshot, after.snapshot
+        assert groups is not None
+        trips, issued = two.trip - one.trip, one.index
+        grown = [now - then for then, now in zip(before.lags, after.lags, strict=True)]
+        # Groups that fall behind do so together: else they could change places once the others have done.
+        if len({*grown, 0}) != 2 or not all(0 <= each < trips and each % frame.turn == 0 for each in grown):
+            return None
+        for group, more in enumerate(grown):
+            own = trips - more
+            for p in self._numbers(frame, group):
+                entries = self._entries(frame, p)
+                if after.queued[p] - before.queued[p] != more * entries:
+                    return None
+                if (before.lags[group] or after.lags[group]) and before.settled[p] < 2 * own * entries:
+                    return None
+                if issued - before.lags[group] * groups.operations - before.oldest[p] > own * groups.operations:
+                    return None
+        for group, more in enumerate(grown):
+            ahead = [p for g, less in enumerate(grown) if less < more for p in self._numbers(frame, g)]
+            first = min((before.oldest[p] for p in ahead), default=None)
+            if first is not None and any(after.head[p] >= first for p in self._numbers(frame, group)):
+                return None
+        return self._agreement(frame, one, two)
+
+    def _jump_apart(
+        self,
+        m: MachineState,
+        frame: Frame,
+        drift: _Drift,
+        before: _Look,
+        after: _Look,
+        times: int,
+        found: Agreement,
+    ) -> None:
+        """Account for so many more repetitions, of which every group has done its own trips."""
+        groups, one, two = frame.groups, before.snapshot, after.snapshot
+        assert groups is not None
+        trips = two.trip - one.trip
+        issued = [0] * m.pipe_count
+        jumps = []
+        step = RecordShift(two.now - one.now, two.clock - one.clock)
+        for group, (then, now) in enumerate(zip((*before.lags, 0), (*after.lags, 0), strict=True)):
+            rows = groups.pattern.count(group)
+            jumps.append(Jump((one.trip - then) * rows, (two.trip - now) * rows, times, step))
+            for p in self._numbers(frame, group) if group < len(groups.pipes) else ():
+                issued[p] = (trips - now + then) * self._entries(frame, p)
+        self._pass(m, one, two, times, found, issued)
+        drift.jumps, drift.later, drift.cost = tuple(jumps), times * step.pipes, step.scalar // trips
+        frame.owed = tuple(times * (now - then) for then, now in zip(before.lags, after.lags, strict=True))
+        frame.trip += times * trips
+        frame.steps = None  # it is not looked at any more
+        frame.context = None
+        drift.seen = {}
+        self.drifted = True
+
+    # ------------------------------------------------------------------------------------------------ behind the loop
+
+    def turn_aside(self, m: MachineState, aside: Aside) -> None:
+        """Begin with trips that some groups execute alone, or go on behind them."""
+        drift, groups, row = aside.frame.drift, aside.frame.groups, m.issuer.execution + 1
+        assert isinstance(drift, _Drift)
+        assert groups is not None
+        if drift.runs:
+            drift.runs[-1] = TripRun(drift.runs[-1].first, row, drift.runs[-1].pattern)
+        else:
+            drift.runs.append(TripRun(drift.first, row, groups.pattern))
+            account = m.accounts[SCALAR_PIPE]
+            drift.clock, drift.cursor = m.issuer.clock + self.offset, account.cursor + self.offset
+            drift.significant, drift.spent = m.issuer.significant, tuple(self._sums(m)[:WIDTH])
+        if aside.groups:
+            drift.runs.append(TripRun(row, row, tuple(each for each in groups.pattern if each in aside.groups)))
+        else:
+            self._rejoin(m, aside.frame, drift)
+
+    def _rejoin(self, m: MachineState, frame: Frame, drift: _Drift) -> None:
+        """Put the scalar unit back to where it was, and weave the executions of all groups."""
+        groups, issuer = frame.groups, m.issuer
+        assert groups is not None
+        if issuer.significant != drift.significant or issuer.clock > m.now:
+            m.late = 1  # something had to wait for the scalar unit, so it is done again without skipping
+        issuer.clock = drift.clock - self.offset
+        m.accounts[SCALAR_PIPE].cursor = drift.cursor - self.offset
+        for cause, spent in enumerate(drift.spent):
+            self._causes[cause] = spent - m.causes[SCALAR_PIPE * WIDTH + cause]
+        self._finished -= sum(owed * groups.scalar[group] for group, owed in enumerate(frame.owed))
+        runs = tuple(drift.runs)
+        own: list[Stretch] = []
+        while self.executions and self.executions[-1].first >= drift.first:
+            own.insert(0, self.executions.pop())
+        offset = drift.later + sum(jump.total().pipes for jump in own)
+        jumps = tuple((jump, *jumps_of(group, runs, own)) for group, jump in enumerate(drift.jumps))
+        self.executions.append(Weave(runs, groups.pattern, jumps, drift.cost, offset))

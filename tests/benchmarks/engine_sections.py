@@ -1,0 +1,182 @@
+"""Sections of docs/benchmark-engines.md that are measured one by one: `python tests/benchmarks/engines.py --only NAME`.
+
+Each is put in the place of the section of the same title, or at the end; what is before and after stays as it is. What
+was measured before a change stands in the text, as the change is not undone to measure it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_SAMPLES = (
+    "f32_to_f16_pipelined.pto", "f32_to_bf16_rows.pto", "kernels/rms_norm_a2a3.pto", "kernels/rms_norm_a5.pto",
+    "kernels/rotary_cache_a5.pto", "tpc_f32_exp_gaudi2.tpc",
+)  # fmt: skip
+_ENGINES = """
+import json, os, sys
+sys.path.insert(0, "tests")
+from benchmarks.engine_cases import every_program
+from benchmarks.engines import EVENT, EVERY_TRIP, SKIPPING, engines_of, seconds_of
+import castsim.running.runs as runs
+from castsim.__main__ import main
+
+seen = []
+simulate = runs.simulate
+runs.simulate = lambda tree, target, *others, **options: (
+    seen.append((tree, target)) or simulate(tree, target, *others, **options)
+)
+found = []
+def measure(name, tree, target):
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        found.append((name, *(seconds_of(lambda: run(tree)) for run in engines_of(target).values())))
+    else:
+        found.append((name, seconds_of(lambda: engines_of(target)[SKIPPING](tree))))
+for program in every_program():
+    for count in (100, 1000, 10000):
+        measure(f"{program.name}, {count:,} in a row", program.straight(count), program.target)
+    measure(f"{program.name}, loop of 10,000", program.loop(10000), program.target)
+for sample in json.loads(sys.argv[1]):
+    seen.clear()
+    arguments = ["--arg", "eps=1e-6"] if "rms_norm" in sample else []
+    sys.stdout = open(os.devnull, "w")
+    main(["run", f"programs/{sample}", "--timing-only", *arguments])
+    sys.stdout = sys.__stdout__
+    if seen:
+        measure(sample, *seen[0])
+print(json.dumps(found))
+"""
+
+
+def _python(text: str, *arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-c", text, *arguments]
+    done = subprocess.run(
+        command, cwd=_ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout
+
+
+def without_numba() -> Iterator[str]:
+    """Yield how the fast engine compares with the event engine where nothing can be compiled."""
+    apart = json.loads(_python(_ENGINES, json.dumps(_SAMPLES), NUMBA_DISABLE_JIT="1"))
+    compiled = dict(json.loads(_python(_ENGINES, json.dumps(_SAMPLES))))
+    yield "Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column has numba."
+    yield "Rows of fewer than 4,096 instructions were not skipped before, and took as long as without skipping;"
+    yield "10,000 of the first kind took 60 ms, with numba."
+    yield ""
+    yield "| program | event, ms | fast, no skip, ms | fast, ms | times as fast | fast with numba, ms |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name, event, every, fast in apart:
+        cells = (f"{event * 1e3:.2f}", f"{every * 1e3:.2f}", f"{fast * 1e3:.2f}", f"{event / fast:.1f}")
+        yield f"| {name} | {' | '.join(cells)} | {compiled[name] * 1e3:.2f} |"
+
+
+_DRIFT = """
+import sys, time
+sys.path.insert(0, "tests")
+from test_fast_drifting import BODIES, looped
+from engine_trees import a2a3, program
+from castsim.engines import simulate
+
+for name, body in BODIES.items():
+    for count in (1000, 10_000, 1_000_000, 1_000_000_000):
+        tree = program(looped(count, *body))
+        begun = time.thread_time()
+        simulate(tree, a2a3(), max_cycles=10**15, record_operations=False)
+        print(name, f"{count:,}", f"{time.thread_time() - begun:.3f}", sep="|")
+"""
+
+
+def drifting() -> Iterator[str]:
+    """Yield how long loops take whose pipes drift apart."""
+    yield "Loops of a load, a cast and a store of a2a3 that no flag ties together. Before, every trip was executed:"
+    yield "10,000 trips of the first took 1.5 s, and time grew with the trips. Walked as before are loops whose slower"
+    yield "groups fall behind at different speeds, and those whose periods together are longer than 512 trips."
+    yield ""
+    yield "| loop | trips | seconds |"
+    yield "| --- | --- | --- |"
+    for line in _python(_DRIFT, NUMBA_DISABLE_JIT="1").splitlines():
+        yield f"| {' | '.join(line.split('|'))} |"
+
+
+def traces() -> Iterator[str]:
+    """Yield what a trace of a long program costs."""
+    source = (_ROOT / "programs" / "f32_to_bf16_rows.pto").read_text()
+    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto with more rows: processor time and"
+    yield "the largest resident size of the whole command. Segments are kept up to 500,000, where the trace is cut and"
+    yield "the event engine stops. Before, the document was made as a whole, and the engine told of every block: 4.5 s"
+    yield "and 95 MiB for 7,429 operations, 58 s and 587 MiB for 118,789."
+    yield ""
+    yield "| rows | operations | seconds | MiB | size of FILE, MiB |"
+    yield "| --- | --- | --- | --- | --- |"
+    for rows, operations in ((4096, 7429), (65536, 118_789)):
+        with tempfile.TemporaryDirectory() as folder:
+            program, file = Path(folder) / "rows.pto", Path(folder) / "trace.json"
+            program.write_text(source.replace("%rows = arith.constant 4096", f"%rows = arith.constant {rows}"))
+            command = [sys.executable, "-m", "castsim", "run", str(program), "--timing-only", "--trace", str(file)]
+            child = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            size = file.stat().st_size / 2**20
+        seconds, mebibytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
+        yield f"| {rows:,} | {operations:,} | {seconds:.1f} | {mebibytes:.0f} | {size:.0f} |"
+
+
+def doubles() -> Iterator[str]:
+    """Yield what bounds f32 -> f64: bytes read and written against a copy of as many."""
+    from castsim import cast  # noqa: PLC0415 - only for this section
+
+    yield "One thread, medians of three in turn. A copy of doubles reads as much as it writes; the cast writes twice"
+    yield "what it reads, so it moves 12 bytes for every number where a copy of the result moves 16. New pages for the"
+    yield "result are part of each: the array of doubles has 512 MiB. So memory bounds the cast, which moves as many"
+    yield "bytes a second as the copy."
+    yield ""
+    yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s |"
+    yield "| --- | --- | --- | --- | --- |"
+    for count in (1 << 26,):
+        singles = np.random.default_rng(0).standard_normal(count, np.float32)
+        wide = singles.astype(np.float64)
+        runs: dict[str, tuple[Callable[[], object], int]] = {
+            "cast": (lambda x=singles: cast(x, "f64"), 12),  # type: ignore[misc]
+            "copy": (lambda x=wide: x.copy(), 16),  # type: ignore[misc]
+            "numpy": (lambda x=singles: x.astype(np.float64), 12),  # type: ignore[misc]
+            "pages": (lambda x=wide: np.empty_like(x).fill(0), 8),  # type: ignore[misc]
+        }
+        taken: dict[str, list[float]] = {name: [] for name in runs}
+        for _ in range(4):
+            for name, (run, _) in runs.items():
+                begun = time.thread_time()
+                run()
+                taken[name].append(time.thread_time() - begun)
+        rates = [count * size / float(np.median(taken[name][1:])) / 1e9 for name, (_, size) in runs.items()]
+        yield f"| {count:,} | {' | '.join(f'{rate:.1f}' for rate in rates)} |"
+
+
+SECTIONS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
+    "numba": ("Without numba", without_numba),
+    "drifting": ("Pipes that drift apart", drifting),
+    "traces": ("Traces", traces),
+    "f64": ("What bounds f32 -> f64", doubles),
+}
+
+
+def rewrite(page: Path, name: str) -> None:
+    """Measure a section and put it into the page."""
+    title, measure = SECTIONS[name]
+    parts = page.read_text().rstrip("\n").split("\n\n## ")
+    text = "\n".join([title, "", *measure()])
+    places = [number for number, part in enumerate(parts) if part.partition("\n")[0] == title]
+    if places:
+        parts[places[0]] = text
+    else:
+        parts.append(text)
+    page.write_text("\n\n## ".join(parts) + "\n")
