@@ -234,7 +234,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
-        (f"{_SWEEPS}/ledger.py",), text=False,
+        ("simulator/execution/distribution/ledger.py",), text=False,
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
