@@ -259,7 +259,7 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path, table: Path, c
     ):
         with pytest.raises(ReadError, match=f"is about another {what}"):
             castsim.conform(**{**asked, **other})
-    with pytest.raises(ReadError, match="is no ledger of castsim accuracy"):
+    with pytest.raises(ReadError, match="not a ledger of castsim accuracy"):
         castsim.accuracy("a5", data=table, ledger=ledger)
     ledger.write_bytes(data.replace(castsim.__version__.encode(), b"0.0.1", 1))
     with pytest.raises(ReadError, match="is about another version of castsim"):
@@ -267,7 +267,7 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path, table: Path, c
     table_before = table.read_text()
     assert main(["accuracy", "--target", "a5", "--data", str(table), "--ledger", str(table)]) == 2
     assert "--data and --ledger name the same file" in capsys.readouterr().err
-    with pytest.raises(ReadError, match="is no ledger"):
+    with pytest.raises(ReadError, match="not a ledger"):
         castsim.conform(**{**asked, "ledger": table})
     assert table.read_text() == table_before
 
@@ -276,9 +276,9 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path, table: Path, c
     ("words", "said"),
     [
         ([*WORDS, "--workers", "2", "--scheduler", "h:1"], "--workers and --scheduler both say who computes"),
-        ([*WORDS, "--scheduler", "somewhere"], "--scheduler somewhere: is no address with a port"),
+        ([*WORDS, "--scheduler", "somewhere"], "--scheduler somewhere: not an address with a port"),
         (["accuracy", "--target", "a5", "--cross-validate", "pair", "--workers", "2"], "--workers 2: --cross-validate"),
-        (["verify", "f16", "i8", "--scheduler", "h"], "--scheduler h: is no address with a port"),
+        (["verify", "f16", "i8", "--scheduler", "h"], "--scheduler h: not an address with a port"),
     ],
 )
 def test_options_that_do_not_go_together(words: list[str], said: str, capsys: Capture) -> None:

@@ -211,7 +211,7 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="about another version of castsim"):
         Ledger(ledger, {**work.about(), "version of castsim": "0.0.1"}, BOOK)
     ledger.write_bytes(b"something\n")
-    with pytest.raises(ReadError, match="is no ledger"):
+    with pytest.raises(ReadError, match="not a ledger"):
         castsim.sweep(CASTS, out, workers=1)
 
 
@@ -280,7 +280,7 @@ def test_a_scheduler_that_does_not_answer_ends_the_sweep_soon(tmp_path: Path) ->
     with pytest.raises(ReadError, match="no scheduler answers within 5 s"):
         castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="tcp://127.0.0.1:1")
     assert time.monotonic() - began < 60
-    with pytest.raises(ReadError, match="no address with a port"):
+    with pytest.raises(ReadError, match="not an address with a port"):
         castsim.sweep(CASTS, tmp_path / "r.parquet", scheduler="somewhere")
 
 

@@ -141,7 +141,7 @@ def _refuse_others(client: Client, task: Task[Piece, Result]) -> None:
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
     if _ADDRESS.fullmatch(address) is None:
-        raise ReadError(f"--scheduler {address}: is no address with a port", legal=_ADDRESSES)
+        raise ReadError(f"--scheduler {address}: not an address with a port", legal=_ADDRESSES)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)

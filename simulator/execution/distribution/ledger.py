@@ -138,7 +138,7 @@ class Ledger:
         except (ValueError, TypeError, KeyError, RecursionError):
             held = None
         if held is None:
-            raise ReadError(f"{self.path}: is no ledger of castsim {self._book.work}", legal=(self._book.again,))
+            raise ReadError(f"{self.path}: not a ledger of castsim {self._book.work}", legal=(self._book.again,))
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
         if changed:
             raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(self._book.again,))

@@ -182,7 +182,7 @@ def settle(
     """Return the results of cells in their order, whoever computes them."""
     found: dict[int, Computed[Result]] = {}
     progress(_label(cells[0]), 0, len(cells))
-    for one in resumed(Task("matrix", run, here(None, workers)), cells, workers, kept, _TOGETHER):
+    for one in resumed(Task("conform or lower", run, here(None, workers)), cells, workers, kept, _TOGETHER):
         found[one.number] = one
         progress(_label(cells[one.number]), len(found), len(cells))
     return [found[number] for number in range(len(cells))]
