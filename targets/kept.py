@@ -1,10 +1,10 @@
-"""Checked descriptions, kept where Python keeps the compiled form of the modules beside them.
+"""Checked descriptions, kept among the user's caches.
 
 Whether a shipped description is right depends on the files of this folder, on those of `castsim.isa` and on the
 versions of Python and of the library that checks. What is kept is named by a digest of them all, so a change of any
 makes it unfit and the description is checked again. A folder that cannot be written, `-B` and PYTHONDONTWRITEBYTECODE
-mean that nothing is kept, PYTHONPYCACHEPREFIX says where, as for compiled modules; whoever can write there can
-replace those as well. Files of users are checked each time.
+mean that nothing is kept. Nothing is kept beside the modules: pip would leave it behind, and a folder without modules
+would stand in the way of the next installation. Files of users are checked each time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.util import cache_from_source
 from pathlib import Path
+from stat import S_IWGRP, S_IWOTH
 from typing import TypeVar
 
+import platformdirs
 import pydantic
 
 import castsim.isa
@@ -30,6 +31,9 @@ _Kept = TypeVar("_Kept")
 _DIGITS = 32
 """Hexadecimal digits of the digest in the name: 128 bits, no two sets of files meet."""
 
+_MOST = 8
+"""Files of one description: several installations of castsim may share the folder."""
+
 
 def kept(name: str, check: Callable[[], _Kept]) -> _Kept:
     """Return what `check` returns for the shipped description of a name, from what was kept if that is still right.
@@ -39,11 +43,11 @@ def kept(name: str, check: Callable[[], _Kept]) -> _Kept:
         check: reads and checks the description.
     """
     place = _place(name)
-    if place is None:
-        return check()
-    with suppress(Exception):  # absent, cut off, of another form: whatever it is, the description itself is there
-        found: _Kept = pickle.loads(place.read_bytes())
-        return found
+    # Absent, cut off, of another form: whatever it is, the description itself is there.
+    with suppress(Exception), place.open("rb") as file:
+        if _is_ours(os.fstat(file.fileno())):
+            found: _Kept = pickle.load(file)
+            return found
     checked = check()
     if not sys.dont_write_bytecode:
         with suppress(OSError):
@@ -51,13 +55,13 @@ def kept(name: str, check: Callable[[], _Kept]) -> _Kept:
     return checked
 
 
-def _place(name: str) -> Path | None:
-    """Return the file for a description, None where Python is told to keep nothing of the kind."""
-    try:
-        module = Path(cache_from_source(str(SHIPPED / f"{name}.py")))
-    except NotImplementedError:
-        return None
-    return module.with_name(f"{name}.{_digest()}.checked")
+def _place(name: str) -> Path:
+    return platformdirs.user_cache_path("castsim", appauthor=False) / f"{name}.{_digest()}.checked"
+
+
+def _is_ours(file: os.stat_result) -> bool:
+    """Whether nobody else can have written a file: a pickle can carry code."""
+    return sys.platform == "win32" or (file.st_uid == os.geteuid() and not file.st_mode & (S_IWGRP | S_IWOTH))
 
 
 @cache
@@ -75,7 +79,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _keep(place: Path, content: bytes) -> None:
-    """Write a file so that it is complete or absent, and remove those of former versions."""
+    """Write a file so that it is complete or absent, and remove all but the newest of a description."""
     place.parent.mkdir(parents=True, exist_ok=True)
     partial = place.with_name(f"{place.name}.{os.getpid()}")
     try:
@@ -83,6 +87,6 @@ def _keep(place: Path, content: bytes) -> None:
         partial.replace(place)
     finally:
         partial.unlink(missing_ok=True)
-    for former in place.parent.glob(f"{place.name.partition('.')[0]}.*.checked"):
-        if former != place:
-            former.unlink(missing_ok=True)
+    of_description = place.parent.glob(f"{place.name.partition('.')[0]}.*.checked")
+    for former in sorted(of_description, key=lambda path: path.stat().st_mtime_ns)[:-_MOST]:
+        former.unlink(missing_ok=True)

@@ -125,7 +125,7 @@ def test_a_command_loads_only_what_it_needs(arguments: str) -> None:
 @pytest.fixture(scope="module")
 def keeping(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables of processes that keep what they compile and check in a folder of these tests."""
-    kept = {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("kept"))}
+    kept = {name: str(tmp_path_factory.mktemp(name)) for name in ("PYTHONPYCACHEPREFIX", "XDG_CACHE_HOME")}
     return {**{name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}, **kept}
 
 

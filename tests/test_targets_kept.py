@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from castsim.targets import kept, loader
@@ -45,12 +48,32 @@ def test_a_broken_file_is_checked_again_and_replaced(content: bytes, place: Path
     assert kept.kept("a2a3", _never) == fresh
 
 
-def test_former_versions_go_and_others_stay(place: Path) -> None:
+def test_the_oldest_go_and_others_stay(place: Path) -> None:
     place.parent.mkdir()
-    for name in ("a2a3.1.checked", "a2a3.cpython-311.pyc", "a2a3x.1.checked"):
+    others = ["a2a3.txt", "a2a3x.1.checked"]
+    for number in range(1, 12):
+        (place.parent / f"a2a3.{number}.checked").touch()
+        os.utime(place.parent / f"a2a3.{number}.checked", (number, number))
+    for name in others:
         (place.parent / name).touch()
     kept.kept("a2a3", _checked)
-    assert {path.name for path in place.parent.iterdir()} == {place.name, "a2a3.cpython-311.pyc", "a2a3x.1.checked"}
+    newest = [f"a2a3.{number}.checked" for number in range(5, 12)]
+    assert {path.name for path in place.parent.iterdir()} == {place.name, *newest, *others}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files there have no such modes")
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_file_that_others_can_write_is_not_read(mode: int, place: Path) -> None:
+    kept.kept("a2a3", _checked)
+    place.chmod(mode)
+    with pytest.raises(AssertionError, match="checked again"):
+        kept.kept("a2a3", _never)
+
+
+def test_nothing_is_kept_beside_the_modules() -> None:
+    place = kept._place("a2a3")
+    assert kept.SHIPPED not in place.parents
+    assert place.parent == Path(platformdirs.user_cache_dir("castsim", appauthor=False))
 
 
 def test_a_folder_that_cannot_be_made_is_no_error(place: Path) -> None:
