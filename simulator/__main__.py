@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
@@ -28,6 +29,9 @@ _OBJECTS_BETWEEN_COLLECTIONS = 150_000
 There are about 100,000 objects when a short run ends.
 """
 
+_IS_INSTALLED = Path(__file__).parent.name == "castsim"
+"""Whether this is a copy among the installed packages: in a checkout the folder has another name."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -39,6 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     # The command needs no plugins of pydantic, which looks for them in every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    if _IS_INSTALLED:
+        from castsim.commands.compiled_code import keep_among_caches  # noqa: PLC0415 - a checkout needs none of it
+
+        keep_among_caches()
     if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
     try:

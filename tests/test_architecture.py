@@ -122,7 +122,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("hypothesis", ()),
         ("pytest", ("castsim.testing.plugin",)),
         ("shtab", ("castsim.commands.execution.completion",)),
-        ("platformdirs", ("castsim.targets.kept",)),
+        ("platformdirs", ("castsim.targets.kept", "castsim.commands.compiled_code")),
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:
@@ -151,7 +151,7 @@ CIRCLES: dict[frozenset[str], str] = {
 }
 """Modules that import each other in a circle, each circle with its reason."""
 
-LAZY_IMPORTS = 115
+LAZY_IMPORTS = 116
 """Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
 
 

@@ -24,6 +24,7 @@ FOLDERS = {"simulator": "castsim", "isa": "castsim/isa", "targets": "castsim/tar
 
 def run(*command: str | Path, cwd: Path) -> str:
     variables = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    variables["XDG_CACHE_HOME"] = str(cwd)
     found = subprocess.run(
         [str(each) for each in command], cwd=cwd, capture_output=True, text=True, check=False,
         env={**variables, "PYTHONPATH": ""},
@@ -107,6 +108,8 @@ def test_the_wheel_installs_without_network_and_runs_outside_the_tree(built: Pat
     assert "cycles" in run(command, "run", program, "--timing-only", cwd=tmp_path)
     assert "480" in run(command, "cast", "f32", "e4m3fn", "480", cwd=tmp_path)
     assert Path(run(python, "-c", "import castsim; print(castsim.__file__)", cwd=tmp_path)).is_relative_to(site)
+    proof = "verify f16 i8 --rounding rint --overflow saturate --tier compiled --against reference"
+    run(command, *proof.split(), cwd=tmp_path)
     # A folder without modules would stand in the way of an installation from a checkout: nothing may be left.
     run(python, "-m", "pip", "uninstall", "-q", "-y", "castsim", cwd=tmp_path)
     assert not (site / "castsim").exists()
