@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution import lower_matrix
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.execution.who_computes import refuse_workers
@@ -16,7 +14,6 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import ReadError
 from castsim.planning import CastRequest, Verdict
-from castsim.planning.conformance.lowered import Extent
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
@@ -40,7 +37,9 @@ def execute(options: Namespace) -> Outcome:
         TileError: no program holds a tensor of that shape.
     """
     if options.src is None and options.spec is not None:
-        return lower_matrix.execute(options, _extent(options))
+        from castsim.commands.execution import lower_matrix  # noqa: PLC0415 - what compares all casts, for those alone
+
+        return lower_matrix.execute(options, **_extent(options))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
@@ -75,12 +74,13 @@ def _request(options: Namespace) -> CastRequest:
         attributes=attributes,
         rounding=options.rounding,
         saturate=options.saturate,
-        **asdict(_extent(options)),
+        **_extent(options),
     )
 
 
-def _extent(options: Namespace) -> Extent:
-    return Extent(integer_from("--rows", options.rows), integer_from("--cols", options.cols), _steps(options.steps))
+def _extent(options: Namespace) -> dict[str, int]:
+    rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
+    return {"rows": rows, "cols": cols, "steps": _steps(options.steps)}
 
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:

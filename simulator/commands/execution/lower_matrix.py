@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def execute(options: Namespace, extent: Extent) -> Outcome:
-    """Lower the casts.
+def execute(options: Namespace, *, rows: int, cols: int, steps: int) -> Outcome:
+    """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
 
     Raises:
         ReadError: what was typed; the ledger; the scheduler; a file that cannot be written.
@@ -43,7 +43,7 @@ def execute(options: Namespace, extent: Extent) -> Outcome:
     values = assignments("--option", options.options)
     with going_on(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
         found = lower_all(
-            spec, options.target, version=version, options=values, extent=extent, workers=workers, ledger=ledger,
+            spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps), workers=workers, ledger=ledger,
             progress=progress,
         )  # fmt: skip
     files = [None] * len(found.cells) if folder is None else _write(found, folder)
