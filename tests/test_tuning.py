@@ -320,7 +320,7 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     assert main(words) == 0
     text = capsys.readouterr().out
     best = document["best"]
-    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']} cycles" in text
+    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles, " in text
     assert document["command"] in text
     assert main([*document["command"].split()[1:], "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["total_cycles"] == best["cycles"]
