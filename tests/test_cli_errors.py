@@ -150,7 +150,7 @@ STUCK = before("pto.tcvt", "pto.wait_flag[<PIPE_MTE3>, <PIPE_V>, <EVENT_ID3>]")
         ),
         (WITH_TMP, 1, ":18:", "32 bytes missing"),
         (STUCK, 1, f":{TCVT}:", "deadlock: V waits for flag MTE3 -> V id 3"),
-        (changed('"a3"', '"a9"'), 2, "", "the program is for 'a9', which no shipped target simulates"),
+        (changed('"a3"', '"a9"'), 2, ":1:", "the program is for 'a9', which no shipped target simulates"),
     ],
 )
 def test_programs(text: str, code: int, place: str, message: str, tmp_path: Path, capsys: Capture) -> None:

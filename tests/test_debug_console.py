@@ -55,7 +55,6 @@ def test_a_session_of_a_process(kernel: Path) -> None:
         f"wide[0,3] = -97.0 (0x{int(np.float32(-97).view('u4')):08x})",
         f"wide[1,3] = -33.0 (0x{int(np.float32(-33).view('u4')):08x})",
         f"breakpoint 1: line {TSTORE}",
-        f"breakpoint 1: line {TSTORE}",
         f"{kernel.name}:{TSTORE} cycle {start[TSTORE]}",
         f"slim[1,0] = -36.0 (0x{int(np.float16(-36).view('u2')):04x})",
         f"{kernel.name}:{TSTORE} cycle {result.cycles}",

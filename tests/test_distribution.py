@@ -27,7 +27,9 @@ from castsim.isa.errors import EngineError, ReadError
 from castsim.planning.conformance.kept import entry_document, read_entry
 
 ROOT = Path(__file__).resolve().parent.parent
-THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
+thorough = pytest.mark.skipif(
+    os.environ.get("CASTSIM_THOROUGH") != "1", reason="CASTSIM_THOROUGH=1: more processes, and more of them killed"
+)
 MATRIX = {"spec": "tosa", "targets": ["goya", "gaudi"], "src": "bf16"}
 WORDS = ["conform", "--spec", "tosa", "--target", "goya", "gaudi", "--src", "bf16"]
 TABLE = "src,dst,rows,cols,measured_cycles\n" + "".join(f"f32,f16,{rows},64,{rows * 10}\n" for rows in range(1, 40))
@@ -102,6 +104,7 @@ def test_a_cluster_gives_the_same(
         assert shared["workers"]
 
 
+@thorough
 def test_substitutions_are_tried_by_a_cluster(cluster: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(substitutions, "CODES", 1 << 14)
     monkeypatch.setattr(substitutions, "_PIECE", 1 << 12)
@@ -172,7 +175,7 @@ def test_from_any_part_of_its_ledger_a_matrix_ends_the_same(
     assert settled == list(range(len(matrix.entries) + 1))
 
 
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("ending", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=thorough)])
 def test_a_matrix_that_was_killed_goes_on(ending: int, tmp_path: Path, capsys: Capture) -> None:
     ledger, out = tmp_path / "m.ledger", tmp_path / "m.json"
     words = [*WORDS, "--ledger", str(ledger), "--json", str(out), "--quiet"]
@@ -204,11 +207,15 @@ def test_what_a_process_had_that_died_is_done_again(tmp_path: Path) -> None:
     task = Task("verification", partial(dying_pieces.once, tmp_path / "flag"), Installation("", ""))
     found = [(each.piece, each.result) for each in distributed(task, iter(range(9)), Workers(2))]
     assert sorted(found) == [(number, number**2) for number in range(9)]
+
+
+@thorough
+def test_pieces_on_which_every_process_dies_end_the_work() -> None:
     with pytest.raises(EngineError, match="processes of the verification die"):
         list(distributed(Task("verification", dying_pieces.never, Installation("", "")), iter(range(3)), Workers(2)))
 
 
-@pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1: a cluster of processes, one killed")
+@thorough
 def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.planning.conformance.Matrix) -> None:
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         victim = next(iter(cluster.workers.values())).pid

@@ -17,7 +17,10 @@ TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_
     [
         (TILES, "pto.tcvt", "pto.tcast", 1, "unknown operation pto.tcast", "pto.tcvt"),
         (TILES, "%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f8>", 2, "unknown element type 'f8'", "f8E4M3FN, f8E5M2"),
-        (TILES, '"a3"', '"a6"', 2, "the program is for 'a6', which no shipped target simulates", "a2a3, a3, a5"),
+        (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped target", "a2a3, a3, a5"),
+        (ASSEMBLY, "target greco", "target grecco", 2, ":3:13: error: unknown target 'grecco'", "a2a3, a5, gaudi"),
+        (ASSEMBLY, "target greco", "target a5", 1, ":3:13: error: a5 does not run .tpc programs", "gaudi, gaudi2"),
+        (ASSEMBLY, "target greco", "target tosa", 1, ":3:13: error: tosa is a specification", "a2a3, a5, gaudi"),
         (ASSEMBLY, "st_tnsr 0x1", "st_tnsr 0x3", 1, "tensor 3 is not declared", "0 (x), 1 (y)"),
     ],
 )

@@ -108,3 +108,34 @@ def test_a_word_longer_than_the_terminal_goes_past_its_edge(monkeypatch: pytest.
     shown = rendered(made, _Pipe())
     assert "0123456789abcdef" * 4 in shown
     assert "12345678901234567890 B" in shown
+
+
+def counted() -> Table:
+    made = table("name", "first start", "last end", "two-step count", numbers=("first start", "last end"))
+    made.add_row("row", "0", "12", "word")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("width", "parts", "broken"), [(80, 1, False), (43, 1, False), (42, 1, True), (27, 1, True), (26, 2, True)]
+)
+def test_headings_of_several_words_are_broken_before_a_table_is(
+    width: int, parts: int, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, the headings take 4 + 11 + 8 + 14 columns and 3 gaps of 2; broken, 4 + 5 + 4 + 8; "two-step" stays."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = rendered(counted(), _Pipe())
+    assert len(shown.strip().split("\n\n")) == parts
+    assert ("first start" not in shown) == broken
+    assert "two-step" in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_the_table_of_source_lines_is_whole_on_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = command_line.execute(*command_line.parse(["run", "programs/f32_to_f16.pto", "--timing-only"]))
+    shown = rendered(outcome.text(80), _Pipe())
+    heading = next(line for line in shown.splitlines() if line.startswith("line  instruction"))
+    assert heading.split()[:3] == ["line", "instruction", "pipe"]
+    assert heading.split()[-1] == "share"

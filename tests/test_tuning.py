@@ -320,7 +320,19 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     assert main(words) == 0
     text = capsys.readouterr().out
     best = document["best"]
-    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']} cycles" in text
+    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles, " in text
     assert document["command"] in text
     assert main([*document["command"].split()[1:], "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["total_cycles"] == best["cycles"]
+
+
+def test_the_table_groups_thousands(capsys: Capture) -> None:
+    assert main(["tune", str(TILES), "--tile", "R in 16,32", "--tile", "C in 512"]) == 0
+    answer, *_ = lines = capsys.readouterr().out.splitlines()
+    found = castsim.tune(TILES, "R in 16,32, C in 512")
+    assert found.best is not None
+    assert f": {found.best.cycles:,} cycles, " in answer
+    rows = [line.split() for line in lines if re.match(r" +\d+ ", line)]
+    for row, cells in zip(found.simulated, rows, strict=True):
+        assert row.cycles is not None and row.cycles >= 1000
+        assert [f"{row.cycles:,}", f"{row.at_least:,}", f"{row.buffer_bytes:,}"] == [*cells[3:5], cells[6]]

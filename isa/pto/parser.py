@@ -17,7 +17,16 @@ from castsim.isa.pto.control import read_any_region, read_region
 from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro.scopes import check_scopes
-from castsim.isa.pto.program import ENTRY_MARKS, Argument, Function, Program, RefusedFunction, Return, Type
+from castsim.isa.pto.program import (
+    ENTRY_MARKS,
+    TARGET_ARCH,
+    Argument,
+    Function,
+    Program,
+    RefusedFunction,
+    Return,
+    Type,
+)
 from castsim.isa.pto.reader import CLOSING, PtoReader
 from castsim.isa.pto.recovery import Recovery
 from castsim.isa.pto.scope import Scope
@@ -99,7 +108,11 @@ class _Module:
         reader = self.reader
         place = reader.span(self._module_index or 0)
         found = tuple(self.functions.values())
-        return Program(found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused), span=place)
+        chip = self.attributes.get(TARGET_ARCH)
+        return Program(
+            found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused),
+            None if chip is None else reader.span(chip.value_index), span=place,
+        )  # fmt: skip
 
     def _read(self) -> None:
         reader = self.reader

@@ -34,6 +34,7 @@ from castsim.isa.pto.value_types import (
     is_foreign_work,
 )
 from castsim.isa.pto.vmi.nodes import VmiOperation
+from castsim.isa.spans import Span
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
@@ -333,6 +334,7 @@ Operation = (
 
 
 ENTRY_MARKS = ("pto.entry", "pto.kernel")
+TARGET_ARCH = "pto.target_arch"
 """Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
 
 
@@ -379,15 +381,17 @@ class RefusedFunction:
 class Program(Located):
     """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
 
-    `refused` are the functions that could not be read, if the reader was asked to go past them.
+    `refused` are the functions that could not be read, if the reader was asked to go past them. `target_arch_span` is
+    the place of the value of `target_arch`, None if the file names no target.
     """
 
     functions: tuple[Function, ...]
     attributes: tuple[tuple[str, str], ...] = ()
     warnings: Warnings = field(default=(), compare=False)
     refused: tuple[RefusedFunction, ...] = field(default=(), compare=False)
+    target_arch_span: Span | None = field(default=None, compare=False)
 
     @property
     def target_arch(self) -> str | None:
         """Value of `pto.target_arch` without quotes, None if the file names no target."""
-        return next((text.strip('"') for key, text in self.attributes if key == "pto.target_arch"), None)
+        return next((text.strip('"') for key, text in self.attributes if key == TARGET_ARCH), None)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from castsim.isa.tpc.dialect import Dialect, Feature
     from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
     from castsim.isa.tpc.instructions import FORMS, available, forms_of, mnemonics
-    from castsim.isa.tpc.parser import parse, target_named_in
+    from castsim.isa.tpc.parser import parse, target_declared_in, target_named_in
     from castsim.isa.tpc.printer import (
         canonical_text,
         print_bundle,
@@ -84,6 +84,7 @@ __all__ = [
     "print_declaration",
     "print_instruction",
     "print_program",
+    "target_declared_in",
     "target_named_in",
 ]
 
@@ -100,6 +101,7 @@ _HOMES = dict.fromkeys(__all__, "program") | {
     "forms_of": "instructions",
     "mnemonics": "instructions",
     "parse": "parser",
+    "target_declared_in": "parser",
     "target_named_in": "parser",
     "canonical_text": "printer",
     "print_bundle": "printer",

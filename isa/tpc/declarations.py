@@ -45,12 +45,12 @@ _SHAPES = {
 }
 
 
-def declared_target(source: AssemblySource) -> str | None:
-    """Return the target that a text names, before anything else of it is read."""
+def declared_target(source: AssemblySource) -> TargetDeclaration | None:
+    """Return the declaration of the target in a text, before anything else of it is read."""
     for comment in source.comments:
         word, _, rest = comment.text.strip().partition(" ")
         if word == "target" and (match := _TARGET.fullmatch(rest.strip())):
-            return match["name"]
+            return TargetDeclaration(match["name"], span=_place(source, comment))
     return None
 
 
@@ -97,8 +97,7 @@ def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
 
 def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declaration:
     text = comment.text.strip()
-    indent = len(comment.text) - len(comment.text.lstrip())
-    span = source.span(comment.line, comment.column + indent, max(1, len(text)))
+    span = _place(source, comment)
     word, _, rest = text.partition(" ")
     patterns = {"target": _TARGET, "tensor": _TENSOR, "reg": _REG, "vlm": _VLM, "table": TABLE}
     if word not in patterns:
@@ -114,6 +113,13 @@ def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declara
         "table": _table,
     }
     return readers[word](match, dialect, span)
+
+
+def _place(source: AssemblySource, comment: Comment) -> Span:
+    """Return the place of a declaration, white space around it left out."""
+    text = comment.text.strip()
+    indent = len(comment.text) - len(comment.text.lstrip())
+    return source.span(comment.line, comment.column + indent, max(1, len(text)))
 
 
 def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:

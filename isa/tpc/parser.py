@@ -17,7 +17,17 @@ from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.declarations import declared_target, read_declarations
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
-from castsim.isa.tpc.program import Bundle, Directive, Item, LabelDefinition, LabelUse, Slot, TpcInstruction, TpcProgram
+from castsim.isa.tpc.program import (
+    Bundle,
+    Directive,
+    Item,
+    LabelDefinition,
+    LabelUse,
+    Slot,
+    TargetDeclaration,
+    TpcInstruction,
+    TpcProgram,
+)
 from castsim.isa.tpc.text import AssemblySource, Word
 
 LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
@@ -54,9 +64,15 @@ def _counted(items: Iterator[Item], limit: int) -> Iterator[Item]:
         yield item
 
 
-def target_named_in(text: str, file: str = "<text>") -> str | None:
-    """Return the target that a text declares (`// castsim: target NAME`), None if it names none."""
+def target_declared_in(text: str, file: str = "<text>") -> TargetDeclaration | None:
+    """Return the declaration of the target in a text (`// castsim: target NAME`), None if there is none."""
     return declared_target(AssemblySource(text, file))
+
+
+def target_named_in(text: str, file: str = "<text>") -> str | None:
+    """Return the name of the target that a text declares, None if it declares none."""
+    declared = target_declared_in(text, file)
+    return None if declared is None else declared.name
 
 
 @dataclass(frozen=True, slots=True)

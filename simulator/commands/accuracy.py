@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_workers
+from castsim.commands.shared_options import declare_page, declare_target, declare_workers
 
 SUMMARY = "compare simulated with measured cycles: error per row and curve, beside the public model's"
 
 
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `accuracy`."""
-    parser.add_argument("--target", metavar="T", help="name or path of a target; default: all that have measurements")
+    declare_target(parser, "all that have measurements")
     parser.add_argument("--data", metavar="FILE.csv", help="measurements, in the columns of the shipped tables")
     parser.add_argument(
         "--cross-validate",
@@ -33,5 +33,5 @@ def declare(parser: ArgumentParser) -> None:
         help="leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
         "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
     )
-    parser.add_argument("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_page(parser)
     declare_workers(parser, "finished rows")

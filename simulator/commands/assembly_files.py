@@ -6,9 +6,10 @@ from pathlib import Path
 
 from castsim.commands.option_values import GRAPHS
 from castsim.files import whole_file
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
+from castsim.isa.spans import Span
 from castsim.isa.tpc.encoding import Encoding
 from castsim.machines.vliw.source import tpc_target
 from castsim.targets import load_target
@@ -48,15 +49,18 @@ def named_bytes(name: str) -> tuple[str, bytes]:
     return "<stdin>" if name == STDIN else name, read_bytes(name, "program")
 
 
-def encoded_target(name: str) -> tuple[VliwTarget, Encoding]:
-    """Return a target that runs TPC programs, and its encoding.
+def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, Encoding]:
+    """Return a target that runs TPC programs, and its encoding; `place` is where a text names it.
 
     Raises:
         ReadError, TargetDataError: as `castsim.targets.load_target`.
         IllegalError: a target of another kind.
     """
-    loaded = load_target(name)
-    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
+    try:
+        loaded = load_target(name)
+    except (ReadError, IllegalError) as error:
+        raise (error if place is None else error.at(place)) from None
+    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly", place)
     return target, encoding_of(target)
 
 

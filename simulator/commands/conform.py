@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_workers
+from castsim.commands.shared_options import declare_page, declare_target_options, declare_targets, declare_workers
 
 SUMMARY = "plan every cast of a specification on every target: native, with options, chain, impossible"
 
@@ -27,11 +27,11 @@ def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `conform`."""
     add = parser.add_argument
     add("--spec", metavar="S", required=True, help="specification: tosa, onnx, or a path; optionally with @VERSION")
-    add("--target", metavar="T", nargs="+", action="extend", default=[], help="names or paths; default: all shipped")
+    declare_targets(parser, "names or paths of target descriptions; default: all shipped")
     add("--src", metavar="F", help="casts from this format only")
     add("--dst", metavar="F", help="casts to this format only")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)
     declare_workers(parser, "finished cells")
     add("--prove", action="store_true", help="try all codes of 32-bit sources if nothing less proves a verdict")
     add("--markdown", action="store_true", help="print a page in Markdown")
-    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_page(parser)

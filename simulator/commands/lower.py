@@ -29,7 +29,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_workers
+from castsim.commands.shared_options import (
+    declare_page,
+    declare_required_target,
+    declare_target_options,
+    declare_workers,
+)
 
 SUMMARY = "find the instructions for a specification's cast on a target: proof, cost, program"
 
@@ -44,15 +49,15 @@ def declare(parser: ArgumentParser) -> None:
         help="format of the source; without SRC and DST, all casts of --spec are lowered",
     )
     add("dst", metavar="DST", nargs="?", help="format of the results")
-    add("--target", metavar="T", required=True, help="name or path of a target")
+    declare_required_target(parser)
     add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
     add("--rounding", metavar="M", help="how to round results in range")
     add("--saturate", action="store_true", help="clamp results out of range")
     add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
-    add("--option", metavar="NAME=VALUE", dest="options", action="append", default=[], help="set a target option")
+    declare_target_options(parser)
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
     add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
     add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
-    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_page(parser)
     declare_workers(parser, "finished casts")

@@ -32,6 +32,7 @@ from castsim.commands.shared_options import (
     declare_max_cycles,
     declare_opaque,
     declare_output_folder,
+    declare_page,
     declare_run_limits,
     declare_target,
     declare_target_options,
@@ -109,7 +110,7 @@ def _declare_views(parser: ArgumentParser) -> None:
     add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or the same with one more section: {more}")
     add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
-    add("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
+    declare_page(parser)
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles to show; default: all, or the first 80 in the timeline")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")

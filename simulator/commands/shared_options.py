@@ -19,6 +19,11 @@ def declare_required_target(parser: ArgumentParser) -> None:
     parser.add_argument("--target", metavar="T", required=True, help="name or path of a target description")
 
 
+def declare_targets(parser: ArgumentParser, help_: str) -> None:
+    """Add `--target`, which takes several."""
+    parser.add_argument("--target", metavar="T", nargs="+", action="extend", default=[], help=help_)
+
+
 def declare_entry(parser: ArgumentParser, what: str = "run") -> None:
     """Add `--entry`; `what` is what becomes of the function."""
     parser.add_argument("--entry", metavar="F", help=f"function to {what}; default: the entry, or the only one")

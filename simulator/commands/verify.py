@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_workers
+from castsim.commands.shared_options import declare_targets, declare_workers
 
 SUMMARY = "prove a cast: compare a tier with the independent oracle, or two tiers with each other"
 
@@ -60,12 +60,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
     add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
     add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
-    add(
-        "--target",
-        metavar="T",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="with --lowering and --substitutions: targets; default: all",
-    )
+    declare_targets(parser, "with --lowering and --substitutions: names or paths of targets; default: all shipped")
     add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")

@@ -9,6 +9,7 @@ from pathlib import Path
 from castsim.isa import pto
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.inlining import calls
+from castsim.isa.spans import Span
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture, target_names
 
@@ -19,8 +20,8 @@ _MOST_SHOWN = 12  # functions that an error lists
 _LISTED = 1000  # functions that a misspelt name is compared with, and characters of it
 
 
-def choose_target(architecture: str | None, given: str | Path | Target | None) -> Target:
-    """Return the target that was given, else the one that a `.pto` program asks for.
+def choose_target(architecture: str | None, given: str | Path | Target | None, place: Span | None = None) -> Target:
+    """Return the target that was given, else the one that a `.pto` program asks for, at `place` of its text.
 
     Raises:
         ReadError, TargetDataError: it cannot be read; no shipped target answers to what the program names.
@@ -33,6 +34,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None) -
     if found is None:
         raise ReadError(
             f"the program is for '{architecture}', which no shipped target simulates; choose a target with --target",
+            span=place,
             legal=tuple(
                 name
                 for target in map(load_target, target_names())

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from io import StringIO
+from textwrap import wrap
 from typing import Literal, TextIO
 
 from rich.box import Box
@@ -39,31 +40,47 @@ _LONGEST_WORD = 200
 class FittingTable(Table):
     """A table that cuts no number and no word on a narrow terminal.
 
-    Where its columns do not fit beside each other, the first one, which tells what the rows are, is shown with as many
-    of the others as fit, and again below with the next ones. A column that is too wide even so goes past the edge.
+    Where its columns do not fit beside each other, headings of several words are broken. Where that does not help, the
+    first column, which tells what the rows are, is shown with as many of the others as fit, and again below with the
+    next ones. A column that is too wide even so goes past the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay out one table or several."""
-        least = [self._least(console, options, column) for column in self.columns]
-        for number, group in enumerate(_groups(least, options.max_width)):
+        least, groups = self._fitted(console, options)
+        for number, group in enumerate(groups):
             part = copy(self)
             part.columns = [replace(self.columns[each], _index=place) for place, each in enumerate(group)]
             for column, each in zip(part.columns, group, strict=True):
                 column.min_width = least[each]
+                if cell_len(str(column.header)) > least[each]:
+                    column.header = "\n".join(wrap(str(column.header), least[each], break_on_hyphens=False))
             if number:
                 part.title = None
                 yield Text()
             width = max(options.max_width, _width(least[each] for each in group))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
+    def _fitted(self, console: Console, options: ConsoleOptions) -> tuple[list[int], list[list[int]]]:
+        """Return how wide every column is at least, and the numbers of those that are shown beside each other."""
+        bodies = [self._least(console, options, column) for column in self.columns]
+        headings = [str(column.header) for column in self.columns]
+        whole = list(map(max, bodies, map(cell_len, headings)))
+        broken = list(map(max, bodies, map(_longest_word, headings)))
+        groups, closer = (list(_groups(least, options.max_width)) for least in (whole, broken))
+        return (broken, closer) if len(closer) < len(groups) else (whole, groups)
+
     def _least(self, console: Console, options: ConsoleOptions, column: Column) -> int:
-        """Return the columns that a column of the table needs: a word, or all of a number with its unit."""
+        """Return the columns that the rows of a column need: a word, or all of a number with its unit."""
         cells = [Measurement.get(console, options.update(max_width=1 << 16), cell) for cell in column.cells]
         widest = max((cell.maximum for cell in cells), default=0)
         word = max((cell.minimum for cell in cells), default=0)
         body = widest if column.no_wrap else max(word, min(widest, _WORDY))
-        return max(min(body, _LONGEST_WORD), cell_len(str(column.header)))
+        return min(body, _LONGEST_WORD)
+
+
+def _longest_word(heading: str) -> int:
+    return max(map(cell_len, heading.split()), default=0)
 
 
 def _width(columns: Iterable[int]) -> int:

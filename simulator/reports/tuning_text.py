@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.exploration.tuning import Row, Tuning
+from castsim.reports.numbers import grouped
 from castsim.reports.terminal import indented, table
 from castsim.reports.tuning import command_of
 
@@ -41,10 +42,10 @@ def answer_lines(found: Tuning) -> list[str]:
 def _answer(found: Tuning) -> str:
     best = found.best
     if best is None:
-        return f"None of the {len(found.rows)} points of {found.study.source.file} runs."
+        return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
     per = "" if best.cycles_per_element is None else f", {best.cycles_per_element:.4f} per element"
-    used = "" if best.buffer_bytes is None else f", {best.buffer_bytes} bytes of the buffer"
-    return f"Best: {choices_text(best)}: {best.cycles} cycles{per}{used}"
+    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of the buffer"
+    return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
 
 
 def choices_text(row: Row) -> str:
@@ -61,7 +62,7 @@ def _ranking(found: Tuning) -> RenderableType:
         if rank > _SHOWN and row.number not in front:
             continue
         rows.add_row(
-            str(rank), *(str(row.choices[name]) for name in names), str(row.cycles), _known(row.at_least or None),
+            str(rank), *(str(row.choices[name]) for name in names), _known(row.cycles), _known(row.at_least or None),
             "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.4f}", _known(row.buffer_bytes),
             row.bound_by or "-", "*" if row.number in front else "",
         )  # fmt: skip
@@ -70,26 +71,26 @@ def _ranking(found: Tuning) -> RenderableType:
 
 def _legend(found: Tuning) -> str:
     more = len(found.simulated) - _SHOWN
-    rest = f" {more} slower ones are in --json, but for those on the front." if more > 0 else ""
+    rest = f" {more:,} slower ones are in --json, but for those on the front." if more > 0 else ""
     return f"*: no simulated point has fewer cycles or bytes and no more of the other.{rest}"
 
 
 def _proof(found: Tuning) -> Sequence[str]:
     """Say what the search has settled and what it has not."""
     points, done = len(found.rows), len(found.simulated)
-    left = f" {found.left_out} combinations are left out by --where." if found.left_out else ""
-    lines = [f"{points} points, {done} simulated, {len(found.misfits)} do not run.{left}"]
+    left = f" {found.left_out:,} combinations are left out by --where." if found.left_out else ""
+    lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
     if not found.waiting or found.best is None:
         return lines
     faster, open_ = len(found.faster_possible), len(found.unsettled)
     if faster:
         lines.append(
-            f"Not settled: {faster} points that were not simulated might be faster, judging by their lower bounds; "
+            f"Not settled: {faster:,} points that were not simulated might be faster, judging by their lower bounds; "
             "--simulate all, or a larger K, settles them."
         )
     elif open_:
         lines.append(
-            f"The best is proven: the others take at least as many cycles. {open_} of them might be on the front."
+            f"The best is proven: the others take at least as many cycles. {open_:,} of them might be on the front."
         )
     else:
         lines.append("Proven: no other point can have fewer cycles, or be on the front; their lower bounds exclude it.")
@@ -103,7 +104,7 @@ def _outputs(found: Tuning) -> Sequence[str]:
         return ("Outputs were not compared: that takes inputs (--in).",)
     if not found.differing:
         return ("Outputs: the same bits at all simulated points.",)
-    lines = [f"Outputs differ from those of the best at {len(found.differing)} simulated points:"]
+    lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
     lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in found.differing[:_SHOWN]]
     return lines
 
@@ -123,4 +124,4 @@ def _misfits(found: Tuning) -> RenderableType:
 
 
 def _known(value: int | None) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else grouped(value)

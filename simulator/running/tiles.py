@@ -171,7 +171,7 @@ def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Targ
     Raises:
         ReadError: an option that it lacks. IllegalError: it runs no such programs.
     """
-    plain = choose_target(_architecture(parsed, source.file, request), request.target)
+    plain = choose_target(_architecture(parsed, source.file, request), request.target, parsed.target_arch_span)
     request.shipped(plain)
     chosen = request.prepare(_as_named(plain, source.text, source.file))
     if Language.TILES.value not in chosen.languages:

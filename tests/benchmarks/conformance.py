@@ -29,9 +29,10 @@ with sharing.unshared() if {unshared} else contextlib.nullcontext():
 """
 _HEAD = """# How long `castsim conform` takes
 
-Written by `python tests/benchmarks/conformance.py --page`: CPU seconds of a process and its threads, start-up
-included, median of the runs. *Nothing shared* is today's code with every request calculated anew, which has today's
-better algorithms; rows with a commit are the code of that commit. A cold cache is that of numba on the disk.
+Written by `python tests/benchmarks/conformance.py --page`: CPU seconds of the process with all its threads,
+start-up included; the median if there are several runs. *commit* rows measure the code of that commit; *shared* is the
+present code; *nothing shared* is the present code with every request computed from scratch. numba's cache holds
+compiled code on disk; *cold* means that it was empty.
 
 | castsim conform | code | numba's cache | runs | CPU s |
 |---|---|---|---:|---:|

@@ -69,9 +69,9 @@ def without_numba() -> Iterator[str]:
     """Yield how the fast engine compares with the event engine where nothing can be compiled."""
     apart = json.loads(_python(_ENGINES, json.dumps(_SAMPLES), NUMBA_DISABLE_JIT="1"))
     compiled = dict(json.loads(_python(_ENGINES, json.dumps(_SAMPLES))))
-    yield "Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column has numba."
-    yield "Rows of fewer than 4,096 instructions were not skipped before, and took as long as without skipping;"
-    yield "10,000 of the first kind took 60 ms, with numba."
+    yield "Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column is with numba."
+    yield "Earlier versions skipped nothing in rows of fewer than 4,096 instructions, which took as long as *fast,"
+    yield "no skip*; 10,000 of the first instruction took them 60 ms, with numba."
     yield ""
     yield "| program | event, ms | fast, no skip, ms | fast, ms | times as fast | fast with numba, ms |"
     yield "| --- | --- | --- | --- | --- | --- |"
@@ -98,9 +98,10 @@ for name, body in BODIES.items():
 
 def drifting() -> Iterator[str]:
     """Yield how long loops take whose pipes drift apart."""
-    yield "Loops of a load, a cast and a store of a2a3 that no flag ties together. Before, every trip was executed:"
-    yield "10,000 trips of the first took 1.5 s, and time grew with the trips. Walked as before are loops whose slower"
-    yield "groups fall behind at different speeds, and those whose periods together are longer than 512 trips."
+    yield "Loops of a load, a cast and a store on a2a3 that no flag synchronises, so one pipe runs further and"
+    yield "further ahead of another. Earlier versions executed every trip: 10,000 trips of the first loop took 1.5 s,"
+    yield "and the time grew with the number of trips. Every trip is still executed if several groups of pipes fall"
+    yield "behind at different speeds, or if the periods of the groups combine to more than 512 trips."
     yield ""
     yield "| loop | trips | seconds |"
     yield "| --- | --- | --- |"
@@ -111,10 +112,10 @@ def drifting() -> Iterator[str]:
 def traces() -> Iterator[str]:
     """Yield what a trace of a long program costs."""
     source = (_ROOT / "programs" / "f32_to_bf16_rows.pto").read_text()
-    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto with more rows: processor time and"
-    yield "the largest resident size of the whole command. Segments are kept up to 500,000, where the trace is cut and"
-    yield "the event engine stops. Before, the document was made as a whole, and the engine told of every block: 4.5 s"
-    yield "and 95 MiB for 7,429 operations, 58 s and 587 MiB for 118,789."
+    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto, also with more rows: processor"
+    yield "time and largest resident size of the whole command. After 500,000 segments the trace is cut off and the"
+    yield "event engine stops. Earlier versions built the whole document in memory and recorded every block: that"
+    yield "took 4.5 s and 95 MiB for 7,429 operations, 58 s and 587 MiB for 118,789."
     yield ""
     yield "| rows | operations | seconds | MiB | size of FILE, MiB |"
     yield "| --- | --- | --- | --- | --- |"
@@ -135,10 +136,9 @@ def doubles() -> Iterator[str]:
     """Yield what bounds f32 -> f64: bytes read and written against a copy of as many."""
     from castsim import cast  # noqa: PLC0415 - only for this section
 
-    yield "One thread, medians of three in turn. A copy of doubles reads as much as it writes; the cast writes twice"
-    yield "what it reads, so it moves 12 bytes for every number where a copy of the result moves 16. New pages for the"
-    yield "result are part of each: the array of doubles has 512 MiB. So memory bounds the cast, which moves as many"
-    yield "bytes a second as the copy."
+    yield "Memory bandwidth: the cast moves as many bytes per second as a copy of its result. It reads 4 bytes per"
+    yield "number and writes 8, 12 in all; the copy moves 16. Both include the new pages of the result, an array of"
+    yield "512 MiB. Measured on one thread, as medians of three runs taken in turn."
     yield ""
     yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s |"
     yield "| --- | --- | --- | --- | --- |"

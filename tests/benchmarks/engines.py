@@ -201,15 +201,16 @@ def markdown(found: dict[str, Any]) -> str:
         "# Engines",
         "",
         "Written by `python tests/benchmarks/engines.py --markdown docs/benchmark-engines.md`. Thread CPU time of one",
-        "simulation of a lowered tree in memory, without a trace and without records of operations: the least of five",
-        "calls, of one call where it takes more than a second. Instructions are tile casts or bundles. The fast engine",
-        "skips what repeats, in loops and in rows of one instruction; without skipping it executes every instruction.",
+        "simulation of a lowered program in memory, without a trace or records of operations: the shortest of five",
+        "calls, or a single call if it takes more than a second. Instructions are tile casts or bundles. The fast",
+        "engine skips what repeats, in loops and in rows of one instruction; without skipping it executes every",
+        "instruction.",
         "",
         ", ".join(f"{name} {value}" for name, value in found["machine"].items()),
         "",
-        "Long runs of tile programs are compiled, and the machine code is kept on disk: it was at hand here after",
-        f"{found['compiling_seconds']:.1f} s. The first long run of all waits for the compiler, or does without while",
-        "that is quicker.",
+        "Long runs of tile programs use compiled code, which is kept on disk; it was ready after "
+        f"{found['compiling_seconds']:.1f} s here.",
+        "The very first long run waits for the compiler, or runs without compiled code if that is quicker.",
     ]
     by_form = {"row": "Instructions in a row", "loop": "Trips of a loop of one instruction"}
     for form, title in by_form.items():

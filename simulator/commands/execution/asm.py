@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.isa.tpc import canonical_text, parse, target_named_in
+from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.reports.listing import assembled_document, assembled_text, plain_text
 
 if TYPE_CHECKING:
-    pass
+    from castsim.isa.tpc.encoding import Encoding
+    from castsim.targets.vliw import VliwTarget
 
 
 def execute(options: Namespace) -> Outcome:
@@ -24,10 +25,7 @@ def execute(options: Namespace) -> Outcome:
         TargetDataError: a bad target description.
     """
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
-    name = options.target or target_named_in(text, file)
-    if name is None:
-        raise ReadError(f"program '{file}' declares no target; name one by --target")
-    target, encoding = encoded_target(name)
+    target, encoding = _target(options.target, text, file)
     if options.text:
         canonical = canonical_text(text, target.dialect, file)
         written = write_out(options.out, canonical.encode(), options.file)
@@ -43,3 +41,13 @@ def execute(options: Namespace) -> Outcome:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
     return Outcome(document, shown)
+
+
+def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:
+    """Return the target asked for, else the one that the text declares, and its encoding."""
+    if given is not None:
+        return encoded_target(given)
+    declared = target_declared_in(text, file)
+    if declared is None:
+        raise ReadError(f"program '{file}' declares no target; name one by --target")
+    return encoded_target(declared.name, declared.span)

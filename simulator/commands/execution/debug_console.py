@@ -156,17 +156,17 @@ class Console:
     # ---------------------------------------------------------------------------------------------------- breakpoints
 
     def _break(self, rest: str) -> None:
+        """Set a breakpoint; the stop names it, and `info breakpoints` lists them."""
         stepper = self.stepper
         word, _, more = rest.partition(" ")
         if word == "cycle":
-            made = stepper.break_at_cycle(_number(more.strip(), "a cycle"))
+            stepper.break_at_cycle(_number(more.strip(), "a cycle"))
         elif word == "if":
-            made = stepper.break_if(more.strip())
+            stepper.break_if(more.strip())
         else:
             line, _, condition = rest.partition(" if ")
             place = line.strip().removeprefix(f"{stepper.trace.file}:")
-            made = stepper.break_at_line(_number(place, "a line"), condition.strip() or None)
-        self._say(f"breakpoint {made.number}: {made.text}")
+            stepper.break_at_line(_number(place, "a line"), condition.strip() or None)
 
     def _delete(self, rest: str) -> None:
         held = self.stepper.breakpoints.held

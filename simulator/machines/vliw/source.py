@@ -12,6 +12,8 @@ from castsim.isa.sources import Language, Source
 from castsim.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
+    from castsim.isa.spans import Span
+    from castsim.isa.tpc import TargetDeclaration
     from castsim.machines.vliw.assembled import Assembled
     from castsim.targets.vliw import VliwTarget
 
@@ -48,23 +50,33 @@ def chosen_target(
     """Return the target asked for, else the one that the text declares.
 
     Raises:
-        ReadError: neither names one.
-        IllegalError: it runs no assembly.
+        ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
+        Errors about a target that the text declares carry the place of the declaration.
     """
-    from castsim.isa.tpc import target_named_in  # noqa: PLC0415 - as above
+    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - as above
 
-    named = target_named_in(text, file) if target is None else target
-    if named is None:
-        raise ReadError(
-            f"{file} names no target, and none is given",
-            legal=("--target NAME", "// castsim: target NAME"),
-        )
-    chosen = prepare(load_target(named) if isinstance(named, str | Path) else named)
-    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs")
+    place = None
+    if target is None:
+        declared = target_declared_in(text, file)
+        if declared is None:
+            raise ReadError(
+                f"{file} names no target, and none is given",
+                legal=("--target NAME", "// castsim: target NAME"),
+            )
+        target, place = _declared_target(declared), declared.span
+    chosen = prepare(load_target(target) if isinstance(target, str | Path) else target)
+    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs", place)
 
 
-def tpc_target(target: Target, refusal: str) -> VliwTarget:
-    """Return the target if it runs assembly.
+def _declared_target(declared: TargetDeclaration) -> Target:
+    try:
+        return load_target(declared.name)
+    except (ReadError, IllegalError) as error:
+        raise error.at(declared.span) from None
+
+
+def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwTarget:
+    """Return the target if it runs assembly; `place` is where a text names it.
 
     Raises:
         IllegalError: it does not, in the words of `refusal`; the targets that do are listed.
@@ -72,7 +84,7 @@ def tpc_target(target: Target, refusal: str) -> VliwTarget:
     found = assembly_target(target)
     if found is not None:
         return found
-    raise IllegalError(refusal, legal=targets_running(Language.ASSEMBLY.value))
+    raise IllegalError(refusal, span=place, legal=targets_running(Language.ASSEMBLY.value))
 
 
 def assembly_target(target: Target | None) -> VliwTarget | None:
