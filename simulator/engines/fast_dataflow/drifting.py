@@ -63,6 +63,8 @@ def groups_of(loop: Loop, scalar: str, shortest: int) -> Groups | None:
             entries[name] += 1
         pattern.append(roots.index(_root(tied, own[0])) if own else len(roots))
         scalars[pattern[-1]] += len(operations) - len(own)
+    if not all(entries.values()):
+        return None  # a flag to or from a pipe without work here piles up or is used up, so no trip is like another
     pipes = tuple(frozenset(name for name in tied if _root(tied, name) == root) for root in roots)
     return Groups(pipes, tuple(pattern), sum(map(len, executed)), entries, tuple(scalars))
 
