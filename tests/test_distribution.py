@@ -23,8 +23,10 @@ from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
 from castsim.execution.distribution import Installation, Task, Workers, distributed, installation, origin
+from castsim.execution.distribution.installation import sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning.conformance.kept import entry_document, read_entry
+from castsim.planning.substitution import RECORD
 
 ROOT = Path(__file__).resolve().parent.parent
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -225,6 +227,13 @@ def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.planning.c
 
 
 # --------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_verdicts_rest_on_the_record_of_substitutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation with another record is another: the same chain may be called proven by one of them only."""
+    own, read = sources_digest.__wrapped__(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b" " * (path == RECORD))
+    assert sources_digest.__wrapped__() != own
 
 
 def test_a_worker_of_another_castsim_is_given_nothing(cluster: str) -> None:

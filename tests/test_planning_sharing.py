@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, product
 
 import numpy as np
@@ -206,8 +207,39 @@ def test_processes_and_one_process_give_the_same() -> None:
     assert conform("tosa", ["a2a3"], src="i8", workers=2).entries == conform("tosa", ["a2a3"], src="i8").entries
 
 
-def test_codes_that_are_shared_stay_as_they_are() -> None:
-    request = CastRequest("f16", "i8", "a5", spec="tosa")
-    first = plan(request)
-    codes = telling_codes(FORMATS["f16"], (FORMATS["i8"],), 48)
-    assert np.array_equal(run_chain(first.chain, codes), run_chain(plan(request).chain, codes))
+def test_codes_that_are_shared_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is shared is handed out read-only here, so that whoever changed it in place would fail."""
+    handed: list[Codes] = []
+    of = Shared.of
+
+    def sealed(self: Shared[object], key: object, make: Callable[[], object], held: object = None) -> object:
+        found = of(self, key, make, held)
+        if isinstance(found, np.ndarray):
+            found.setflags(write=False)
+            handed.append(found)
+        return found
+
+    monkeypatch.setattr(Shared, "of", sealed)
+    for src, dst, target in (("f16", "i8", "a5"), ("f32", "i8", "a2a3"), ("i8", "e5m2", "gaudi2")):
+        plan(CastRequest(src, dst, target, spec="tosa" if dst == "i8" else "onnx"))
+    assert len(handed) > 3
+
+
+def test_the_first_of_equal_objects_can_be_given_up() -> None:
+    chip = load_target("a5")
+    copies = [pickle.loads(pickle.dumps(chip)) for _ in range(2)]
+    known: Equals[object] = Equals(1)
+    assert known.first(copies[0]) is copies[0]
+    assert known.first(chip) is copies[0]
+    forget()
+    assert known.first(copies[1]) is copies[1]
+
+
+def test_of_too_many_different_objects_the_oldest_goes() -> None:
+    known: Equals[list[int]] = Equals(1)
+    first = [1]
+    assert known.first(first) is first
+    for number in (2, 3):
+        known.first([number])
+    again = [1]
+    assert known.first(again) is again

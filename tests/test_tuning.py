@@ -324,3 +324,11 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     assert document["command"] in text
     assert main([*document["command"].split()[1:], "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["total_cycles"] == best["cycles"]
+
+
+def test_a_disk_that_takes_half_a_line_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next line would continue the half one, and both were lost."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
+    with pytest.raises(CastsimError, match="No space left"):
+        Ledger.opened(tmp_path / "l", {"program": "0"})

@@ -80,7 +80,7 @@ _EVERY: list[Clearable] = []
 
 
 def forget() -> None:
-    """Give up all that this process shares."""
+    """Give up what requests share: all that is `Shared`, and the first of equal objects."""
     for kept in _EVERY:
         kept.clear()
 
@@ -102,8 +102,14 @@ class Equals(Generic[_Thing]):
 
     def __init__(self, most: int) -> None:
         self._known: list[_Thing] = []
-        self._by_identity: Shared[_Thing] = Shared(most)
+        self._by_identity: Kept[_Thing] = Kept(most)
         self._most = most
+        _EVERY.append(self)
+
+    def clear(self) -> None:
+        """Give up all objects: the next of equal ones is the first again."""
+        self._known = []
+        self._by_identity.clear()
 
     def first(self, thing: _Thing) -> _Thing:
         """Return the first of the objects equal to `thing` that is known; `thing` itself if it is new."""
@@ -113,7 +119,7 @@ class Equals(Generic[_Thing]):
         found = next((known for known in self._known if known == thing), None)
         if found is not None:
             return found
-        self._known = [*self._known[1 - self._most :], thing]
+        self._known = [*self._known, thing][-self._most :]
         return thing
 
 
