@@ -7,6 +7,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations, product
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -165,6 +166,32 @@ def test_of_too_many_findings_the_one_not_asked_for_longest_goes() -> None:
         kept.of(name, lambda name=name: make(name))
     assert made == ["a", "b", "c", "b"]
     assert len(kept) == 2
+
+
+class _Slow:
+    """A key that gives another thread its turn in the middle of being looked up."""
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], object] | None = None
+        self.looks = 0
+
+    def __hash__(self) -> int:
+        self.looks += 1
+        if self.meanwhile is not None and self.looks == 2:  # it was found, and is to become the latest
+            other = Thread(target=self.meanwhile)
+            other.start()
+            other.join(0.1)
+        return 1
+
+
+def test_threads_share_findings() -> None:
+    """Workers of a cluster have several threads: what one gives up must not be lost under the hands of another."""
+    kept: Kept[str] = Kept(2)
+    key = _Slow()
+    assert kept.of(key, lambda: "first") == "first"
+    kept.of("latest", str)
+    key.looks, key.meanwhile = 0, lambda: kept.of("other", str)
+    assert kept.of(key, lambda: "second") == "first"
 
 
 def test_an_error_is_not_kept() -> None:
