@@ -25,8 +25,12 @@ from castsim.evidence.verification.planning import plan
 from castsim.execution.distribution import Installation, Task, Workers, distributed, installation, origin
 from castsim.execution.distribution.installation import sources_digest
 from castsim.isa.errors import EngineError, ReadError
+from castsim.planning import CastRequest
+from castsim.planning.conformance import lowered
 from castsim.planning.conformance.kept import entry_document, read_entry
+from castsim.planning.lowering_answers import Answer, answer
 from castsim.planning.substitution import RECORD
+from castsim.targets import load_specification
 
 ROOT = Path(__file__).resolve().parent.parent
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -333,6 +337,24 @@ def test_all_casts_lowered_are_each_lowered_alone(
         assert (cell["file"] is None) == (alone.text is None)
         if cell["file"] is not None:
             assert Path(cell["file"]).read_text() == alone.text
+
+
+def test_casts_lowered_to_a_target_of_a_file_share_it(
+    few_casts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found out about a target is known by the object, and the file is read for every cast."""
+    own = tmp_path / "own.toml"
+    own.write_text((ROOT / "targets" / "a2a3.toml").read_text())
+    asked: list[CastRequest] = []
+
+    def answered(request: CastRequest, **options: Any) -> Answer:
+        asked.append(request)
+        return answer(request, **options)
+
+    monkeypatch.setattr(lowered, "answer", answered)
+    lowered.lower_all(load_specification(few_casts), str(own))
+    assert len(asked) == 3
+    assert len({id(each.target) for each in asked}) == 1
 
 
 @pytest.mark.parametrize(
