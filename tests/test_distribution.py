@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -22,7 +23,16 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
-from castsim.execution.distribution import Installation, Task, Workers, distributed, installation, origin
+from castsim.execution.distribution import (
+    HandedTargets,
+    Installation,
+    Task,
+    Workers,
+    distributed,
+    facts,
+    installation,
+    origin,
+)
 from castsim.execution.distribution.installation import sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
@@ -30,7 +40,7 @@ from castsim.planning.conformance import lowered
 from castsim.planning.conformance.kept import entry_document, read_entry
 from castsim.planning.lowering_answers import Answer, answer
 from castsim.planning.substitution import RECORD
-from castsim.targets import load_specification
+from castsim.targets import Target, load_specification, load_target
 
 ROOT = Path(__file__).resolve().parent.parent
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -132,6 +142,18 @@ def test_a_target_that_is_a_file_need_not_be_there(cluster: str, tmp_path: Path)
 
     assert castsim.conform(**asked, scheduler=cluster, progress=progress).entries == expected.entries
     assert seen
+
+
+def test_the_facts_of_a_handed_target_are_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = load_target("a2a3").model_copy()
+    asked: list[Target] = []
+    monkeypatch.setattr(facts, "facts_digest", lambda target: asked.append(target) or f"digest {id(own)}")
+    handed = HandedTargets({"own": own})
+    assert [handed.get("own") for _ in range(3)] == [own] * 3
+    assert handed.get("a5") is None
+    assert len(asked) == 1
+    copy = pickle.loads(pickle.dumps(HandedTargets({"own": own})))
+    assert copy.get("own") is own  # equal facts, another process: the object that is known here
 
 
 def test_entries_come_back_from_json(matrix: castsim.planning.conformance.Matrix) -> None:
