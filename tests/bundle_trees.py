@@ -68,6 +68,22 @@ def random_tree(random: Random, mix: Mix) -> Tree:
     return Tree(block(mix.depth), instructions, interlocked=False)
 
 
+def random_row(random: Random, mix: Mix) -> Tree:
+    """Return a tree of bundles in a row, most of which repeat: with periods up to and beyond those that are looked for.
+
+    The row may stand in a loop.
+    """
+    kinds = [Lowered(number, Block((random_bundle(random, mix),))) for number in range(mix.kinds)]
+    items: list[Node] = []
+    for _ in range(random.randint(1, mix.items)):
+        period = [random.choice(kinds) for _ in range(random.choice((1, 2, 3, 7, 15, 16, 17, 33, 70)))]
+        items += period * random.choice((1, 5, 40)) + period[: random.randint(0, len(period))]
+    row = Block(tuple(items))
+    looped = Block((Loop(random.randint(2, mix.trips), row, tuple(() for _ in elements(row))), *items[:9]))
+    instructions = tuple(Instruction(f"bundle {number}", "VPU", NOWHERE) for number in range(mix.kinds))
+    return Tree(random.choice((row, row, looped)), instructions, interlocked=False)
+
+
 def random_target(random: Random, target: VliwTarget) -> VliwTarget:
     """Return a target with other options of global memory."""
     return with_options(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -22,9 +23,24 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
-from castsim.execution.distribution import Installation, Task, Workers, distributed, installation, origin
+from castsim.execution.distribution import (
+    HandedTargets,
+    Installation,
+    Task,
+    Workers,
+    distributed,
+    facts,
+    installation,
+    origin,
+)
+from castsim.execution.distribution.installation import sources_digest
 from castsim.isa.errors import EngineError, ReadError
+from castsim.planning import CastRequest
+from castsim.planning.conformance import lowered
 from castsim.planning.conformance.kept import entry_document, read_entry
+from castsim.planning.lowering_answers import Answer, answer
+from castsim.planning.substitution import RECORD
+from castsim.targets import Target, load_specification, load_target
 
 ROOT = Path(__file__).resolve().parent.parent
 thorough = pytest.mark.skipif(
@@ -131,6 +147,18 @@ def test_a_target_that_is_a_file_need_not_be_there(cluster: str, tmp_path: Path)
     assert seen
 
 
+def test_the_facts_of_a_handed_target_are_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = load_target("a2a3").model_copy()
+    asked: list[Target] = []
+    monkeypatch.setattr(facts, "facts_digest", lambda target: asked.append(target) or f"digest {id(own)}")
+    handed = HandedTargets({"own": own})
+    assert [handed.get("own") for _ in range(3)] == [own] * 3
+    assert handed.get("a5") is None
+    assert len(asked) == 1
+    copy = pickle.loads(pickle.dumps(HandedTargets({"own": own})))
+    assert copy.get("own") is own  # equal facts, another process: the object that is known here
+
+
 def test_entries_come_back_from_json(matrix: castsim.planning.conformance.Matrix) -> None:
     differing = castsim.conform("tosa", ["gaudi"], src="i8", dst="bf16").entries
     assert any(each.counterexample for each in differing)
@@ -234,6 +262,13 @@ def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.planning.c
 # --------------------------------------------------------------------------------------------------------- refusals
 
 
+def test_verdicts_rest_on_the_record_of_substitutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation with another record is another: the same chain may be called proven by one of them only."""
+    own, read = sources_digest.__wrapped__(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b" " * (path == RECORD))
+    assert sources_digest.__wrapped__() != own
+
+
 def test_a_worker_of_another_castsim_is_given_nothing(cluster: str) -> None:
     own = installation()
     for other, what in (
@@ -331,6 +366,24 @@ def test_all_casts_lowered_are_each_lowered_alone(
         assert (cell["file"] is None) == (alone.text is None)
         if cell["file"] is not None:
             assert Path(cell["file"]).read_text() == alone.text
+
+
+def test_casts_lowered_to_a_target_of_a_file_share_it(
+    few_casts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found out about a target is known by the object, and the file is read for every cast."""
+    own = tmp_path / "own.toml"
+    own.write_text((ROOT / "targets" / "a2a3.toml").read_text())
+    asked: list[CastRequest] = []
+
+    def answered(request: CastRequest, **options: Any) -> Answer:
+        asked.append(request)
+        return answer(request, **options)
+
+    monkeypatch.setattr(lowered, "answer", answered)
+    lowered.lower_all(load_specification(few_casts), str(own))
+    assert len(asked) == 3
+    assert len({id(each.target) for each in asked}) == 1
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,17 @@ def test_what_follows_at_once_is_not_late(jumps: list[int]) -> None:
     assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
 
 
+@pytest.mark.parametrize("flags", ["only set", "only awaited"])
+def test_flags_of_pipes_without_work_in_the_loop(flags: str) -> None:
+    """Signals pile up or are used up: what is tied to such a pipe is in no trip where it was before."""
+    flag = {"only set": SetFlag("V", "MTE3", 0), "only awaited": WaitFlag("V", "MTE3", 0)}[flags]
+    before = looped(200, lowered(1, SetFlag("MTE3", "V", 0)))
+    after = looped(200, lowered(1, WaitFlag("MTE3", "V", 0)), STORE)
+    loop = looped(200, TURN, LOAD, lowered(3, flag), CAST)
+    tree = program(loop, after) if flags == "only set" else program(before, loop)
+    assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
+
+
 def test_the_limit_strikes_where_it_does_without_skipping() -> None:
     tree = program(looped(5_000, TURN, LOAD, CAST), interlocked=False)
     for limit in (10_000, 900_000):

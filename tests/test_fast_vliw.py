@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from bundle_trees import NOWHERE, Mix, by_events, fast, random_bundle, random_target, random_tree
+from bundle_trees import NOWHERE, Mix, by_events, fast, random_bundle, random_row, random_target, random_tree
 from engine_outcome import outcome, plain
 
 from castsim.engines.fast_vliw import simulate_bundles
@@ -43,6 +43,17 @@ def test_random_programs_take_the_same_cycles_for_the_same_reasons(chip: VliwTar
             memory=random.choice((0, 0.3, 0.8)),
         )
         tree, target = random_tree(random, mix), random_target(random, chip)
+        expected = outcome(tree, target, LIMIT, run=by_events)
+        assert outcome(tree, target, LIMIT, run=fast) == expected, number
+        assert outcome(tree, target, LIMIT, skip=False, run=fast) == expected, number
+
+
+@pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
+def test_bundles_that_repeat_in_a_row_take_the_same_cycles(chip: VliwTarget) -> None:
+    random = Random(chip.name)
+    for number in range(SEEDS // 25):
+        mix = Mix(kinds=random.randint(1, 4), items=3, trips=3, memory=random.choice((0, 0.3, 0.8)))
+        tree, target = random_row(random, mix), random_target(random, chip)
         expected = outcome(tree, target, LIMIT, run=by_events)
         assert outcome(tree, target, LIMIT, run=fast) == expected, number
         assert outcome(tree, target, LIMIT, skip=False, run=fast) == expected, number

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, product
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -166,6 +168,32 @@ def test_of_too_many_findings_the_one_not_asked_for_longest_goes() -> None:
     assert len(kept) == 2
 
 
+class _Slow:
+    """A key that gives another thread its turn in the middle of being looked up."""
+
+    def __init__(self) -> None:
+        self.meanwhile: Callable[[], object] | None = None
+        self.looks = 0
+
+    def __hash__(self) -> int:
+        self.looks += 1
+        if self.meanwhile is not None and self.looks == 2:  # it was found, and is to become the latest
+            other = Thread(target=self.meanwhile)
+            other.start()
+            other.join(0.1)
+        return 1
+
+
+def test_threads_share_findings() -> None:
+    """Workers of a cluster have several threads: what one gives up must not be lost under the hands of another."""
+    kept: Kept[str] = Kept(2)
+    key = _Slow()
+    assert kept.of(key, lambda: "first") == "first"
+    kept.of("latest", str)
+    key.looks, key.meanwhile = 0, lambda: kept.of("other", str)
+    assert kept.of(key, lambda: "second") == "first"
+
+
 def test_an_error_is_not_kept() -> None:
     shared: Shared[float] = Shared(2)
     with pytest.raises(ZeroDivisionError):
@@ -206,8 +234,39 @@ def test_processes_and_one_process_give_the_same() -> None:
     assert conform("tosa", ["a2a3"], src="i8", workers=2).entries == conform("tosa", ["a2a3"], src="i8").entries
 
 
-def test_codes_that_are_shared_stay_as_they_are() -> None:
-    request = CastRequest("f16", "i8", "a5", spec="tosa")
-    first = plan(request)
-    codes = telling_codes(FORMATS["f16"], (FORMATS["i8"],), 48)
-    assert np.array_equal(run_chain(first.chain, codes), run_chain(plan(request).chain, codes))
+def test_codes_that_are_shared_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is shared is handed out read-only here, so that whoever changed it in place would fail."""
+    handed: list[Codes] = []
+    of = Shared.of
+
+    def sealed(self: Shared[object], key: object, make: Callable[[], object], held: object = None) -> object:
+        found = of(self, key, make, held)
+        if isinstance(found, np.ndarray):
+            found.setflags(write=False)
+            handed.append(found)
+        return found
+
+    monkeypatch.setattr(Shared, "of", sealed)
+    for src, dst, target in (("f16", "i8", "a5"), ("f32", "i8", "a2a3"), ("i8", "e5m2", "gaudi2")):
+        plan(CastRequest(src, dst, target, spec="tosa" if dst == "i8" else "onnx"))
+    assert len(handed) > 3
+
+
+def test_the_first_of_equal_objects_can_be_given_up() -> None:
+    chip = load_target("a5")
+    copies = [pickle.loads(pickle.dumps(chip)) for _ in range(2)]
+    known: Equals[object] = Equals(1)
+    assert known.first(copies[0]) is copies[0]
+    assert known.first(chip) is copies[0]
+    forget()
+    assert known.first(copies[1]) is copies[1]
+
+
+def test_of_too_many_different_objects_the_oldest_goes() -> None:
+    known: Equals[list[int]] = Equals(1)
+    first = [1]
+    assert known.first(first) is first
+    for number in (2, 3):
+        known.first([number])
+    again = [1]
+    assert known.first(again) is again

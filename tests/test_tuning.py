@@ -336,3 +336,11 @@ def test_the_table_groups_thousands(capsys: Capture) -> None:
     for row, cells in zip(found.simulated, rows, strict=True):
         assert row.cycles is not None and row.cycles >= 1000
         assert [f"{row.cycles:,}", f"{row.at_least:,}", f"{row.buffer_bytes:,}"] == [*cells[3:5], cells[6]]
+
+
+def test_a_disk_that_takes_half_a_line_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next line would continue the half one, and both were lost."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
+    with pytest.raises(CastsimError, match="No space left"):
+        Ledger.opened(tmp_path / "l", {"program": "0"})

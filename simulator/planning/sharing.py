@@ -3,7 +3,7 @@
 A matrix asks thousands of times for what differs in a name only: one instruction run on the same codes, one chain
 proven for the same cast, one program timed. `Kept` holds such findings; `Shared` is kept as well, but calculates anew
 within `unshared()`, which tests and benchmarks compare it with. Both are bounded: of more than `most` findings the one
-that was not asked for the longest goes. Every process has its own.
+that was not asked for the longest goes. Every process has its own, which its threads share.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 _Found = TypeVar("_Found")
@@ -51,25 +52,30 @@ class Kept(Generic[_Found]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._found: OrderedDict[Hashable, tuple[_Found, object]] = OrderedDict()
+        self._lock = Lock()
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """Return the finding of a key, made on first use; an error of `make` is not kept.
 
         Where the key has identities (`id`), `held` are the objects that they are of: kept as long as the finding, so
-        that no other object can get one of them.
+        that no other object can get one of them. Of threads that make one finding at once, all get that of the first.
         """
-        entry = self._found.get(key)
-        if entry is None:
-            entry = self._found[key] = make(), held
+        with self._lock:
+            entry = self._found.get(key)
+            if entry is not None:
+                self._found.move_to_end(key)
+                return entry[0]
+        found = make()
+        with self._lock:
+            entry = self._found.setdefault(key, (found, held))
             if len(self._found) > self._most:
                 self._found.popitem(last=False)
-        else:
-            self._found.move_to_end(key)
         return entry[0]
 
     def clear(self) -> None:
         """Give up all findings."""
-        self._found.clear()
+        with self._lock:
+            self._found.clear()
 
     def __len__(self) -> int:
         """Return how many findings there are."""
@@ -80,7 +86,7 @@ _EVERY: list[Clearable] = []
 
 
 def forget() -> None:
-    """Give up all that this process shares."""
+    """Give up what requests share: all that is `Shared`, and the first of equal objects."""
     for kept in _EVERY:
         kept.clear()
 
@@ -102,8 +108,14 @@ class Equals(Generic[_Thing]):
 
     def __init__(self, most: int) -> None:
         self._known: list[_Thing] = []
-        self._by_identity: Shared[_Thing] = Shared(most)
+        self._by_identity: Kept[_Thing] = Kept(most)
         self._most = most
+        _EVERY.append(self)
+
+    def clear(self) -> None:
+        """Give up all objects: the next of equal ones is the first again."""
+        self._known = []
+        self._by_identity.clear()
 
     def first(self, thing: _Thing) -> _Thing:
         """Return the first of the objects equal to `thing` that is known; `thing` itself if it is new."""
@@ -113,7 +125,7 @@ class Equals(Generic[_Thing]):
         found = next((known for known in self._known if known == thing), None)
         if found is not None:
             return found
-        self._known = [*self._known[1 - self._most :], thing]
+        self._known = [*self._known, thing][-self._most :]
         return thing
 
 

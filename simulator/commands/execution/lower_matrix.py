@@ -12,8 +12,8 @@ from castsim.commands.execution.page_files import check_page, write_page_of
 from castsim.commands.execution.who_computes import going_on, ledger_of, removal, workers_of
 from castsim.commands.option_values import assignments, output_folder
 from castsim.commands.outcome import Outcome
-from castsim.commands.output import STDOUT
-from castsim.files import file_names, whole_file
+from castsim.commands.output import STDOUT, write_program
+from castsim.files import file_names
 from castsim.isa.errors import ReadError
 from castsim.planning import Verdict
 from castsim.planning.conformance.lowered import Extent, LoweredMatrix, lower_all
@@ -43,8 +43,8 @@ def execute(options: Namespace, *, rows: int, cols: int, steps: int) -> Outcome:
     values = assignments("--option", options.options)
     with going_on(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
         found = lower_all(
-            spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps), workers=workers, ledger=ledger,
-            progress=progress,
+            spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
+            workers=workers, ledger=ledger, progress=progress,
         )  # fmt: skip
     files = [None] * len(found.cells) if folder is None else _write(found, folder)
     write_page_of(found.matrix, options)
@@ -81,11 +81,6 @@ def _write(found: LoweredMatrix, folder: Path) -> list[str | None]:
         for each, word in zip(found.cells, words, strict=True)
     ]
     for each, path in zip(found.cells, paths, strict=True):
-        if path is None or each.program is None:
-            continue
-        try:
-            with whole_file(path) as file:
-                file.write(each.program.encode())
-        except OSError as error:
-            raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+        if path is not None and each.program is not None:
+            write_program(path, each.program)
     return [None if path is None else str(path) for path in paths]

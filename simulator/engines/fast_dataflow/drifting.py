@@ -35,9 +35,10 @@ class Groups:
 
 
 def groups_of(loop: Loop, scalar: str, shortest: int) -> Groups | None:
-    """Return the groups of a loop that may drift apart, None if all are tied or it is too intricate to tell.
+    """Return the groups of a loop that may drift apart, None if all are tied or it cannot be told trip by trip.
 
-    Loops of more than `shortest` operations inside of it are: their trips may be skipped for themselves.
+    It cannot if the scalar unit waits or is waited for, if a trip is very long, or holds a loop of more than `shortest`
+    operations, of which trips may be skipped themselves; nor if flags tie a pipe that has no work in the loop.
     """
     executed = _executed(loop.body, shortest)
     if executed is None or sum(len(each) for each in executed) > _LARGEST:
@@ -63,6 +64,8 @@ def groups_of(loop: Loop, scalar: str, shortest: int) -> Groups | None:
             entries[name] += 1
         pattern.append(roots.index(_root(tied, own[0])) if own else len(roots))
         scalars[pattern[-1]] += len(operations) - len(own)
+    if not all(entries.values()):
+        return None  # a flag to or from a pipe without work here piles up or is used up, so no trip is like another
     pipes = tuple(frozenset(name for name in tied if _root(tied, name) == root) for root in roots)
     return Groups(pipes, tuple(pattern), sum(map(len, executed)), entries, tuple(scalars))
 

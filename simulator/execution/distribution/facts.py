@@ -33,14 +33,19 @@ class HandedTargets:
     """Targets for workers elsewhere: a shipped one they load by its name, one of a file they are given."""
 
     files: Mapping[str, Target] = field(default_factory=dict)
+    _known: dict[str, Target] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def get(self, name: str) -> Target | None:
         """Return the target of a file, None for one to be loaded.
 
         It is the same object for the same facts, by which what was found out about a target is known.
         """
-        found = self.files.get(name)
-        return found and _KNOWN.setdefault(facts_digest(found), found)
+        own = self.files.get(name)
+        if own is None:
+            return None
+        if name not in self._known:  # a digest takes as long as many of the pieces that ask for the target
+            self._known[name] = _KNOWN.setdefault(facts_digest(own), own)
+        return self._known[name]
 
 
 def handed_targets(names: Iterable[str]) -> HandedTargets:

@@ -13,12 +13,13 @@ import castsim
 from castsim.isa.errors import EngineError
 
 _PACKAGES = ("castsim", "castsim.isa", "castsim.targets")
-_SUFFIXES = (".py", ".toml", ".csv")
+_SUFFIXES = (".py", ".toml", ".csv", ".json")
+"""Of sources, tables, and records of what was tried on all codes: verdicts call proven what these hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installation: its version, the SHA-256 of its source files and tables, and that of what else decides results.
+    """An installation: its version, the SHA-256 of its sources, tables and records, and that of what else decides.
 
     `beside` is what a task's function of that name returns: the digest of the oracle, which lies with the tests; ''
     if there is no such function.
@@ -54,7 +55,7 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
 
 @cache
 def sources_digest() -> str:
-    """Return the SHA-256 of the source files and tables, whose paths count from the packages."""
+    """Return the SHA-256 of the source files, tables and records, whose paths count from the packages."""
     found: dict[str, Path] = {}
     for package in _PACKAGES:
         root = Path(str(files(package)))

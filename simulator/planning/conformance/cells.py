@@ -106,9 +106,18 @@ def settle_cell(
     Raises:
         ReadError: an unknown target, option or value of one.
     """
-    own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
-    request = CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
+    request = request_of(cell, spec, version, target)
     return settled(cell, answer(request, options=options, explain=False, quick=not prove))
+
+
+def request_of(cell: Cell, spec: Specification, version: str, target: Target | None = None) -> CastRequest:
+    """Return what a cell asks for, on the first of equal targets; `target` is the cell's; None: it is loaded.
+
+    Raises:
+        ReadError: an unknown target.
+    """
+    own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
+    return CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
 
 
 _TARGETS: Equals[Target] = Equals(16)

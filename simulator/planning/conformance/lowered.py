@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from castsim.execution.distribution import ALONE, Group, HandedTargets, Workers
-from castsim.planning import CastRequest
-from castsim.planning.conformance.cells import Cell, ConformanceEntry, settled
+from castsim.planning.conformance.cells import Cell, ConformanceEntry, request_of, settled
 from castsim.planning.conformance.kept import entry_document, read_entry
 from castsim.planning.conformance.matrix import Matrix, keeping, prepared, settle
 from castsim.planning.lowering_answers import answer
@@ -60,11 +59,8 @@ class Lowering:
         return [self._lowered(cell) for cell in group.items]
 
     def _lowered(self, cell: Cell) -> Lowered:
-        request = CastRequest(
-            cell.src, cell.dst, self.targets.get(cell.target) or cell.target, spec=self.spec, version=self.version,
-            attributes=dict(cell.attributes), rows=self.extent.rows, cols=self.extent.cols, steps=self.extent.steps,
-        )  # fmt: skip
-        found = answer(request, options=self.options, explain=False)
+        request = request_of(cell, self.spec, self.version, self.targets.get(cell.target))
+        found = answer(replace(request, **asdict(self.extent)), options=self.options, explain=False)
         assembly = found.plan.assembly
         return Lowered(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
 

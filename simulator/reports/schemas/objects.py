@@ -128,7 +128,7 @@ class WorkerEntry(Keys):
     numpy: str
     """Version of NumPy."""
     sources_sha256: Sha256
-    """Digest of castsim's source files."""
+    """Digest of castsim's source files, tables and records."""
 
 
 class WorkerCodes(Keys):
