@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
 from castsim.engines.fast_dataflow.skipping import Agreement, Skipper
-from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot
+from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot, rows_of
 from castsim.engines.fast_dataflow.state import MachineState, chain
 from castsim.engines.fast_dataflow.tokens import Aside, Frame
 from castsim.engines.fast_dataflow.weaving import TripRun, Weave, jumps_of
@@ -60,19 +60,24 @@ class _Drift:
 
 @dataclass(slots=True)
 class DriftSkipper(Skipper):
-    """Skips trips, also where pipes drift apart. `drifted`: whether any were."""
+    """Skips trips, also where pipes drift apart. `drifted`: whether any were; `read`: rows that looks have read."""
 
     drifted: bool = False
+    read: int = 0
 
     def look(self, m: MachineState, frame: Frame) -> None:
         """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
         trip = frame.trip
+        if trip == 0 and frame.groups is not None:
+            frame.drift = _Drift(m.issuer.execution + 1)
+        rows = rows_of(m)
+        if not frame.is_worth(rows):
+            return
+        self.read += rows
         if frame.is_in_window():
             Skipper.look(self, m, frame)
         if frame.groups is None:
             return
-        if trip == 0:
-            frame.drift = _Drift(m.issuer.execution + 1)
         if frame.trip != trip or m.interlocked or m.recording or not isinstance(frame.drift, _Drift):
             frame.groups = None  # what was skipped is not known trip by trip
             return

@@ -14,9 +14,11 @@ from castsim.engines.fast_dataflow.state import AccessRow, LoweredRow, MachineSt
 
 def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:
     """Record the accesses of the next execution in program order, and whom it needs."""
-    first = lowered.first_access
+    first, swept = lowered.first_access, NONE
     for number in range(lowered.accesses):
-        _need(m, x, m.accesses[first + number], number)
+        access = m.accesses[first + number]
+        _need(m, x, access, number, access.space != swept)
+        swept = access.space
     for a in range(first, first + lowered.accesses):
         access = m.accesses[a]
         if access.write:
@@ -58,8 +60,8 @@ def first_need(m: MachineState, x: int, cycle: int) -> int:
     return found
 
 
-def _need(m: MachineState, x: int, access: AccessRow, number: int) -> None:
-    """Add the executions that touched the bytes of an access in a conflicting way."""
+def _need(m: MachineState, x: int, access: AccessRow, number: int, sweeps: bool) -> None:
+    """Add the executions that touched the bytes of an access in a conflicting way; forget what has ended."""
     space = m.spaces[access.space]
     before, n = NONE, space.first
     while n != NONE:
@@ -68,7 +70,7 @@ def _need(m: MachineState, x: int, access: AccessRow, number: int) -> None:
         if node.first < access.end and node.last > access.start and (access.write or node.kind & WRITTEN):
             place = max(node.first, access.start)
             _add(m, x, node, ((number << PLACE_BITS) + place) * 2 + 1 - (node.kind & WRITTEN))
-        if node.kind & STALE or over(m, node.execution, m.now):
+        if sweeps and (node.kind & STALE or over(m, node.execution, m.now)):
             _unlink(m, space, before, n)
         else:
             before = n

@@ -315,5 +315,10 @@ class StateInspection:
         return tuple(found)
 
 
+def rows_of(m: MachineState) -> int:
+    """Return how many rows a snapshot reads, but for a few: entries that are queued, and accesses in flight."""
+    return m.live + sum(m.pipes[p].queued for p in range(1, m.pipe_count))
+
+
 def _place(need: NodeRow) -> int:
     return need.first

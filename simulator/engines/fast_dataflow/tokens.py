@@ -24,6 +24,10 @@ _WINDOWS = (8, 64)
 """Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
 _DRIFTING = 512
 """Trips that are compared with each other where pipes drift apart: their periods need not be short together."""
+_SHARE = 32
+"""Rows of the machine's state that a look may read for each operation that is executed until the next one."""
+_PROMISE = 64
+"""Looks at a loop, at most, that are taken whatever is executed in between, if the rest of the loop is worth them."""
 _LOOK = 1024
 """Items of straight-line code that are looked at together for repetition."""
 _LONGEST = 256
@@ -40,11 +44,13 @@ class Frame:
 
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
     same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
+    A trip has so many operations (`size`). The more there is to look at, the rarer are looks: every `pace` turns.
     `pipes` are those that have something to do in the loop. Where these fall into `groups` that may drift apart,
     `drifts` says that they do, and `owed` are the trips that each has still to execute alone, behind the loop.
     """
 
     loop: Loop
+    size: int
     turn: int
     steps: dict[int, int] | None
     pipes: frozenset[str]
@@ -52,23 +58,36 @@ class Frame:
     owed: tuple[int, ...] = ()
     drifts: bool = False
     trip: int = 0
+    pace: int = 1
     context: object = None
     drift: object = None
 
     def is_watched(self) -> bool:
         """Whether this trip begins with a look at the machine."""
-        if self.steps is None or self.trip % self.turn or self.loop.trips - self.trip < 2 * self.turn:
+        apart = self.turn * self.pace
+        if self.steps is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
             return False
-        return self.is_in_window() or (self.drifts and self.trip // self.turn < _DRIFTING)
+        return self.is_in_window() or (self.drifts and self.trip // apart < _DRIFTING)
+
+    def is_worth(self, rows: int) -> bool:
+        """Whether this trip still begins with a look when that has to read so many rows; slow the pace if need be.
+
+        What all looks read is bounded by what is executed: it would be wasted on short loops behind full queues.
+        """
+        each = _SHARE * self.size * self.turn
+        ahead = (self.loop.trips - self.trip) // self.turn // _PROMISE
+        while rows > each * max(self.pace, ahead):
+            self.pace *= 2
+        return self.is_watched()
 
     def is_in_window(self) -> bool:
         """Whether this trip is one of those whose states are compared in full."""
-        number = self.trip // self.turn
+        number = self.trip // (self.turn * self.pace)
         return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
 
     def opens_window(self) -> bool:
         """Whether what was seen before is not compared any more."""
-        number = self.trip // self.turn
+        number = self.trip // (self.turn * self.pace)
         return number == _window(number)
 
 
@@ -253,8 +272,8 @@ class TokenStream:
 
     def _loop(self, loop: Loop, moves: Moves, walk: Callable[[Node, Moves], Iterator[Piece]]) -> Iterator[Piece]:
         steps = self._steps_of(loop)
-        frame = Frame(loop, steps.turn, steps.spaces, steps.pipes)
-        watches = self.skips and loop.trips * self._size(loop.body) > _FLAT
+        frame = Frame(loop, self._size(loop.body), steps.turn, steps.spaces, steps.pipes)
+        watches = self.skips and loop.trips * frame.size > _FLAT
         if watches:
             yield self._cut()
             if self.drifts and moves is None and not self._frames and walk == self._node:
