@@ -36,6 +36,9 @@ MEMORY = 1 << 30
 _GRACE = 60.0
 """Seconds after the end of a round when its process is killed: something does not let itself be interrupted."""
 
+MANY = 1000
+"""Programs left from which on it pays to compile an engine first."""
+
 
 def main() -> int:
     """Run a campaign; exit code 1 if it found anything."""
@@ -164,6 +167,8 @@ class Campaign:
                 number += 1
             return number - first, found
 
+        if limit - first > MANY:
+            engines.prepare(name)
         begun = time.monotonic()
         done, found = in_process(work, self.options.slice + _GRACE) or (1, [f"program {first}..: the process ended"])
         entry["programs"] += done

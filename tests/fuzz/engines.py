@@ -7,6 +7,7 @@ should be. A mechanism is a row of `MECHANISMS`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import fast_programs
@@ -104,6 +105,15 @@ MECHANISMS: dict[str, Callable[[int], str | None]] = {
     "casts-exact": exact,
 }
 """What is compared, by the name of the mechanism."""
+
+
+def prepare(mechanism: str) -> None:
+    """Compile the fast engine's machine for tiles, so that forks share it: each would compile it anew, for a minute."""
+    if mechanism in ("strided-repeat", "vector-function", "kernels"):
+        with suppress(ImportError):
+            from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - imports numba
+
+            compiled_machine()
 
 
 def difference(mechanism: str, number: int) -> str | None:
