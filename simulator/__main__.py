@@ -9,7 +9,6 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
@@ -29,7 +28,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 150_000
 There are about 100,000 objects when a short run ends.
 """
 
-_IS_INSTALLED = Path(__file__).parent.name == "castsim"
+_IS_INSTALLED = os.path.basename(os.path.dirname(__file__)) == "castsim"  # noqa: PTH119, PTH120 - no pathlib for a help
 """Whether this is a copy among the installed packages: in a checkout the folder has another name."""
 
 

@@ -130,7 +130,7 @@ def test_a_load_behind_a_store_of_the_same_bytes_needs_a_barrier(tmp_path: Path,
         assert isinstance(warning.place, Span)
         assert lines[warning.place.line - 1].strip().startswith("%again")
         store = next(number for number, line in enumerate(lines, 1) if "pto.vsts %w" in line)
-        assert f"the store of line {store}, which writes byte 65536" in warning.text
+        assert f"the store in line {store}, which writes byte 65536" in warning.text
 
 
 def test_a_load_of_other_bytes_needs_no_barrier(tmp_path: Path) -> None:

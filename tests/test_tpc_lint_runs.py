@@ -103,7 +103,7 @@ def told(bundles: tuple[Bundle, ...], generation: str) -> tuple[set[Early], set[
         if each.rule == "stale read":
             words = each.message.split()
             at = words.index("reads")
-            every.add((each.bundle, words[at + 1], int(words[at + 7]), int(words[at + 2])))
+            every.add((each.bundle, words[at + 1], int(words[at + 8]), int(words[at + 2])))
             if each.certain:
                 certain.add((each.bundle, words[at + 1]))
     return every, certain

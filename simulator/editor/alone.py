@@ -45,8 +45,8 @@ def node_at(text: Text, line: int) -> tuple[Operation | None, str]:
         parsed = pto.parse(found.text.text, text.name, go_past_refused=True)
     except CastsimError:
         return None, ""
-    nodes = [node for one in parsed.functions for node in nodes(one.body or ()) if found.holds(node.span.line)]
-    own = [node for node in nodes if node.span.line <= line]
+    within = [node for one in parsed.functions for node in nodes(one.body or ()) if found.holds(node.span.line)]
+    own = [node for node in within if node.span.line <= line]
     return (own[-1] if own else None), "\n".join(found.text.lines[found.first : found.last + 1])
 
 
