@@ -42,10 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     # The command needs no plugins of pydantic, which looks for them in every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    if _IS_INSTALLED:
-        from castsim.commands.compiled_code import keep_among_caches  # noqa: PLC0415 - a checkout needs none of it
-
-        keep_among_caches()
     if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
     try:
@@ -72,6 +68,10 @@ def _run(arguments: list[str]) -> int:
     destination = command_line.json_destination(arguments)
     try:
         name, options = command_line.parse(arguments)
+        if _IS_INSTALLED:
+            from castsim.commands.compiled_code import keep_among_caches  # noqa: PLC0415 - a checkout needs none of it
+
+            keep_among_caches()
         outcome = _executed(name, options)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
