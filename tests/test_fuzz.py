@@ -145,4 +145,5 @@ def test_records_add_up_inputs_and_take_the_longer_count_of_programs() -> None:
 
 @pytest.mark.xfail(strict=True, reason="skipping repeated trips adds 43 cycles: docs/fuzz.md, what was reached")
 def test_the_difference_that_is_open() -> None:
+    # Without the patient attempt of `FastSimulation` (the scalar unit runs ahead) the cycles are right.
     assert engines.difference("strided-repeat", 97860) is None
