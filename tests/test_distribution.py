@@ -23,16 +23,8 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
-from castsim.execution.distribution import (
-    HandedTargets,
-    Installation,
-    Task,
-    Workers,
-    distributed,
-    facts,
-    installation,
-    origin,
-)
+from castsim.execution.distribution import HandedTargets, Installation, Task, Workers, distributed, facts
+from castsim.execution.distribution import installation, origin
 from castsim.execution.distribution.installation import sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest

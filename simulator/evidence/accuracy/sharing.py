@@ -82,7 +82,7 @@ def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> K
 
     def read(number: int, held: object) -> AssessedRow:
         if not isinstance(held, list):
-            raise TypeError(f"{held!r} is no list")
+            raise TypeError(f"{held!r} is not a list")
         convention, height, width, cycles, reason, meaning = held
         return AssessedRow(
             rows[number], str(convention), int(height), int(width), int(cycles), str(reason), str(meaning)

@@ -66,7 +66,7 @@ class Ledger:
             raise self._failed(error) from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise ReadError(f"{path}: is no file that can be continued", legal=(f"{book.option} FILE",))
+                raise ReadError(f"{path}: not a regular file, which a ledger must be", legal=(f"{book.option} FILE",))
             self._lock()
             self._read(dict(about))
         except BaseException:

@@ -96,7 +96,7 @@ def _range(name: str, given: Mapping[str, object], span: Span | None) -> Sequenc
         raise ReadError(f"grid.{name}: a range of words", span=span, legal=_WORDS)
     for key, value in given.items():
         if key not in _RANGE_KEYS:
-            raise ReadError(f"grid.{name}.{key}: there is no such key of a range", span=span, legal=_RANGE_KEYS)
+            raise ReadError(f"grid.{name}.{key}: unknown key of a range", span=span, legal=_RANGE_KEYS)
         if not isinstance(value, int) or isinstance(value, bool):
             raise ReadError(f"grid.{name}.{key}: {value!r:.80} is not an integer", span=span, legal=_RANGES)
     numbers = {key: value for key, value in given.items() if isinstance(value, int)}

@@ -124,7 +124,7 @@ class _Reader:
             elif key in names or (key.partition(".")[0] in prefixes and "." in key):
                 found = [((key,), value)]
             else:
-                self._refuse(("grid", key), f'grid.{key}: there is no such key for kind = "{kind}"', legal)
+                self._refuse(("grid", key), f'grid.{key}: unknown key for kind = "{kind}"', legal)
             for keys, each in found:
                 name = ".".join(keys)
                 places[name] = self._place(("grid", *keys))
@@ -179,7 +179,7 @@ class _Reader:
     def _known(self, keys: Keys, table: Mapping[str, object], legal: tuple[str, ...]) -> None:
         for key in table:
             if key not in legal:
-                self._refuse((*keys, key), f"{'.'.join(map(str, (*keys, key)))}: there is no such key", legal)
+                self._refuse((*keys, key), f"{'.'.join(map(str, (*keys, key)))}: unknown key", legal)
 
     def _table(self, data: Mapping[str, object], name: str, legal: tuple[str, ...]) -> Mapping[str, object]:
         found = data.get(name)

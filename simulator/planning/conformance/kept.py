@@ -117,13 +117,13 @@ def _float(held: object) -> float:
 
 def _list(held: object, read: Callable[[object], _Read]) -> tuple[_Read, ...]:
     if not isinstance(held, list):
-        raise TypeError(f"{held!r} is no list")
+        raise TypeError(f"{held!r} is not a list")
     return tuple(read(each) for each in held)
 
 
 def _mapping(held: object) -> Mapping[str, object]:
     if not isinstance(held, dict):
-        raise TypeError(f"{held!r} is no object")
+        raise TypeError(f"{held!r} is not an object")
     return held
 
 

@@ -91,6 +91,6 @@ def _document(one: Lowered) -> object:
 
 def _read(_: int, held: object) -> Lowered:
     if not isinstance(held, list):
-        raise TypeError(f"{held!r} is no list")
+        raise TypeError(f"{held!r} is not a list")
     entry, program, suffix = held
     return Lowered(read_entry(entry), None if program is None else str(program), str(suffix))
