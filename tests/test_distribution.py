@@ -24,8 +24,8 @@ from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
 from castsim.execution.distribution import HandedTargets, Installation, Task, Workers, distributed, facts
-from castsim.execution.distribution import installation, origin
-from castsim.execution.distribution.installation import sources_digest
+from castsim.execution.distribution.installation import installation, sources_digest
+from castsim.execution.distribution.origins import origin
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
 from castsim.planning.conformance import lowered
