@@ -124,7 +124,7 @@ def killed(specification: Path, folder: Path, whole: Path, kills: int, chance: r
 def on_a_cluster(specification: Path, folder: Path, whole: Path) -> tuple[float, int]:
     """Sweep on two workers, one of which is killed; return the seconds, and the chunks done before the kill."""
     out, chunks = folder / "cluster.parquet", 0
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         victims = [worker.pid for worker in cluster.workers.values()]
 
         def progress(*_: object) -> None:

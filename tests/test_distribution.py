@@ -49,7 +49,7 @@ Capture = pytest.CaptureFixture[str]
 def cluster() -> Iterator[str]:
     """The scheduler of two workers, which are threads of this process."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=":0"
     ) as found:
         yield found.scheduler_address
 
@@ -237,7 +237,7 @@ def test_pieces_on_which_every_process_dies_end_the_work() -> None:
 
 @thorough
 def test_a_cluster_that_loses_a_worker_gives_the_same(matrix: castsim.planning.conformance.Matrix) -> None:
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         victim = next(iter(cluster.workers.values())).pid
         killed: list[int] = []
 

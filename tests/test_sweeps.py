@@ -287,7 +287,7 @@ def test_a_scheduler_that_does_not_answer_ends_the_sweep_soon(tmp_path: Path) ->
 def test_the_workers_of_a_cluster_give_the_same_rows(tmp_path: Path) -> None:
     expected = castsim.sweep(CASTS, tmp_path / "here.parquet", workers=1)
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=":0"
     ) as cluster:
         found = castsim.sweep(CASTS, tmp_path / "there.parquet", scheduler=cluster.scheduler_address)
         work = work_of(read_specification(CASTS))
