@@ -144,7 +144,7 @@ def test_a_command_reads_only_the_descriptions_it_is_about(arguments: str) -> No
     # The parser is given each text once; a description that names a base needs that too.
     before = (
         "import tomllib; parse = tomllib.loads; read = []; import castsim.targets.kept as kept; "
-        "from pathlib import Path; kept._place = lambda name: Path(sys.executable, name); "  # no folder: nothing is kept
+        "from pathlib import Path; kept._place = lambda name: Path(sys.executable, name); "  # nothing is kept
         "tomllib.loads = lambda text, **how: (read.append(text), parse(text, **how))[1]"
     )
     found = last_line(arguments, before, "parse(text)['name'] for text in read")
