@@ -177,9 +177,7 @@ def _look_again(m: MachineState) -> None:
         pipe = m.pipes[p]
         if pipe.wake == NEVER:
             if pipe.status == AWAITING_OPERANDS:
-                until = awaited(m, m.entries[pipe.current].execution, pipe.local)
-                # Nothing is left if another pipe has just gone on with the same instruction.
-                pipe.wake = m.now if until == NONE else max(pipe.local, until)
+                _look_at_operands(m, p)
             elif pipe.status == AWAITING_DRAIN:
                 pipe.wake = drained_at(m, p, NEVER)
         action = pipe.action
@@ -188,6 +186,19 @@ def _look_again(m: MachineState) -> None:
             if entry.due == NEVER:
                 entry.due = drained_at(m, p, entry.behind)
             action = entry.next
+
+
+def _look_at_operands(m: MachineState, p: int) -> None:
+    """Work out anew when a pipe goes on that waits for earlier instructions."""
+    pipe = m.pipes[p]
+    x = m.entries[pipe.current].execution
+    until = awaited(m, x, pipe.local)
+    if until != NONE:
+        pipe.wake = max(pipe.local, until)
+    elif execution_of(m, x).needs == NONE:
+        pipe.wake = m.now  # another pipe has just gone on with the same instruction
+    else:
+        pipe.wake = pipe.local  # all had ended before: both this pipe and the one it waited for were served late
 
 
 def _step(m: MachineState, p: int) -> None:
