@@ -61,13 +61,16 @@ from castsim.engines.fast_dataflow.state import FlagRow, MachineState
 def run(m: MachineState) -> int:
     """Run until nothing is left to do, or something is needed; return why it stopped."""
     while True:
+        # Before anything else: while the machine stands still, instructions that have ended are forgotten.
+        if m.changed:
+            _look_again(m)
         if m.node_spare <= 2 * m.pipe_count or m.result_count >= m.result_mask:
             return GROW
         code = advance(m)
-        if code != GO:
-            return code
         if m.changed:
             _look_again(m)
+        if code != GO:
+            return code
         if not _control(m):
             code = MISSED if m.late else _move_on(m)
             if code != GO:
