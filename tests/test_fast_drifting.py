@@ -11,9 +11,9 @@ from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, stor
 from fast_programs import strided
 
 from castsim.engines import simulate
+from castsim.engines.fast_dataflow.attempt import Attempt
 from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
 from castsim.engines.fast_dataflow.records import Jump, RecordShift
-from castsim.engines.fast_dataflow.simulation import _Run
 from castsim.engines.fast_dataflow.weaving import TripRun, Weave
 from castsim.execution.tree import Block, Loop, Lowered, elements
 from castsim.isa.errors import EngineError
@@ -147,13 +147,13 @@ def test_looks_read_no_more_than_a_share_of_what_is_executed(monkeypatch: pytest
     """Loops of some dozen trips behind queues of thousands of entries, in which nothing repeats."""
     tree, target = strided(5_015_180)
     read: list[tuple[int, int]] = []
-    end = _Run._end
+    end = Attempt._end
 
-    def note(self: _Run, code: int) -> object:
+    def note(self: Attempt, code: int) -> object:
         read.append((self._skipper.read, self._memory.machine.finished))
         return end(self, code)
 
-    monkeypatch.setattr(_Run, "_end", note)
+    monkeypatch.setattr(Attempt, "_end", note)
     assert plain(simulate(tree, target)) == plain(simulate(tree, target, engine="event"))
     assert all(rows <= 32 * finished for rows, finished in read)
     assert any(rows for rows, _ in read)

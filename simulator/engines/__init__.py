@@ -9,7 +9,7 @@ from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.machines.registry import Parts
 from castsim.targets.loader import Target
-from castsim.timing import Listener, Observer, Timing, Watcher
+from castsim.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 __all__ = ["ENGINES", "engine_for", "observe", "simulate"]
 
@@ -56,15 +56,22 @@ def simulate(
     return FAST.of(target)(tree, target, max_cycles, observer, record_operations=record_operations, skip=skip)
 
 
-def observe(tree: Tree, target: Target, watcher: Watcher) -> int:
-    """Let the event engine tell `watcher` what happens before the cycle until which it listens, and no further.
+def observe(tree: Tree, target: Target, watcher: Watcher, *, engine: str | None = None) -> int:
+    """Tell `watcher` what happens before the cycle until which it listens, and simulate no further.
 
     What it hears of those cycles is what it would hear of them in the whole run; segments may reach beyond. Returns a
     bound on the operations that had left the scalar unit by then, or stood first in line: none of a higher number had.
 
+    Args:
+        tree, target: as `simulate`.
+        watcher: hears of segments, and of block accesses unless it is of `IgnoresBlocks`.
+        engine: None takes the fastest that tells of all it wants to hear; all tell the same.
+
     Raises:
         IllegalError: as `simulate`.
     """
+    if engine != "event" and isinstance(watcher, IgnoresBlocks) and target.has_tiles:
+        return TELLING.of(target)(tree, target, watcher)
     return EVENT.of(target)(tree, target, watcher, record_operations=False).watch(watcher)
 
 
@@ -108,6 +115,13 @@ class FastEngine(Protocol):
         """Return how long `tree` takes."""
 
 
+class Tells(Protocol):
+    """A fast engine that tells of segments; `target` is of its mechanism."""
+
+    def __call__(self, tree: Tree, target: Target, watcher: Watcher) -> int:
+        """Do as `observe`."""
+
+
 # simpy takes as long to import as the rest of a small run, so engines are imported by who simulates with them.
 EVENT: Parts[EventEngine] = Parts(
     "event engine",
@@ -123,5 +137,12 @@ FAST: Parts[FastEngine] = Parts(
         "strided-repeat": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
         "vector-function": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
         "vliw": "castsim.engines.fast_vliw:simulate_bundles",
+    },
+)
+TELLING: Parts[Tells] = Parts(
+    "fast engine that tells of segments",
+    {
+        "strided-repeat": "castsim.engines.fast_dataflow.simulation:tell_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.simulation:tell_tiles",
     },
 )

@@ -37,7 +37,7 @@ def recorded(options: Namespace, result: Result, listener: Listener | None) -> T
         end = min(end, SHOWN)
     window = Window(start, end)
     recorder = Recorder(window, listener)
-    recorder.issued = observe(loaded.tree, loaded.target, recorder)
+    recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
     return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
 
 

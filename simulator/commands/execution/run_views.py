@@ -67,7 +67,7 @@ def window_of(options: Namespace) -> Window:
 def timeline_of(options: Namespace, result: Result, listener: Listener | None) -> Timeline | None:
     """Return the recording of the window, None if no view was requested; `listener` receives the progress.
 
-    It comes from the event engine, which runs no further than the window; all else is in the result of either engine.
+    It comes from a run of its own that goes no further than the window; all else is in the result of either engine.
 
     Raises:
         ReadError: the window reaches beyond the run.

@@ -92,7 +92,7 @@ class FunctionRows:
             second_load=0, forwarding=0, special_ports=0, registers=0, first_nest=0, nests=0,
             first_span=first, spans=len(timing.spans),
         )  # fmt: skip
-        places.make_room(trips=1, pending=1, registers=1, special=1)
+        places.make_room(trips=1, pending=1, registers=1, special=1, segments=len(timing.spans))
         return Work(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
 
 

@@ -72,7 +72,9 @@ def issue_one(m: MachineState) -> int:
 
 def _is_wanted(m: MachineState) -> bool:
     issuer = m.issuer
-    return issuer.urgent != 0 or issuer.remaining == 0 or (issuer.demands != 0 and issuer.crowded == 0)
+    if issuer.clock >= issuer.until:
+        return False
+    return (issuer.urgent | issuer.eager) != 0 or issuer.remaining == 0 or (issuer.demands != 0 and issuer.crowded == 0)
 
 
 def demand(m: MachineState, p: int) -> None:
@@ -89,6 +91,7 @@ def has_room(m: MachineState) -> bool:
         m.issuer.execution - m.first_execution < m.execution_mask
         and m.entry_spare > m.pipe_count + 1
         and m.node_spare > (m.live + 2) * (2 * m.most_accesses + 1)
+        and m.segment_count <= m.segment_most
     )
 
 
@@ -165,8 +168,7 @@ def _issue(m: MachineState, number: int) -> None:
     entry.start = issuer.clock
     issuer.clock += operation.cost
     p = operation.pipe
-    # What the scalar unit spends on sending an operation is not among the operation's own cycles.
-    spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e if p == SCALAR_PIPE else NONE)
+    spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e)
     if issuer.clock > m.maximum:
         issuer.beyond = e
     elif p == SCALAR_PIPE:

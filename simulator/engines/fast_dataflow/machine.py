@@ -64,7 +64,7 @@ def run(m: MachineState) -> int:
         # Before anything else: while the machine stands still, instructions that have ended are forgotten.
         if m.changed:
             _look_again(m)
-        if m.node_spare <= 2 * m.pipe_count or m.result_count >= m.result_mask:
+        if m.node_spare <= 2 * m.pipe_count or m.result_count >= m.result_mask or m.segment_count > m.segment_most:
             return GROW
         code = advance(m)
         if m.changed:
@@ -113,15 +113,17 @@ def _move_on(m: MachineState) -> int:
         when = m.next_request
         if when >= wake:
             break
-        if when > m.maximum:
+        if when > m.horizon:
             return LIMIT
         m.now = when
         _serve(m, asking)
-        if m.changed or m.result_count >= m.result_mask or (asking != NONE and m.pipes[asking].wake != NEVER):
+        if m.changed or m.result_count >= m.result_mask or m.segment_count > m.segment_most:
+            return GO
+        if asking != NONE and m.pipes[asking].wake != NEVER:
             return GO
     if wake == NEVER:
         return _stand_still(m)
-    if wake > m.maximum:
+    if wake > m.horizon:
         return LIMIT
     m.now = wake
     return GO

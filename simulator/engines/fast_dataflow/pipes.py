@@ -104,21 +104,46 @@ def pop(m: MachineState, p: int) -> int:
 
 def spend(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Charge the cycles of a pipe up to `until` to a cause, on behalf of entry `e`."""
+    _charge(m, p, cause, until, e, NONE if e == NONE else m.entries[e].index)
+
+
+def _charge(m: MachineState, p: int, cause: int, until: int, e: int, index: int) -> None:
+    """Do so for the operation of an index, whose entry may be gone by now (NONE)."""
     account = m.accounts[p]
     cycles = until - account.cursor
     if cycles <= 0:
         return
     m.causes[p * WIDTH + cause] += cycles
-    if m.recording and e != NONE:
+    # What the scalar unit spends on sending an operation is not among the operation's own cycles.
+    if m.recording and e != NONE and m.operations[m.entries[e].operation].pipe == p:
         m.entry_causes[e * WIDTH + cause] += cycles
+    if m.telling and (cause != account.segment_cause or index != account.segment_index):
+        close_segment(m, p)
+        account.segment_start = account.cursor
+        account.segment_cause = cause
+        account.segment_index = index
     account.cursor = until
+
+
+def close_segment(m: MachineState, p: int) -> None:
+    """Put what the latest cycles of a pipe went to among the segments."""
+    account = m.accounts[p]
+    if account.segment_cause == NONE:
+        return
+    segment = m.segments[m.segment_count]
+    m.segment_count += 1
+    segment.pipe = p
+    segment.start = account.segment_start
+    segment.end = account.cursor
+    segment.cause = account.segment_cause
+    segment.index = account.segment_index
 
 
 def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Account for cycles without new work: first what is left of earlier work, then `cause`."""
     account = m.accounts[p]
     if account.drain_end != NO_TIME and (cause in (EMPTY, FLAG_WAIT)):
-        spend(m, p, DRAIN, min(until, account.drain_end), account.draining)
+        _charge(m, p, DRAIN, min(until, account.drain_end), account.draining, account.draining_index)
         if account.cursor < until:
             _spend_late_writes(m, p, until)
     spend(m, p, cause, until, e)
@@ -127,7 +152,7 @@ def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
 def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
     """Charge what the buffer kept back beyond the nominal drain."""
     retire(m, p)
-    latest, end = NONE, NO_TIME
+    latest, index, end = NONE, NONE, NO_TIME
     local = m.pipes[p].local
     e = m.pipes[p].in_flight
     while e != NONE:
@@ -136,12 +161,12 @@ def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
             spend(m, p, BANK_CONFLICT, until, e)
             return
         if entry.end > end:
-            latest, end = e, entry.end
+            latest, index, end = e, entry.index, entry.end
         e = entry.next
     account = m.accounts[p]
     if account.latest_end > end:
-        latest, end = account.latest, account.latest_end
-    spend(m, p, BANK_CONFLICT, min(until, end), latest)
+        latest, index, end = account.latest, account.latest_index, account.latest_end
+    _charge(m, p, BANK_CONFLICT, min(until, end), latest, index)
 
 
 # -------------------------------------------------------------------------------------------------------- in flight
@@ -186,6 +211,7 @@ def note_latest(m: MachineState, p: int, e: int) -> None:
     if end > account.latest_end:
         account.latest_end = end
         account.latest = e if m.recording else NONE
+        account.latest_index = m.entries[e].index
 
 
 def drained_at(m: MachineState, p: int, last: int) -> int:

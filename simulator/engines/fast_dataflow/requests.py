@@ -135,6 +135,7 @@ def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     if end >= account.drain_end:
         account.drain_end = end
         account.draining = e if m.recording else NONE
+        account.draining_index = entry.index
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
 

@@ -34,7 +34,8 @@ class IssuerRow(Row):
     `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
     `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
     `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nothing else has
-    anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. `significant`
+    anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. From cycle
+    `until` on it issues nothing; `eager`: before that it does so though no pipe demands anything. `significant`
     counts how often one of its times has delayed anything; `beyond` is the operation that ran into the cycle limit.
     """
 
@@ -48,6 +49,8 @@ class IssuerRow(Row):
     urgent: int = 0
     patience: int = 0
     crowded: int = 0
+    until: int = NEVER
+    eager: int = 0
     remaining: int = 0
     all_issued: int = 0
     no_more: int = 0
@@ -94,7 +97,8 @@ class PipeRow(Row):
 class AccountRow(Row):
     """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
 
-    Its cycles by cause are `MachineState.causes`.
+    Its cycles by cause are `MachineState.causes`. Where segments are told, `..._index` are the operations of those
+    entries, which may be gone by then, and `segment...` is what the cycles before the cursor belong to.
     """
 
     cursor: Cycle = 0
@@ -102,6 +106,21 @@ class AccountRow(Row):
     draining: EntryNumber = NONE
     latest_end: Cycle = NO_TIME
     latest: EntryNumber = NONE
+    draining_index: int = NONE
+    latest_index: int = NONE
+    segment_start: int = 0
+    segment_cause: int = NONE
+    segment_index: int = NONE
+
+
+class SegmentRow(Row):
+    """Cycles [start, end) of a pipe that went to a cause, on behalf of the operation of an index (NONE: of none)."""
+
+    pipe: int = 0
+    start: int = 0
+    end: int = 0
+    cause: int = 0
+    index: int = NONE
 
 
 class ProgressRow(Row):
@@ -270,8 +289,10 @@ class MachineState(Row):
     """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
-    are `recording`. `late`: a pipe that was served late should have begun to ask for blocks in the past. `changed`:
-    an end became known that others may wait for. The rows of executions, and results on their way, lie in rings.
+    are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count` of them; it
+    stops when they are more than `segment_most`. Time does not go beyond cycle `horizon`. `late`: a pipe that was
+    served late should have begun to ask for blocks in the past. `changed`: an end became known that others may wait
+    for. The rows of executions, and results on their way, lie in rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
     then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can
@@ -290,6 +311,7 @@ class MachineState(Row):
     causes: list[int]
     entries: list[EntryRow]
     entry_causes: list[int]
+    segments: list[SegmentRow]
     executions: list[ExecutionRow]
     nodes: list[NodeRow]
     flags: list[FlagRow]
@@ -318,7 +340,11 @@ class MachineState(Row):
     special: list[int]
     now: int = 0
     maximum: int = 0
+    horizon: int = 0
     recording: int = 0
+    telling: int = 0
+    segment_count: int = 0
+    segment_most: int = 0
     interlocked: int = 0
     pipe_count: int = 0
     late: int = 0

@@ -23,7 +23,8 @@ from castsim.timing import Cause
 
 _IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
 """Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
-unless a window is asked for. The event engine, which tells each cycle, takes some 5 us for one.
+unless a window is asked for: the page has an item for every cause of every cycle, and bundles, of which only the event
+engine tells each cycle, take some 5 us for one.
 """
 
 _MOST = 200_000

@@ -1,4 +1,4 @@
-"""Listening to the event engine: which cycles of which pipe went to what."""
+"""Listening to an engine: which cycles of which pipe went to what."""
 
 from __future__ import annotations
 

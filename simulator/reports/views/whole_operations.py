@@ -1,6 +1,6 @@
 """The cycles of pipes operation by operation, from what every engine tells of an operation.
 
-The event engine tells each cycle of a pipe, in more time than a long run allows. An operation's cycles by cause, and
+An engine that tells each cycle of a pipe takes more time than a long run allows. An operation's cycles by cause, and
 the cycle in which its pipe begins to work for it, say nearly as much: what it waits for comes before its work, and the
 fill of a pipe before its work as the drain comes behind it. The order of other causes within an operation is not known.
 """

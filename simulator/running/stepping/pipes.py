@@ -1,4 +1,4 @@
-"""What the pipes do in a cycle, asked of the event engine when somebody wants to know."""
+"""What the pipes do in a cycle, asked of an engine when somebody wants to know."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from castsim.engines import observe
 from castsim.execution.tree import Tree
 from castsim.targets import Target
-from castsim.timing import Cause
+from castsim.timing import Cause, IgnoresBlocks
 
 
-class PipeStates:
+class PipeStates(IgnoresBlocks):
     """The causes of every pipe's cycles; an observer of one run."""
 
     def __init__(self, tree: Tree, target: Target) -> None:
