@@ -156,6 +156,19 @@ def test_a_pipe_that_works_while_a_long_loop_runs_is_not_served_late():
     assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
 
 
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("between", range(4))
+def test_two_pipes_wait_for_the_same_bytes_when_one_of_them_is_served_late(before: int, between: int) -> None:
+    # V and MTE2 have nothing to do in the loop. However the barriers shift it, V does not wait for MTE3.
+    barriers = [lowered(5, Barrier("MTE2"))] * before
+    first = lowered(6, Barrier("MTE2"), accesses=(writes(0, 256),))
+    more = [lowered(7, Barrier("MTE3"))] * between
+    second = lowered(8, cast(), store(64 * KIBI, 512), accesses=(reads(0, 256),))
+    busy = [lowered(9, cast(200))] * 3
+    tree = program(looped(100, STORE), *barriers, first, *more, second, *busy, interlocked=True)
+    assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
+
+
 # -------------------------------------------------------------------------------------------------------- records
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import fast_programs
 import pytest
 from engine_outcome import outcome
-from engine_trees import KIBI, a2a3, cast, lowered, program, store
+from engine_trees import KIBI, a2a3, cast, load, lowered, program, store
 from execution_programs import walk
 from loop_programs import Maker
 
@@ -15,6 +15,7 @@ from castsim.engines import simulate
 from castsim.engines.fast_dataflow import execution_rows
 from castsim.execution.tree import Access, Tree
 from castsim.isa.errors import CastsimError
+from castsim.machines.strided.operations import ScalarWork, SetFlag, WaitFlag
 from castsim.targets import load_target
 
 ROOMS = (2, 4, 16)
@@ -73,3 +74,19 @@ def test_what_the_latest_execution_waits_for_is_kept(first: int, monkeypatch: py
     tree = overwriting(first - 1)
     expected = outcome(tree, a2a3(), engine="event", max_cycles=LIMIT)
     assert outcome(tree, a2a3(), engine="fast", max_cycles=LIMIT) == expected
+
+
+@pytest.mark.parametrize("first", [*ROOMS, SUPPLIED])
+def test_what_ends_as_rows_are_given_up_is_not_forgotten_by_who_waits_for_it(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cast waits for the bytes of the flag wait; in the cycle in which that ends the store wants rows to spare."""
+    monkeypatch.setattr(execution_rows, "_FIRST_ROOM", first)
+    waiting = lowered(2, WaitFlag("MTE3", "MTE2", 0), accesses=(Access("ub", 0, 256, write=True),))
+    reading = lowered(3, cast(), accesses=(Access("ub", 0, 256, write=False),))
+    flagging = (lowered(0, load(0, 2048)), lowered(1, SetFlag("MTE2", "MTE3", 0)))
+    loose = [lowered(4, ScalarWork("arithmetic"))] * (2 * first)
+    tree = program(*flagging, waiting, reading, *loose, lowered(5, store(64 * KIBI, 512)), interlocked=True)
+    expected = outcome(tree, a2a3(), engine="event", max_cycles=LIMIT)
+    for skip in (True, False):
+        assert outcome(tree, a2a3(), engine="fast", max_cycles=LIMIT, skip=skip) == expected

@@ -190,7 +190,7 @@ def _execute(m: MachineState, e: int, operation: OperationRow) -> None:
         waiter = fire(m, m.flags[operation.flag], issuer.clock)
         if waiter != NONE:
             _satisfy(m, waiter)
-            if issuer.clock > m.now:
+            if issuer.clock > m.pipes[waiter].local:
                 issuer.significant += 1
         _finish(m, e)
     elif kind == WAIT:

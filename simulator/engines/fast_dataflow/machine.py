@@ -61,7 +61,7 @@ from castsim.engines.fast_dataflow.state import FlagRow, MachineState
 def run(m: MachineState) -> int:
     """Run until nothing is left to do, or something is needed; return why it stopped."""
     while True:
-        # Before anything else: while the machine stands still, instructions that have ended are forgotten.
+        # First of all: making room forgets when executions ended that are over by now.
         if m.changed:
             _look_again(m)
         if m.node_spare <= 2 * m.pipe_count or m.result_count >= m.result_mask or m.segment_count > m.segment_most:
@@ -70,7 +70,7 @@ def run(m: MachineState) -> int:
         if m.changed:
             _look_again(m)
         if code != GO:
-            return code
+            return MISSED if m.late else code
         if not _control(m):
             code = MISSED if m.late else _move_on(m)
             if code != GO:
@@ -182,7 +182,9 @@ def _look_again(m: MachineState) -> None:
         pipe = m.pipes[p]
         if pipe.wake == NEVER:
             if pipe.status == AWAITING_OPERANDS:
-                _look_at_operands(m, p)
+                # It is over by `local` where both this pipe and the one that was waited for are served late.
+                until = awaited(m, m.entries[pipe.current].execution, pipe.local)
+                pipe.wake = pipe.local if until == NONE else max(pipe.local, until)
             elif pipe.status == AWAITING_DRAIN:
                 pipe.wake = drained_at(m, p, NEVER)
         action = pipe.action
@@ -191,19 +193,6 @@ def _look_again(m: MachineState) -> None:
             if entry.due == NEVER:
                 entry.due = drained_at(m, p, entry.behind)
             action = entry.next
-
-
-def _look_at_operands(m: MachineState, p: int) -> None:
-    """Work out anew when a pipe goes on that waits for earlier instructions."""
-    pipe = m.pipes[p]
-    x = m.entries[pipe.current].execution
-    until = awaited(m, x, pipe.local)
-    if until != NONE:
-        pipe.wake = max(pipe.local, until)
-    elif execution_of(m, x).needs == NONE:
-        pipe.wake = m.now  # another pipe has just gone on with the same instruction
-    else:
-        pipe.wake = pipe.local  # all had ended before: both this pipe and the one it waited for were served late
 
 
 def _step(m: MachineState, p: int) -> None:
@@ -282,7 +271,7 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
             pipe.status = AWAITING_OPERANDS
             pipe.wake = until
             return
-        clear_needs(m, execution_of(m, entry.execution))
+        _forget_needs(m, p, entry.execution)
     rest(m, p, OPERAND_WAIT, now, e)
     if now < m.now:
         m.late = 1
@@ -293,6 +282,18 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
         begin_transfer(m, p, e)
     else:
         begin_function(m, p, e)
+
+
+def _forget_needs(m: MachineState, p: int, x: int) -> None:
+    """Forget what an execution waited for, of which all is over; unless another pipe has still to be told when."""
+    execution = execution_of(m, x)
+    if execution.needs == NONE:
+        return
+    for q in range(1, m.pipe_count):
+        other = m.pipes[q]
+        if q != p and other.status == AWAITING_OPERANDS and m.entries[other.current].execution == x:
+            return
+    clear_needs(m, execution)
 
 
 def _await_flag(m: MachineState, p: int, flag: FlagRow) -> None:

@@ -191,7 +191,7 @@ class StateInspection:
             wake = NEVER
         return (
             relative(pipe, PipeRow, now, self._since),
-            NEVER if wake == NEVER else max(wake - now, 0),
+            NEVER if wake == NEVER else wake - now,
             self._standing(p),
             tuple(self._queued(entry) for entry in self._queue(p)),
             tuple(self._action(entry) for entry in chain(m.entries, pipe.action)),
@@ -236,7 +236,7 @@ class StateInspection:
 
     def _action(self, entry: EntryRow) -> State:
         waits = entry.due == NEVER
-        due = NEVER if waits else max(entry.due - self._now, 0)
+        due = NEVER if waits else entry.due - self._now
         behind = entry.behind + self._lag.operations[self._pipe_of(entry)]
         return (self._entry(entry), due, self._m.issuer.index - behind if waits else 0)
 
