@@ -33,18 +33,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = str(ROOT / "programs" / "a5_f32_to_e4m3fn_padded.pto")
 INPUT = "src=random:1"
 
-SLOWLY = """
+_SLOWLY = """
 import sys, time
 from pathlib import Path
 from castsim.__main__ import main
 from castsim.evidence.verification import running
 running.SAVE_SECONDS = 0.05
 def later(path, target, usual=Path.replace):
-    time.sleep(0.03)
+    time.sleep(PAUSE)
     return usual(path, target)
 Path.replace = later
 if "sweep" in sys.argv:
-    from castsim.exploration.sweeps import ledger, work
+    from castsim.execution.distribution import ledger
+    from castsim.exploration.sweeps import work
     def halves(self, data, usual=ledger.Ledger._write):
         usual(self, data[:len(data) // 2])
         time.sleep(0.05)
@@ -53,8 +54,33 @@ if "sweep" in sys.argv:
     work.ESTIMATED_CHUNK = 256
 sys.exit(main())
 """
-"""The command line, with a pause between the end of writing a file and its final name, so that kills fall into it, and
-one in the middle of what is appended to the ledger of a sweep; both records are written more often than usual."""
+
+
+def slowly(pause: float, *words: str) -> list[str]:
+    """Return the command line with a pause, in seconds, between the end of writing a file and its final name.
+
+    Kills and signals shall fall into it. There is a short one in the middle of what is appended to the ledger of a
+    sweep; both records are written more often than usual.
+    """
+    return [sys.executable, "-c", _SLOWLY.replace("PAUSE", str(pause)), *words]
+
+
+_HALTING = """
+import sys, time
+from castsim.__main__ import main
+from castsim.execution.distribution.ledger import Ledger
+def rest(self, number, results, usual=Ledger.add):
+    usual(self, number, results)
+    if len(self.pieces) >= PIECES:
+        time.sleep(60)
+Ledger.add = rest
+sys.exit(main())
+"""
+
+
+def halting(pieces: int, *words: str) -> list[str]:
+    """Return the command line that rests as soon as its ledger holds so many pieces: it cannot end before a signal."""
+    return [sys.executable, "-c", _HALTING.replace("PIECES", str(pieces)), *words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +244,24 @@ def killed(name: str, kills: int, seed: int, folder: Path) -> Kills:
     """
     case, rng, done, longest = CASES[name], Random(f"{seed} {name}"), Kills(), CASES[name].longest
     _place(case, folder)
-    argv = [sys.executable, "-c", SLOWLY, *(word.format(folder) for word in case.words), "--quiet"]
+    argv = slowly(0.03, *(word.format(folder) for word in case.words), "--quiet")
     while done.kills < kills:
         more = case.again if any(folder.glob("record.json")) else ()
         process = subprocess.Popen(
-            [*argv, *more], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            [*argv, *more],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         begun = time.monotonic()
         _wait(process, folder, None if rng.random() < 0.5 else rng.random() * longest)
         alive = process.poll() is None
         with_partial = being_written(folder)
         os.killpg(process.pid, signal.SIGKILL) if alive else None
-        process.wait()
+        told = process.communicate()[1]
+        assert "Traceback" not in told, told
         longest = longest if alive else max(0.2, time.monotonic() - begun)
         kept = case.check(folder)
         assert not case.resumes or kept >= done.kept, f"{name}: {kept} after {done.kept}"
@@ -246,7 +278,7 @@ def killed(name: str, kills: int, seed: int, folder: Path) -> Kills:
     return done
 
 
-def _wait(process: subprocess.Popen[bytes], folder: Path, seconds: float | None) -> None:
+def _wait(process: subprocess.Popen[str], folder: Path, seconds: float | None) -> None:
     """Wait for so long, or until a file is being written, or until the end."""
     end = time.monotonic() + (20 if seconds is None else seconds)
     while process.poll() is None and time.monotonic() < end:

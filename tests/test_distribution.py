@@ -8,7 +8,6 @@ import pickle
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Any
 import dying_pieces
 import pytest
 from distributed import LocalCluster
+from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
@@ -199,7 +199,7 @@ def test_from_any_part_of_its_ledger_a_matrix_ends_the_same(
 def test_a_matrix_that_was_killed_goes_on(ending: int, tmp_path: Path, capsys: Capture) -> None:
     ledger, out = tmp_path / "m.ledger", tmp_path / "m.json"
     words = [*WORDS, "--ledger", str(ledger), "--json", str(out), "--quiet"]
-    process = subprocess.Popen([sys.executable, "-m", "castsim", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(halting(3, *words), cwd=ROOT, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and (not ledger.exists() or ledger.stat().st_size < 1500):
         time.sleep(0.005)
     process.send_signal(ending)

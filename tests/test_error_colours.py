@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -25,10 +26,13 @@ def on_terminal(variables: dict[str, str]) -> bytes:
     ours, theirs = pty.openpty()
     try:
         subprocess.run(FAILING, stdout=theirs, stderr=theirs, env=environment(variables), check=False)
-        return os.read(ours, 4096)
     finally:
         os.close(theirs)
-        os.close(ours)
+    written = b""
+    with suppress(OSError), os.fdopen(ours, "rb", buffering=0) as terminal:  # nobody has it open: EIO at the end
+        while more := terminal.read(4096):
+            written += more
+    return written
 
 
 @pytest.mark.parametrize(

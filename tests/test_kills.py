@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kill_campaign import CASES, SLOWLY, killed, partial
+from kill_campaign import CASES, killed, partial, slowly
 
 ROOT = Path(__file__).resolve().parent.parent
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
@@ -38,10 +38,10 @@ def test_a_killed_command_leaves_whole_files(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
 def test_a_signal_while_a_file_is_written_leaves_none(number: int, code: int, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", SLOWLY.replace("0.03", "5"), *RUN, "--json", str(tmp_path / "run.json"), "--quiet"]
+    words = slowly(20, *RUN, "--json", str(tmp_path / "run.json"), "--quiet")
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     end = time.monotonic() + 60
-    while not partial(tmp_path) and time.monotonic() < end:
+    while not partial(tmp_path) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)

@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from itertools import combinations, product
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from distributed import LocalCluster
+from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
@@ -179,14 +179,12 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         'cols = "16..512:16"\ntarget = ["a2a3", "a5"]\n'
     )
     out = tmp_path / "r.parquet"
-    words = [sys.executable, "-m", "castsim", "sweep", str(specification), "--out", str(out), "--workers", "1"]
-    for ending in (signal.SIGKILL, signal.SIGTERM):
-        before = out.with_name("r.parquet.ledger").stat().st_size if ending is signal.SIGTERM else 0
-        process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and (
-            not out.with_name("r.parquet.ledger").exists()
-            or out.with_name("r.parquet.ledger").stat().st_size < before + 20_000
-        ):
+    words = ("sweep", str(specification), "--out", str(out), "--workers", "1")
+    ledger = out.with_name("r.parquet.ledger")
+    for ending, pieces in ((signal.SIGKILL, 5), (signal.SIGTERM, 10)):
+        before = ledger.stat().st_size if ending is signal.SIGTERM else 0
+        process = subprocess.Popen(halting(pieces, *words), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and (not ledger.exists() or ledger.stat().st_size < before + 20_000):
             time.sleep(0.01)
         process.send_signal(ending)
         _, told = process.communicate()
@@ -194,7 +192,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
         assert ending is signal.SIGKILL or "goes on from" in told
     found = castsim.sweep(specification, out, workers=1)
-    assert found.resumed > 0
+    assert found.resumed >= 8  # four pieces are 20,000 bytes
     expected = castsim.sweep(specification, tmp_path / "once.parquet", workers=1)
     assert pq.read_table(found.path).equals(pq.read_table(expected.path))
 
