@@ -13,11 +13,16 @@ import pytest
 from chromium import Opened, launched
 
 
+VARIABLES = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CASTSIM_DEBUG")
+"""Variables that say how wide reports are, whether they are coloured, and what is told of internal errors."""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def nobody_says_how_wide_a_report_is() -> Iterator[None]:
-    """Take COLUMNS away, which a shell may export and workers of pytest-xdist are given."""
+def nobody_says_what_reports_look_like() -> Iterator[None]:
+    """Take away what a shell or a CI service may export; workers of pytest-xdist are given COLUMNS."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COLUMNS", raising=False)
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
         yield
 
 
