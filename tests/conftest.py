@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from chromium import Opened, launched
 
-
 VARIABLES = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CASTSIM_DEBUG")
 """Variables that say how wide reports are, whether they are coloured, and what is told of internal errors."""
 

@@ -326,9 +326,7 @@ def main() -> None:
         held["cases"][name] = {"kills": done.kills, "while_writing": done.writing, "finished_before": done.finished,
                                "half_files": 0, "lost_records": 0}  # fmt: skip
         print(name, held["cases"][name], flush=True)
-        options.record.write_text(
-            json.dumps({"kind": "castsim kill record", "seed": options.seed, **held}, indent=1) + "\n"
-        )
+        options.record.write_text(json.dumps({"kind": KIND, "seed": options.seed, **held}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

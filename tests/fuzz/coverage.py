@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -69,11 +70,7 @@ def function_lines(path: str) -> frozenset[int]:
     waiting = [code]
     while waiting:
         one = waiting.pop()
-        if one is not code and "NEWLOCALS" in _flags(one):
+        if one is not code and one.co_flags & CO_OPTIMIZED:  # a function, not the body of a class
             found |= {line for _, _, line in one.co_lines() if line is not None and line != one.co_firstlineno}
         waiting += [each for each in one.co_consts if isinstance(each, CodeType)]
     return frozenset(found)
-
-
-def _flags(code: CodeType) -> str:
-    return "NEWLOCALS" if code.co_flags & 0x3 == 0x3 else ""  # optimised: a function, not the body of a class
