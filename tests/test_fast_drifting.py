@@ -85,6 +85,17 @@ def test_records_are_those_of_the_event_engine(name: str, jumps: list[int]) -> N
     assert plain(simulate(tree, a2a3())) == plain(expected)
 
 
+def test_operations_are_recorded_though_queues_grow_too_long_for_patience(
+    jumps: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PATIENCE", 128)  # as 4096 is for some 9000 trips
+    tree = program(looped(400, *BODIES["load, cast"]), lowered(5, Barrier("ALL")), CAST)
+    found, expected = simulate(tree, a2a3()), simulate(tree, a2a3(), engine="event")
+    assert jumps
+    assert found.total == expected.total
+    assert tuple(found.operations) == expected.operations
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_a_thousand_million_trips_take_what_the_slowest_pipe_takes(name: str) -> None:
     """The slowest pipe waits for nothing, so that from some trip on each of its trips adds the same."""

@@ -71,21 +71,12 @@ class FastSimulation:
         Raises:
             EngineError: deadlock, or the end lies beyond `max_cycles`.
         """
-        patient = True
-        timing = self._attempt(max_cycles, patient=patient, skip=self._skip).run()
-        if timing is None:
-            # A pipe that was served late had something to do before, or something failed: as the event engine does it.
-            patient = False
-            repeated = self._remaining.total() <= _REPEATED
-            timing = self._attempt(max_cycles, patient=patient, skip=self._skip and not repeated).run()
-        assert timing is not None
+        timing, patient = self._complete(max_cycles, patient=True)
         if not self._recording:
             return timing
 
         def record() -> Sequence[OperationTiming]:
-            recorded = self._attempt(max_cycles, patient=patient, skip=self._skip, recording=True).run()
-            assert recorded is not None
-            return recorded.operations
+            return self._complete(max_cycles, patient=patient, recording=True)[0].operations
 
         return replace(timing, operations=Later(record))
 
@@ -93,6 +84,22 @@ class FastSimulation:
         """Simulate as far as the watcher listens; return how many operations were issued."""
         encoder = self._encoder(NEVER, recording=False, patience=NEVER)
         return Telling(encoder, watcher, self._survey.executions).run()
+
+    def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
+        """Return the timing, and whether patience sufficed for it.
+
+        Where operations are recorded it may not, though it did before: then trips of pipes that drift apart are
+        executed, and their queues become so long that other pipes are served late.
+        """
+        if patient:
+            timing = self._attempt(max_cycles, patient=True, skip=self._skip, recording=recording).run()
+            if timing is not None:
+                return timing, True
+        # A pipe that was served late had something to do before, or something failed: as the event engine does it.
+        by_steps = self._remaining.total() <= _REPEATED and not recording
+        timing = self._attempt(max_cycles, patient=False, skip=self._skip and not by_steps, recording=recording).run()
+        assert timing is not None
+        return timing, False
 
     def _attempt(self, max_cycles: int, *, patient: bool, skip: bool, recording: bool = False) -> Attempt:
         encoder = self._encoder(max_cycles, recording=recording, patience=_PATIENCE if patient else NEVER)
