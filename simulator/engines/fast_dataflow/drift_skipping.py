@@ -18,7 +18,7 @@ from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
 from castsim.engines.fast_dataflow.skipping import Agreement, Skipper
 from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot, rows_of
-from castsim.engines.fast_dataflow.state import MachineState, chain
+from castsim.engines.fast_dataflow.state import MachineState, chain, entries_of
 from castsim.engines.fast_dataflow.tokens import Aside, Frame
 from castsim.engines.fast_dataflow.weaving import TripRun, Weave, jumps_of
 
@@ -150,11 +150,7 @@ class DriftSkipper(Skipper):
 
     def _oldest(self, m: MachineState, p: int) -> int:
         """Return the index of the oldest operation of a pipe that is not over, of the next to be issued if none is."""
-        pipe, found = m.pipes[p], m.issuer.index
-        for first in (pipe.queue, pipe.in_flight, pipe.action, pipe.current):
-            rows = chain(m.entries, first) if first != pipe.current else (m.entries[first],) if first != NONE else ()
-            found = min((row.index for row in rows if row.index != NONE), default=found) if first != NONE else found
-        return found
+        return min((entry.index for entry in entries_of(m, p) if entry.index != NONE), default=m.issuer.index)
 
     # ------------------------------------------------------------------------------------------------- what it skips
 

@@ -10,7 +10,7 @@ import numpy as np
 from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE
 from castsim.engines.fast_dataflow.executions import execution_of, over
 from castsim.engines.fast_dataflow.memory import MachineMemory
-from castsim.engines.fast_dataflow.state import EntryRow, NodeRow, chain
+from castsim.engines.fast_dataflow.state import EntryRow, NodeRow, chain, entries_of
 
 _FIRST_ROOM = 256
 """A power of two, at least 2; what comes out does not depend on it, only how often the ring is tidied up."""
@@ -109,11 +109,7 @@ class ExecutionRows:
     def _entries(self) -> Iterator[EntryRow]:
         m = self._memory.machine
         for p in range(1, m.pipe_count):
-            pipe = m.pipes[p]
-            for head in (pipe.queue, pipe.in_flight, pipe.action):
-                yield from chain(m.entries, head)
-            if pipe.current != NONE:
-                yield m.entries[pipe.current]
+            yield from entries_of(m, p)
 
     def _forget_ended(self) -> None:
         """Keep of executions that have ended only that they have."""

@@ -375,3 +375,12 @@ def chain(rows: Sequence[Linked], first: int) -> Iterator[Linked]:
         row = rows[first]
         first = row.next
         yield row
+
+
+def entries_of(m: MachineState, p: int) -> Iterator[EntryRow]:
+    """Yield the entries of a pipe: those in its queue and in flight, actions, and the one that it is at."""
+    pipe = m.pipes[p]
+    for head in (pipe.queue, pipe.in_flight, pipe.action):
+        yield from chain(m.entries, head)
+    if pipe.current != NONE:
+        yield m.entries[pipe.current]
