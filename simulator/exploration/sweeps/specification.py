@@ -165,7 +165,8 @@ class _Reader:
                 condition = self._condition(value, self._place(("exclude", number, key)), known)
                 continue
             for inner, each in _named(key, value):
-                place, name = ("exclude", number, *inner), ".".join(inner)
+                place: Keys = ("exclude", number, *inner)
+                name = ".".join(inner)
                 if name not in known:
                     self._refuse(place, f"exclude.{name}: the grid has no such key", legal)
                 if name in values:
