@@ -137,6 +137,8 @@ def test_no_file_that_is_read_or_written_besides_is_replaced(
     held = (tmp_path / "r.parquet").read_bytes()
     assert main(["sweep", "--report", "r.parquet", "--html", "r.parquet"]) == 2
     assert (tmp_path / "r.parquet").read_bytes() == held
+    assert main(["sweep", "--report", "nosuch.parquet", "--html", "p.html"]) == 2
+    assert "error: --report nosuch.parquet: No such file or directory" in capsys.readouterr().err
     with pytest.raises(ReadError, match="is a folder"):
         castsim.sweep("s.toml", tmp_path, workers=1)
 
