@@ -212,6 +212,10 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
     return parser
 
 
+LEDGER_SUFFIX = ".ledger"
+"""What `castsim sweep` adds to the name of its results; see `castsim.exploration.sweeps.results.SUFFIX`."""
+
+
 def execute(name: str, options: Namespace) -> Outcome:
     """Do what a command is for; only now what it needs is imported.
 
@@ -225,10 +229,13 @@ def execute(name: str, options: Namespace) -> Outcome:
 def json_destination(arguments: Sequence[str]) -> str | None:
     """Return the argument of `--json`, also on a command line that cannot be parsed.
 
-    None if it is not there, or names a file that another argument names too: that must not be lost.
+    None if it is not there, or names a file that another argument names too, or the ledger beside one: neither must be
+    lost.
     """
     found = _json_argument(arguments)
-    return None if found is None or _is_shared(found, arguments) else found
+    if found is None or _is_shared(found, (*arguments, *(f"{text}{LEDGER_SUFFIX}" for text in arguments))):
+        return None
+    return found
 
 
 def _json_argument(arguments: Sequence[str]) -> str | None:

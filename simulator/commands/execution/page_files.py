@@ -31,10 +31,21 @@ def check_page(options: Namespace, others: Mapping[str, str | None]) -> None:
     if html is None:
         return
     check_file("--html", html)
-    page = os.path.realpath(html)
-    for name, file in {"--json": options.json, **others}.items():
-        if file not in (None, STDOUT) and os.path.realpath(file) == page and not _is_device(page):
-            raise ReadError(f"{name} and --html name the same file, '{html}'", legal=("--html FILE",))
+    refuse_same("--html", html, {"--json": options.json, **others})
+
+
+def refuse_same(option: str, file: str, others: Mapping[str, str | None]) -> None:
+    """Reject the file of an option that is named for something else too.
+
+    `others` are the other files, by option or argument; None: not given.
+
+    Raises:
+        ReadError: as said.
+    """
+    path = os.path.realpath(file)
+    for name, other in others.items():
+        if other not in (None, STDOUT) and os.path.realpath(other) == path and not _is_device(path):
+            raise ReadError(f"{name} and {option} name the same file, '{file}'", legal=(f"{option} FILE",))
 
 
 def check_file(option: str, text: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.who_computes import going_on, refuse_both
-from castsim.commands.option_values import positive
+from castsim.commands.execution.page_files import check_file, check_page, refuse_same
+from castsim.commands.execution.who_computes import going_on, refuse_both, workers_of
 from castsim.commands.outcome import Outcome
-from castsim.exploration.sweeps import Sweep, sweep
+from castsim.commands.output import STDOUT
+from castsim.exploration.sweeps import SUFFIX, Sweep, sweep
 from castsim.isa.errors import ReadError
 from castsim.reports.stage_progress import stage_progress
 from castsim.reports.sweeps import sweep_document
@@ -29,8 +29,8 @@ def execute(options: Namespace) -> Outcome:
     if options.report is not None or options.html is not None:
         return _drawn(options)
     _check(options)
-    workers = None if options.workers is None else positive("--workers", options.workers)
-    with going_on(f"{options.out}.ledger", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    workers = None if options.workers is None else workers_of(options).count
+    with going_on(f"{options.out}{SUFFIX}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
@@ -51,6 +51,7 @@ def _drawn(options: Namespace) -> Outcome:
                 f"--report {options.report} --html {options.html} compute nothing; {name} does: {value}",
                 legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
             )
+    check_page(options, {"--report": options.report})
     from castsim.commands.execution.sweep_pages import write_sweep_page  # noqa: PLC0415 - pyarrow is an extra
 
     document = write_sweep_page(options.report, options.html)
@@ -67,8 +68,7 @@ def _check(options: Namespace) -> None:
     usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
     if options.specification is None or options.out is None:
         raise ReadError("a sweep needs a specification and --out", legal=usage)
-    if Path(options.out).is_dir():
-        raise ReadError(f"--out {options.out}: is a folder", legal=("--out FILE.parquet",))
-    if Path(options.specification).resolve() == Path(options.out).resolve():
-        raise ReadError(f"--out would replace '{options.out}', which is the specification", legal=usage)
     refuse_both(options)
+    check_file("--out", options.out)
+    if options.json not in (None, STDOUT):
+        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{SUFFIX}"})

@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from castsim.commands.execution.page_files import check_file
+from castsim.commands.execution.page_files import check_file, refuse_same
 from castsim.commands.option_values import integer_from
-from castsim.commands.output import STDOUT, tell
+from castsim.commands.output import tell
 from castsim.execution.distribution import Workers
 from castsim.isa.errors import ReadError
 
@@ -61,11 +61,9 @@ def ledger_of(options: Namespace, **others: str | None) -> Path | None:
     if options.ledger is None:
         return None
     check_file("--ledger", options.ledger)
-    path = Path(options.ledger)
-    for name, file in {"json": options.json, "html": options.html, **others}.items():
-        if file not in (None, STDOUT) and Path(file).resolve() == path.resolve():
-            raise ReadError(f"--{name} and --ledger name the same file, '{file}'", legal=("--ledger FILE",))
-    return path
+    named = {"json": options.json, "html": options.html, **others}
+    refuse_same("--ledger", options.ledger, {f"--{name}": file for name, file in named.items()})
+    return Path(options.ledger)
 
 
 def removal(ledger: Path | None) -> Callable[[], None] | None:

@@ -7,6 +7,7 @@ only their order differs, and the `Origin` that each is handed over with.
 
 from castsim.execution.distribution.distributing import (
     ALONE,
+    MOST_WORKERS,
     Computed,
     Group,
     Keeping,
@@ -24,7 +25,7 @@ from castsim.execution.distribution.origins import Origin, Origins, origin
 from castsim.execution.distribution.task import Done, Task
 
 __all__ = [
-    "ALONE", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger", "Origin",
-    "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest", "handed_targets",
-    "here", "installation", "origin", "resumed",
+    "ALONE", "MOST_WORKERS", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger",
+    "Origin", "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest",
+    "handed_targets", "here", "installation", "origin", "resumed",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
@@ -23,6 +23,7 @@ if find_spec("distributed") is None:
     raise ReadError("--scheduler needs distributed, which is not installed", legal=("pip install 'castsim[cluster]'",))
 
 from distributed import Client, Future, KilledWorker, get_worker, wait
+from distributed import client as distributed_client
 
 TIMEOUT_SECONDS = 5
 """How long a scheduler may take to answer."""
@@ -31,6 +32,8 @@ PATIENCE_SECONDS = 60
 _ATTEMPTS = 5
 """How often a piece is handed out whose workers die."""
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]{1,5}")
+_CLOSED: type[Exception] = getattr(distributed_client, "ClosedClientError", RuntimeError)
+"""What a client raises that has lost its scheduler; before distributed 2025, a plain one."""
 _ADDRESSES = ("--scheduler tcp://HOST:8786", "--workers N")
 
 
@@ -41,22 +44,22 @@ def carried_out_there(
 
     Raises:
         ReadError: distributed is not installed; no scheduler answers.
-        EngineError: a worker has no castsim, or another; there are no workers for a minute; a piece kills workers.
+        EngineError: a worker has no castsim, or another; there are no workers for a minute; a piece kills workers; the
+            scheduler ends.
         Exception: whatever the task raises.
     """
     with _client(address) as client:
         _refuse_others(client, task)
-        hands = _Hands(client, task)
+        hands = _Hands(client, task, address)
         waiting = iter(pieces)
         seen = time.monotonic()
         while True:
-            most = 4 * max(1, sum(client.nthreads().values()))
-            for piece in islice(waiting, max(0, most - len(hands.running))):
+            for piece in islice(waiting, max(0, 4 * max(1, hands.threads()) - len(hands.running))):
                 hands.out(_Handed(piece))
             if not hands.running:
                 return
-            finished = _finished(hands.running)
-            if finished or client.nthreads():
+            finished = hands.finished()
+            if finished or hands.threads():
                 seen = time.monotonic()
             elif time.monotonic() - seen > PATIENCE_SECONDS:
                 raise EngineError(f"--scheduler {address}: there have been no workers for {PATIENCE_SECONDS} s")
@@ -86,6 +89,7 @@ class _Hands(Generic[Piece, Result]):
 
     client: Client
     task: Task[Piece, Result]
+    address: str
     running: dict[Future[tuple[Result, Origin]], _Handed[Piece]] = field(default_factory=dict)
     _start: str = field(default_factory=lambda: secrets.token_hex(8))
     _number: int = 0
@@ -94,7 +98,33 @@ class _Hands(Generic[Piece, Result]):
         """Hand out a piece."""
         self._number += 1
         key = f"castsim-{self._start}-{self._number}"
-        self.running[self.client.submit(_carried_out, self.task, handed.piece, key=key, pure=False, retries=0)] = handed
+        with _while_it_lives(self.address):
+            future = self.client.submit(_carried_out, self.task, handed.piece, key=key, pure=False, retries=0)
+        self.running[future] = handed
+
+    def threads(self) -> int:
+        """Return how many pieces the workers can do at once."""
+        with _while_it_lives(self.address):
+            return sum(self.client.nthreads().values())
+
+    def finished(self) -> list[Future[tuple[Result, Origin]]]:
+        """Return what is done, waiting a second for it at most."""
+        with suppress(TimeoutError, CancelledError):  # a cancelled one is done: its piece will be handed out again
+            wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED")
+        return [future for future in self.running if future.done()]
+
+
+@contextmanager
+def _while_it_lives(address: str) -> Iterator[None]:
+    """Tell of a scheduler that has ended while the block asked it for something.
+
+    Raises:
+        EngineError: it has.
+    """
+    try:
+        yield
+    except (OSError, CancelledError, _CLOSED):
+        raise EngineError(f"--scheduler {address}: the scheduler has ended, or cannot be reached any more") from None
 
 
 def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, Origin]:
@@ -102,14 +132,6 @@ def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, Origi
     name = str(get_worker().name)
     refuse_another(task.installation, installation(task.beside), name, task.name)
     return task.compute(piece), origin(name)
-
-
-def _finished(running: dict[Future[tuple[Result, Origin]], _Handed[Piece]]) -> list[Future[tuple[Result, Origin]]]:
-    try:
-        wait(list(running), timeout=1, return_when="FIRST_COMPLETED")
-    except TimeoutError:
-        return []
-    return [future for future in running if future.done()]
 
 
 def _result(future: Future[tuple[Result, Origin]]) -> tuple[Result, Origin] | None:
@@ -142,7 +164,8 @@ def _refuse_others(client: Client, task: Task[Piece, Result]) -> None:
 def _client(address: str) -> Iterator[Client]:
     if _ADDRESS.fullmatch(address) is None:
         raise ReadError(f"--scheduler {address}: not an address with a port", legal=_ADDRESSES)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):  # the latter has a level of its own
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError):

@@ -22,13 +22,24 @@ Item = TypeVar("Item")
 OPTION = "--ledger"
 """The option that names the ledger of work whose results are no file of their own."""
 
+MOST_WORKERS = 1024
+"""Processes of one machine. Every one takes memory of its own, and twice as many pieces wait for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Who computes: `count` processes of this machine, or the workers of the Dask scheduler at an address."""
+    """Who computes: `count` processes of this machine, or the workers of the Dask scheduler at an address.
+
+    Raises:
+        ReadError: fewer than one process, or more than `MOST_WORKERS`.
+    """
 
     count: int = 1
     scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_WORKERS:
+            raise ReadError(f"--workers {self.count}: not a number of processes", legal=(f"1 to {MOST_WORKERS}",))
 
     @property
     def alone(self) -> bool:

@@ -31,6 +31,7 @@ VERSION = 2
 _HEAD = struct.Struct("<4sQQ16s")
 _MARK = b"\nCHK"
 _LONGEST_LINE = 1 << 24
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the latter
 _BEGINNING = b'{"castsim_ledger"'
 
 
@@ -61,7 +62,7 @@ class Ledger:
         self._book = book
         self.pieces: dict[int, tuple[int, int]] = {}
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+            self._file = os.open(path, _FLAGS, 0o666)
         except OSError as error:
             raise self._failed(error) from None
         try:
@@ -69,8 +70,10 @@ class Ledger:
                 raise ReadError(f"{path}: not a regular file, which a ledger must be", legal=(f"{book.option} FILE",))
             self._lock()
             self._read(dict(about))
-        except BaseException:
+        except BaseException as error:
             os.close(self._file)
+            if isinstance(error, OSError):
+                raise self._failed(error) from None
             raise
 
     @property
@@ -158,13 +161,10 @@ class Ledger:
         return data.partition(b"\n")[0]
 
     def _start(self, about: dict[str, str]) -> None:
-        try:
-            os.ftruncate(self._file, 0)
-            os.lseek(self._file, 0, os.SEEK_SET)
-            self._write(json.dumps({"castsim_ledger": VERSION, "of": self._book.work, "about": about}).encode() + b"\n")
-            os.fsync(self._file)
-        except OSError as error:
-            raise self._failed(error) from None
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self._write(json.dumps({"castsim_ledger": VERSION, "of": self._book.work, "about": about}).encode() + b"\n")
+        os.fsync(self._file)
 
     def _find_pieces(self, place: int) -> None:
         """Note the pieces that are whole; cut off what stands behind the last of them."""

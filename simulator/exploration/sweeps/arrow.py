@@ -1,5 +1,6 @@
 """The library that reads and writes Parquet, or a clear refusal where it is not installed."""
 
+import os
 from importlib.util import find_spec
 
 from castsim.isa.errors import ReadError
@@ -11,4 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["pa", "pc", "pq"]
+
+def reason_of(error: OSError) -> str:
+    """Return why a file cannot be read or written, in the words of the system where pyarrow gives its number."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+__all__ = ["pa", "pc", "pq", "reason_of"]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from castsim.execution.distribution import Book, Ledger, Task, Workers, distributed
 from castsim.exploration.sweeps.columns import chunk_rows
-from castsim.exploration.sweeps.results import Sweep
+from castsim.exploration.sweeps.results import SUFFIX, Sweep
 from castsim.exploration.sweeps.specification import Specification
 from castsim.exploration.sweeps.work import Work, work_of
 from castsim.exploration.sweeps.writing import write_results
 from castsim.timing import ProgressCallback
 
 BOOK = Book("sweep", "--out")
-SUFFIX = ".ledger"
-"""What the name of a ledger has behind that of the results."""
 _FEW = 4
 """Chunks that are done before processes would have come up."""
 
 
-def carry_out(
-    specification: Specification, path: Path, workers: int | None, scheduler: str | None, progress: ProgressCallback
-) -> Sweep:
+def carry_out(specification: Specification, path: Path, workers: Workers, progress: ProgressCallback) -> Sweep:
     """Sweep; parameters and errors are those of `castsim.sweep`, and what it returns."""
     work = work_of(specification)
     with Ledger(path.with_name(path.name + SUFFIX), work.about(), BOOK) as ledger:
@@ -31,8 +27,8 @@ def carry_out(
         left = [number for number in range(work.chunks) if number not in ledger.pieces]
         done = work.grid.combinations - sum(stop - start for start, stop in map(work.span, left))
         progress(str(work.mode), done, work.grid.combinations)
-        count = 1 if len(left) <= _FEW else workers or os.cpu_count() or 1
-        for chunk in distributed(task_of(work), left, Workers(count, scheduler)):
+        who = replace(workers, count=1) if len(left) <= _FEW else workers
+        for chunk in distributed(task_of(work), left, who):
             ledger.add(chunk.piece, chunk.result)
             start, stop = work.span(chunk.piece)
             done += stop - start

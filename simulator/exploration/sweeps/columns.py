@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,8 +118,7 @@ def _type_of(name: str, axis: Axis | None) -> pa.DataType:
 def _axis_column(axis: Axis, places: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
     if isinstance(axis.values, range):
         return pa.array(axis.values.start + axis.values.step * places, pa.int64()).cast(kind)
-    values = [None if each == DEFAULT else each for each in axis.values]
-    words: Sequence[object] = (
-        [None if each is None else str(each) for each in values] if kind == pa.string() else values
-    )
-    return pa.array(words, kind).take(pa.array(places))
+    present, which = np.unique(places, return_inverse=True)
+    used = (axis.values[place] for place in present.tolist())  # an axis has more values than a chunk has points
+    values = [None if each == DEFAULT else str(each) if kind == pa.string() else each for each in used]
+    return pa.array(values, kind).take(pa.array(which))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.isa.errors import ReadError
 from castsim.isa.expressions import Expression, Value
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ class Exclusion:
         if self.condition is None:
             return True
         known: dict[str, Value] = {name: each for name, each in point.items() if not isinstance(each, float)}
-        return bool(self.condition.value(known))
+        try:
+            return bool(self.condition.value(known))
+        except ReadError as error:
+            raise ReadError(f"exclude.where: {error.message}", span=error.span, legal=error.legal) from None
 
 
 @dataclass(frozen=True, slots=True)

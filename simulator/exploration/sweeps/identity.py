@@ -8,7 +8,9 @@ from functools import cache
 
 import castsim
 from castsim.execution.distribution.facts import facts_digest
-from castsim.execution.distribution.installation import Installation, digest_of, sources_digest
+from castsim.execution.distribution.installation import Installation, digest_of, installation, sources_digest
+from castsim.execution.distribution.installation import refuse_another as refuse_another_installation
+from castsim.execution.distribution.origins import LOCAL_NAME
 from castsim.isa.errors import EngineError
 from castsim.targets import Target, load_target
 
@@ -45,22 +47,11 @@ def refuse_another(wanted: Identity, shipped: Mapping[str, str]) -> None:
     Raises:
         EngineError: version, sources or facts differ; says which.
     """
-    differs = (
-        "version" if wanted.version != castsim.__version__
-        else "facts" if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items())
-        else "source files" if wanted.sources != sources_digest()
-        else ""
-    )  # fmt: skip
-    if differs:
-        here, there = (
-            (castsim.__version__, wanted.version)
-            if differs == "version"
-            else (sources_digest()[:12], wanted.sources[:12])
-            if differs == "source files"
-            else ("other digests", wanted.facts_digest[:12])
-        )
+    refuse_another_installation(wanted.installation, installation(), LOCAL_NAME, "sweep")
+    if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items()):
         raise EngineError(
-            f"this worker has another castsim: its {differs} ({here}) are not those of the sweep ({there})"
+            "this worker has another castsim: its facts (other digests) are not those of the sweep "
+            f"({wanted.facts_digest[:12]})"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,7 @@ from castsim.exploration.sweeps.axes import bare, is_argument, is_option
 from castsim.exploration.sweeps.grid import DEFAULT, Setting
 from castsim.exploration.sweeps.identity import refuse_another
 from castsim.exploration.sweeps.specification import Kind, Mode
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.pto.parameters import with_values
 from castsim.running import load, run_loaded
 from castsim.targets import Target
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from castsim.estimating.arrays import ArrayEstimator
     from castsim.estimating.estimates import Estimate
-    from castsim.exploration.sweeps.work import Work
+    from castsim.exploration.sweeps.work import Program, Work
 
     Integers = NDArray[np.int64]
 
@@ -139,8 +139,10 @@ def _extents(work: Work, numbers: Integers) -> tuple[Integers, Integers, Integer
         found = axis.values
         if isinstance(found, range):
             return found.start + found.step * places[name]
-        values = np.array([-1 if each == DEFAULT else each for each in found], np.int64)[places[name]]
-        defaults = np.array([each == DEFAULT for each in found])[places[name]]
+        present, which = np.unique(places[name], return_inverse=True)
+        used = [found[place] for place in present.tolist()]  # an axis has more values than a chunk has points
+        values = np.array([-1 if each == DEFAULT else each for each in used], np.int64)[which]
+        defaults = np.array([each == DEFAULT for each in used], np.bool_)[which]
         return np.where(defaults, needed("cols"), values) if defaults.any() else values
 
     def needed(name: str) -> Integers:
@@ -193,13 +195,10 @@ def _programs(work: Work, results: Results) -> None:
 
 def _run(work: Work, results: Results, row: int, point: Mapping[str, Setting]) -> None:
     program = work.programs[str(point["program"])]
-    args = {bare(name): value for name, value in point.items() if is_argument(name)}
-    tiles = {name: value for name, value in args.items() if name in program.parameters}
     source = program.source
-    if tiles:
-        whole = {name: value for name, value in tiles.items() if not isinstance(value, float)}
-        source = type(source)(source.file, source.language, with_values(source.text, source.file, whole), source.data)
-    scalars = {name: value for name, value in args.items() if name not in tiles and not isinstance(value, str)}
+    values, scalars = _parameters_and_scalars(program, point)
+    if values:
+        source = replace(source, text=with_values(source.text, source.file, values))
     options = {bare(name): str(value) for name, value in point.items() if is_option(name)}
 
     def prepared(target: Target) -> Target:
@@ -213,3 +212,28 @@ def _run(work: Work, results: Results, row: int, point: Mapping[str, Setting]) -
         results.set(row, cycles, Cause.EMPTY, {Cause.EMPTY: cycles})
     else:
         results.set(row, cycles, found.cause, pipes[found.pipe].causes)
+
+
+def _parameters_and_scalars(
+    program: Program, point: Mapping[str, Setting]
+) -> tuple[dict[str, int | str], dict[str, int | float]]:
+    """Return what a point gives to the parameters of a program, and what to its scalar arguments.
+
+    Raises:
+        ReadError: a fraction for a parameter, a word for a scalar argument.
+    """
+    values: dict[str, int | str] = {}
+    scalars: dict[str, int | float] = {}
+    for key, value in point.items():
+        name = bare(key)
+        if not is_argument(key):
+            continue
+        if name in program.parameters:
+            if isinstance(value, float):
+                raise ReadError(f"{key}: parameter {name} takes integers and words, not {value}")
+            values[name] = value
+        elif isinstance(value, str):
+            raise ReadError(f"{key}: '{value:.80}' is not a number, and the program has no parameter {name}")
+        else:
+            scalars[name] = value
+    return values, scalars

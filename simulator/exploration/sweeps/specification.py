@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import NoReturn
 
-from castsim.exploration.sweeps.axes import read_axis
+from castsim.exploration.sweeps.axes import meaning, read_axis, shown
 from castsim.exploration.sweeps.grid import DEFAULT, Axis, Exclusion, Grid, Setting
 from castsim.isa.errors import ReadError, Span, TargetDataError
 from castsim.isa.expressions import Expression
@@ -63,6 +63,12 @@ class Specification:
         """Return the values of an axis; none if the grid does not have it."""
         return next((axis.values for axis in self.grid.axes if axis.name == name), ())
 
+    def files(self) -> dict[str, Path]:
+        """Return the files of programs and targets, by what messages call them."""
+        named = {f"the program '{name}'": name for name in map(str, self.values("program"))}
+        named |= {f"the target '{name}'": name for name in map(str, self.values("target")) if is_target_file(name)}
+        return {what: self.path(name) for what, name in named.items()}
+
     def path(self, text: str) -> Path:
         """Return the file that a value names: beside the specification if it is there, else from the working folder."""
         beside = None if self.folder is None else self.folder / text
@@ -86,7 +92,13 @@ def read_specification(given: str | Path | Mapping[str, object]) -> Specificatio
             "cannot be a fact", "is wrong"
         )
         raise ReadError(message, span=error.span, legal=error.legal) from None
-    return _Reader(places_of(path)).read(data, path.parent)
+    place, beginning = places_of(path), Span(str(path), 1, 1)
+    return _Reader(lambda keys: place(keys) or beginning).read(data, path.parent)
+
+
+def is_target_file(name: str) -> bool:
+    """Whether the name of a target is that of a file."""
+    return Path(name).suffix == ".toml"
 
 
 class _Reader:
@@ -118,15 +130,14 @@ class _Reader:
         axes: list[Axis] = []
         places: dict[str, Span | None] = {}
         for key, value in table.items():
-            found: list[tuple[tuple[str, ...], object]]
-            if key in prefixes and isinstance(value, Mapping):
-                found = [((key, inner), each) for inner, each in value.items()]
-            elif key in names or (key.partition(".")[0] in prefixes and "." in key):
-                found = [((key,), value)]
-            else:
+            if key not in names and key.partition(".")[0] not in prefixes:
                 self._refuse(("grid", key), f'grid.{key}: unknown key for kind = "{kind}"', legal)
-            for keys, each in found:
+            for keys, each in _named(key, value):
                 name = ".".join(keys)
+                if name.rpartition(".")[2] == "" or name in prefixes:
+                    self._refuse(("grid", *keys), f"grid.{name}: no NAME behind the point", legal)
+                if name in places:
+                    self._refuse(("grid", *keys), f"grid.{name} is given twice", ())
                 places[name] = self._place(("grid", *keys))
                 axes.append(Axis(name, read_axis(name, each, places[name])))
         given = [axis.name for axis in axes]
@@ -143,26 +154,27 @@ class _Reader:
         return [self._exclusion(number, table, axes) for number, table in enumerate(given)]
 
     def _exclusion(self, number: int, table: Mapping[str, object], axes: list[Axis]) -> Exclusion:
-        names = tuple(axis.name for axis in axes)
-        legal = ("where", *names)
+        known = {axis.name: axis for axis in axes}
+        legal = ("where", *known)
         if not table:
             self._refuse(("exclude", number), "[[exclude]] says nothing", legal)
         values: dict[str, frozenset[Setting]] = {}
         condition = None
         for key, value in table.items():
-            span = self._place(("exclude", number, key))
             if key == "where":
-                condition = self._condition(value, span, names)
+                condition = self._condition(value, self._place(("exclude", number, key)), known)
                 continue
-            nested = value.items() if key in PREFIXES and isinstance(value, Mapping) else [(None, value)]
-            for inner, each in nested:
-                name = key if inner is None else f"{key}.{inner}"
-                if name not in names:
-                    self._refuse(("exclude", number, key), f"exclude.{name}: the grid has no such key", legal)
-                values[name] = frozenset(read_axis(name, each, span))
+            for inner, each in _named(key, value):
+                place: Keys = ("exclude", number, *inner)
+                name = ".".join(inner)
+                if name not in known:
+                    self._refuse(place, f"exclude.{name}: the grid has no such key", legal)
+                if name in values:
+                    self._refuse(place, f"exclude.{name} is given twice", ())
+                values[name] = _as_spelt(known[name], read_axis(name, each, self._place(place), "exclude"))
         return Exclusion(values, condition)
 
-    def _condition(self, text: object, span: Span | None, names: tuple[str, ...]) -> Expression:
+    def _condition(self, text: object, span: Span | None, axes: Mapping[str, Axis]) -> Expression:
         if not isinstance(text, str):
             raise ReadError("exclude.where is not a text", span=span, legal=('where = "rows*cols > 65536"',))
         try:
@@ -170,10 +182,16 @@ class _Reader:
         except ReadError as error:
             raise ReadError(f"exclude.where: {error.message}", span=span, legal=error.legal) from None
         for name in found.names:
-            if name not in names:
-                raise ReadError(f"exclude.where: the grid has no '{name}'", span=span, legal=names)
+            if name not in axes:
+                raise ReadError(f"exclude.where: the grid has no '{name}'", span=span, legal=tuple(axes))
+            fraction = next((value for value in axes[name].values if isinstance(value, float)), None)
+            if fraction is not None:
+                raise ReadError(
+                    f"exclude.where: {name} has fractions, such as {fraction}; conditions are of integers and words",
+                    span=span, legal=(f'[[exclude]] "{name}" = {fraction}',),
+                )  # fmt: skip
         if not found.names:
-            raise ReadError(f"exclude.where: '{text}' names no key of the grid", span=span, legal=names)
+            raise ReadError(f"exclude.where: '{text}' names no key of the grid", span=span, legal=tuple(axes))
         return found
 
     def _known(self, keys: Keys, table: Mapping[str, object], legal: tuple[str, ...]) -> None:
@@ -193,11 +211,27 @@ class _Reader:
         if found is None:
             self._refuse(("sweep",), f"sweep.{key} is missing", legal)
         if not isinstance(found, str) or found not in legal:
-            self._refuse(("sweep", key), f"sweep.{key}: {found!r:.80} is not among what it can be", legal)
+            self._refuse(("sweep", key), f"sweep.{key}: unknown {key} {shown(found)}", legal)
         return found
 
     def _refuse(self, keys: Keys, message: str, legal: tuple[str, ...]) -> NoReturn:
         raise ReadError(message, span=self._place(keys), legal=legal)
+
+
+def _named(key: str, value: object) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield the keys on the way to each value: `args` and `option` may be tables, or written with a point."""
+    if key in PREFIXES and isinstance(value, Mapping):
+        yield from (((key, inner), each) for inner, each in value.items())
+    else:
+        yield (key,), value
+
+
+def _as_spelt(axis: Axis, excluded: Sequence[Setting]) -> frozenset[Setting]:
+    """Return the values of an axis that are excluded, as the grid spells them: `f32` excludes `float32` too."""
+    if isinstance(axis.values, range):
+        return frozenset(excluded)
+    wanted = {meaning(axis.name, value) for value in excluded}
+    return frozenset(value for value in axis.values if meaning(axis.name, value) in wanted)
 
 
 __all__ = [

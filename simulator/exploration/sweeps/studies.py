@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from castsim.execution.distribution import MOST_WORKERS, Workers
 from castsim.exploration.sweeps.results import Sweep
 from castsim.exploration.sweeps.specification import read_specification
 from castsim.isa.errors import ReadError
@@ -42,6 +44,21 @@ def sweep(
     """
     from castsim.exploration.sweeps.carrying_out import carry_out  # noqa: PLC0415 - pyarrow is an extra
 
-    if workers is not None and workers < 1:
-        raise ReadError(f"--workers {workers}: not a number of processes", legal=("1 or more",))
-    return carry_out(read_specification(specification), Path(out), workers, scheduler, progress)
+    who = Workers(min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers, scheduler)
+    read, path = read_specification(specification), Path(out)
+    files = {} if isinstance(specification, Mapping) else {"the specification": Path(specification)}
+    _refuse_replacing(path, {**read.files(), **files})
+    return carry_out(read, path, who, progress)
+
+
+def _refuse_replacing(out: Path, files: Mapping[str, Path]) -> None:
+    """Refuse to write results where there is a folder, or what the sweep reads.
+
+    Raises:
+        ReadError: as said.
+    """
+    if out.is_dir():
+        raise ReadError(f"--out {out}: is a folder", legal=("--out FILE.parquet",))
+    for what, file in files.items():
+        if file.resolve() == out.resolve():
+            raise ReadError(f"--out would replace '{out}', which is {what}", legal=("--out FILE.parquet",))

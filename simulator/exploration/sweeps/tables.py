@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from castsim.exploration.sweeps.arrow import pa, pc, pq
+from castsim.exploration.sweeps.arrow import pa, pc, pq, reason_of
 from castsim.exploration.sweeps.axes import LARGEST_EXTENT, is_argument
 from castsim.exploration.sweeps.columns import FORM
 from castsim.exploration.sweeps.specification import CAST_AXES, PROGRAM_AXES
@@ -29,7 +29,7 @@ def results_schema(path: Path) -> pa.Schema:
         about = pq.read_metadata(path)
         schema = about.schema.to_arrow_schema()
     except OSError as error:
-        raise ReadError(f"{path}: {error.strerror or error}", legal=_LEGAL) from None
+        raise ReadError(f"{path}: {reason_of(error)}", legal=_LEGAL) from None
     except (pa.ArrowException, ValueError):
         raise ReadError(f"{path}: is no Parquet file", legal=_LEGAL) from None
     if about.num_rows > MOST_ROWS:

@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from castsim.exploration.sweeps.grid import Grid, Setting
 from castsim.exploration.sweeps.identity import Identity, identity
-from castsim.exploration.sweeps.specification import Kind, Mode, Specification
+from castsim.exploration.sweeps.specification import Kind, Mode, Specification, is_target_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters
@@ -132,7 +131,7 @@ def work_of(specification: Specification) -> Work:
 
 def _target(specification: Specification, name: str) -> tuple[Target, str | Target]:
     """Return a target, and what of it is handed on."""
-    is_file = Path(name).suffix == ".toml"
+    is_file = is_target_file(name)
     found = load_target(specification.path(name) if is_file else name)
     return found, found if is_file else found.name
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.distribution import Ledger
-from castsim.exploration.sweeps.arrow import pa, pq
+from castsim.exploration.sweeps.arrow import pa, pq, reason_of
 from castsim.exploration.sweeps.columns import FAILED, schema_of, unpacked
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
@@ -39,8 +38,9 @@ def write_results(work: Work, ledger: Ledger, path: Path) -> tuple[int, int]:
                     _flush(writer, waiting)
             _flush(writer, waiting)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise ReadError(f"--out {path}: {reason}", legal=("--out FILE in a folder that can be written",)) from None
+        raise ReadError(
+            f"--out {path}: {reason_of(error)}", legal=("--out FILE in a folder that can be written",)
+        ) from None
     return rows, int(failed)
 
 

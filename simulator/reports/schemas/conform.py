@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.judgement import Method
@@ -66,27 +66,6 @@ class MatrixTotal(Keys):
     """How many casts."""
 
 
-class Conform(Form):
-    """Every cast of a specification on targets."""
-
-    NAME: ClassVar[str] = "conform"
-
-    specification: str
-    """Name of the specification."""
-    version: str
-    """Its version."""
-    targets: list[str]
-    """Names of the targets."""
-    options: dict[Name, Scalar]
-    """The options of the targets that were given."""
-    cells: list[MatrixCell]
-    """One entry for each cast and target."""
-    totals: list[MatrixTotal]
-    """How many casts go which way."""
-    workers: list[WorkerEntry]
-    """Who computed."""
-
-
 class LoweredMatrixCell(MatrixCell):
     """A cast of the specification on the target, and its program."""
 
@@ -96,25 +75,38 @@ class LoweredMatrixCell(MatrixCell):
     """The file that it was written to; null if it was not written."""
 
 
-class LoweredMatrix(Form):
-    """Without SRC and DST: every cast of a specification lowered to a target."""
+CellEntry = TypeVar("CellEntry", bound=MatrixCell)
 
-    NAME: ClassVar[str] = "lower-matrix"
+
+class MatrixForm(Form, Generic[CellEntry]):
+    """A matrix: casts of a specification on targets."""
 
     specification: str
     """Name of the specification."""
     version: str
     """Its version."""
     targets: list[str]
-    """Name of the target."""
+    """Names of the targets."""
     options: dict[Name, Scalar]
-    """The options of the target that were given."""
-    cells: list[LoweredMatrixCell]
-    """One entry for each cast."""
+    """The options of the targets that were given."""
+    cells: list[CellEntry]
+    """One entry for each cast and target."""
     totals: list[MatrixTotal]
     """How many casts go which way."""
     workers: list[WorkerEntry]
     """Who computed."""
+
+
+class Conform(MatrixForm[MatrixCell]):
+    """Every cast of a specification on targets."""
+
+    NAME: ClassVar[str] = "conform"
+
+
+class LoweredMatrix(MatrixForm[LoweredMatrixCell]):
+    """Without SRC and DST: every cast of a specification lowered to one target."""
+
+    NAME: ClassVar[str] = "lower-matrix"
 
 
 class Errors(Keys):
