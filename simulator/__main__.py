@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         forget_stdout()
         return 0
-    except OSError as error:  # the help or the version: all else is flushed where it is printed
+    except OSError as error:  # what is still in the buffer; reports and help are flushed where they are printed
         from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - as above
 
         return refuse_stdout(error)

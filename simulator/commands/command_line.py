@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shutil
+import sys
 from argparse import Namespace
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import IO, TYPE_CHECKING, NoReturn, Protocol
 
 from castsim import __version__
 
@@ -98,6 +100,31 @@ class Parser(argparse.ArgumentParser):
         ]
         raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
 
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        """Print the help, which is all that argparse prints once errors are raised."""
+        del file  # standard output
+        _say(message)
+
+
+def _say(text: str) -> None:
+    """Print the help or the version.
+
+    Raises:
+        SystemExit: it cannot be written; the code is 2, and a message says why.
+        BrokenPipeError: standard output is no longer read.
+    """
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - only a failing help pays for it
+
+        raise SystemExit(refuse_stdout(error)) from None
+
 
 _UNRECOGNIZED = "unrecognized arguments: "
 """How argparse begins to say that it does not know an option."""
@@ -150,7 +177,7 @@ class _Version(argparse.Action):
     """Prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"castsim {__version__}")
+        _say(f"castsim {__version__}\n")
         parser.exit()
 
 

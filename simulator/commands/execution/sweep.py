@@ -17,6 +17,9 @@ from castsim.reports.sweeps import sweep_document
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".toml", ".npy", ".txt")
+"""Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
+
 
 def execute(options: Namespace) -> Outcome:
     """Sweep, or draw what was swept; the exit code is 1 if a row failed.
@@ -40,9 +43,13 @@ def execute(options: Namespace) -> Outcome:
 def _drawn(options: Namespace) -> Outcome:
     """Draw what was swept."""
     if options.report is None:
-        raise ReadError(f"--html {options.html}: of which results, --report says", legal=("--report FILE.parquet",))
+        raise ReadError(
+            f"--html {options.html} draws the results of --report, which is missing", legal=("--report FILE.parquet",)
+        )
     if options.html is None:
-        raise ReadError(f"--report {options.report}: --html says where to draw", legal=("--html PAGE.html",))
+        raise ReadError(
+            f"--report {options.report} is drawn on the page of --html, which is missing", legal=("--html PAGE.html",)
+        )
     given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
              "--scheduler": options.scheduler}  # fmt: skip
     for name, value in given.items():
@@ -69,6 +76,8 @@ def _check(options: Namespace) -> None:
         raise ReadError("a sweep needs a specification and --out", legal=usage)
     if Path(options.out).is_dir():
         raise ReadError(f"--out {options.out}: is a folder", legal=("--out FILE.parquet",))
+    if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
+        raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
     if Path(options.specification).resolve() == Path(options.out).resolve():
         raise ReadError(f"--out would replace '{options.out}', which is the specification", legal=usage)
     refuse_both(options)

@@ -86,7 +86,8 @@ def read_specification(given: str | Path | Mapping[str, object]) -> Specificatio
             "cannot be a fact", "is wrong"
         )
         raise ReadError(message, span=error.span, legal=error.legal) from None
-    return _Reader(places_of(path)).read(data, path.parent)
+    place = places_of(path)
+    return _Reader(lambda keys: place(keys) or Span(str(path), 1, 1)).read(data, path.parent)
 
 
 class _Reader:

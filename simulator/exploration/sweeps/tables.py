@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,9 +30,10 @@ def results_schema(path: Path) -> pa.Schema:
         about = pq.read_metadata(path)
         schema = about.schema.to_arrow_schema()
     except OSError as error:
-        raise ReadError(f"{path}: {error.strerror or error}", legal=_LEGAL) from None
+        reason = os.strerror(error.errno) if error.errno else str(error)  # pyarrow wraps it in words of its own
+        raise ReadError(f"{path}: {reason}", legal=_LEGAL) from None
     except (pa.ArrowException, ValueError):
-        raise ReadError(f"{path}: is no Parquet file", legal=_LEGAL) from None
+        raise ReadError(f"{path}: is not a Parquet file", legal=_LEGAL) from None
     if about.num_rows > MOST_ROWS:
         raise ReadError(
             f"{path}: {about.num_rows} rows are more than {MOST_ROWS}, which are read at once",
