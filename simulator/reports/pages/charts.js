@@ -173,7 +173,8 @@ page.blocks.matrix = (block) => {
       color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
     series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
       itemStyle: { borderColor: ink.paper, borderWidth: 1 },
-      label: { show: width / block.columns.length >= 60, color: "#fff", formatter: (at) => page.short(at.value[2]) } }],
+      label: { show: width / block.columns.length >= 60, color: "#fff", textBorderColor: "rgba(0, 0, 0, .6)",
+        textBorderWidth: 2, formatter: (at) => page.short(at.value[2]) } }],
   });
   const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
   const scale = page.make("p", "caption", `from ${page.short(least)} (green) to ${page.short(most)} (red)`);

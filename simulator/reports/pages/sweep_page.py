@@ -65,7 +65,7 @@ def _crossings(found: Summary) -> Block:
     if not rows:
         return Text((Line("None: of any two routes, one takes no more cycles at any size that both have.", "dim"),))
     caption = "One route takes fewer cycles below a size, another from there on"
-    return Table(caption, ("cast or program", "faster below", "faster from there on", found.x or "size"), rows, (3,))
+    return Table(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
 
 
 def _heat(heat: Heat, found: Summary) -> Matrix:
