@@ -64,8 +64,8 @@ def test_a_program_without_choices_is_told_how_to_have_some(capsys: pytest.Captu
     [
         ("run empty.pto --timing-only", 2, "empty.pto: no function to run\n  legal: func.func @NAME"),
         ("run nofile.pto", 2, "No such file or directory\n"),  # folder.pto is a folder: nobody meant to run that
-        ("run TILES --timing-only --html folder.pto", 2, "--html folder.pto: cannot be written: it is a folder"),
-        ("run TILES --timing-only --html gone/x.html", 2, "cannot be written: there is no folder gone"),
+        ("run TILES --timing-only --html folder.pto", 2, "--html folder.pto: cannot be written: it is itself a folder"),
+        ("run TILES --timing-only --html gone/x.html", 2, "cannot be written: no such folder: gone"),
         ("expand copy.pto --out copy.pto", 2, "--out copy.pto would replace what was read"),
         ("advise padded.pto --apply 1 -o padded.pto", 2, "--out padded.pto would replace what was read"),
         ("advise padded.pto --range src=5:1", 2, "LO is above HI\n  help: --range src=1:5"),

@@ -49,9 +49,9 @@ def check_file(option: str, text: str) -> None:
     if path.is_symlink():
         raise ReadError(f"{option} {text}: cannot be written: symbolic links form a loop")
     if path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: it is a folder")
+        raise ReadError(f"{option} {text}: cannot be written: it is itself a folder")
     if not path.parent.is_dir():
-        raise ReadError(f"{option} {text}: cannot be written: there is no folder {Path(text).parent}")
+        raise ReadError(f"{option} {text}: cannot be written: no such folder: {Path(text).parent}")
 
 
 def write_page(file: str, page: Page) -> None:
