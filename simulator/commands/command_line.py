@@ -10,12 +10,14 @@ import shutil
 import sys
 from argparse import Namespace
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from castsim import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from _typeshed import SupportsWrite
 
     from castsim.commands.outcome import Outcome
     from castsim.isa.errors import ReadError
@@ -100,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         ]
         raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         """Print the help, which is all that argparse prints once errors are raised."""
         del file  # standard output
         _say(message)
