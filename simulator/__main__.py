@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         forget_stdout()
         return 0
-    except OSError as error:  # what is still in the buffer; reports and help are flushed where they are printed
+    except OSError as error:  # the help or the version: all else is flushed where it is printed
         from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - as above
 
         return refuse_stdout(error)
@@ -73,7 +73,7 @@ def _run(arguments: list[str]) -> int:
 
             keep_among_caches()
         outcome = _executed(name, options)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError, command_line.UnsaidError):
         raise
     except SystemExit as leaving:  # argparse has printed the help or the version
         return int(leaving.code or 0)

@@ -108,11 +108,15 @@ class Parser(argparse.ArgumentParser):
         _say(message)
 
 
+class UnsaidError(OSError):
+    """Standard output does not take the help or the version."""
+
+
 def _say(text: str) -> None:
     """Print the help or the version.
 
     Raises:
-        SystemExit: it cannot be written; the code is 2, and a message says why.
+        UnsaidError: it cannot be written.
         BrokenPipeError: standard output is no longer read.
     """
     try:
@@ -123,9 +127,7 @@ def _say(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - only a failing help pays for it
-
-        raise SystemExit(refuse_stdout(error)) from None
+        raise UnsaidError(error.errno, error.strerror) from None
 
 
 _UNRECOGNIZED = "unrecognized arguments: "
@@ -189,6 +191,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
     Raises:
         ReadError: unknown command or option, missing argument.
         SystemExit: help or version was asked for, or nothing at all, and has been printed.
+        UnsaidError: it cannot be printed.
     """
     _check(arguments)
     main = _main_parser()
