@@ -73,15 +73,14 @@ def _check_suffix(options: Namespace) -> None:
         ReadError: it is one; no such target.
         IllegalError: a specification in place of a target.
     """
-    others = (TILE_SUFFIX, *ASSEMBLY_SUFFIXES)
-    if options.out is None or not options.out.endswith(others):
+    suffix = "" if options.out is None else Path(options.out).suffix
+    if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
         return
     target = load_target(options.target)
     own = (TILE_SUFFIX,) if target.has_tiles else ASSEMBLY_SUFFIXES
-    if not options.out.endswith(own):
-        raise ReadError(
-            f"--out {options.out}: programs for {target.name} are {own[0]} files", legal=(f"--out FILE{own[0]}",)
-        )
+    if suffix not in own:
+        message = f"--out {options.out}: programs for {target.name} are {own[0]} files"
+        raise ReadError(message, legal=(f"--out FILE{own[0]}",))
 
 
 def _request(options: Namespace) -> CastRequest:
