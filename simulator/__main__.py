@@ -73,7 +73,7 @@ def _run(arguments: list[str]) -> int:
 
             keep_among_caches()
         outcome = _executed(name, options)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError, command_line.UnsaidError):
         raise
     except SystemExit as leaving:  # argparse has printed the help or the version
         return int(leaving.code or 0)

@@ -87,8 +87,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
                 yield reader.line_num, row
     except csv.Error as error:
         raise TargetDataError(f"cannot be read: {error}", span=Span(str(path), reader.line_num, 1)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise TargetDataError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise TargetDataError(f"{path}: is not UTF-8 text") from None
+    except OSError as error:
+        raise TargetDataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _cell(text: str | None, span: Span) -> Any:

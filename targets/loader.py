@@ -69,7 +69,7 @@ def load_target(name: str | Path) -> Target:
         IllegalError: the name of a specification.
         TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
     """
-    path = _user_file(name, target_names())
+    path = _user_file(name, "target", target_names())
     if path is not None:
         return _load(path)  # each time anew: the file, its base or its tables may have changed
     text = str(name).lower()
@@ -87,7 +87,7 @@ def load_specification(name: str | Path) -> Specification:
         ReadError: no such specification or file; lists the shipped ones.
         TargetDataError: as `load_target`, or the description of a chip.
     """
-    path = _user_file(name, specification_names())
+    path = _user_file(name, "specification", specification_names())
     if path is not None:
         return _load_specification(path)
     text = str(name).lower()
@@ -104,14 +104,15 @@ def is_specification(name: str | Path) -> bool:
     return is_file(path) and read_toml(path).get("kind") == TargetKind.SPECIFICATION
 
 
-def _user_file(name: str | Path, legal: tuple[str, ...]) -> Path | None:
+def _user_file(name: str | Path, what: str, legal: tuple[str, ...]) -> Path | None:
     """Return the file that a path means, None if it is a name."""
     text = str(name)
     if not text.endswith(".toml"):
         return None
     path = Path(text)
     if not is_file(path):
-        raise ReadError(f"target file '{text}' does not exist", legal=legal)
+        fault = "is a folder" if path.is_dir() else "does not exist"
+        raise ReadError(f"{what} file '{text}' {fault}", legal=legal)
     return path.resolve()
 
 
@@ -165,6 +166,9 @@ def _load(path: Path) -> Target:
     if data.get("kind") == TargetKind.SPECIFICATION:
         raise _not_runnable(path.name)
     mechanism = data.get("mechanism")
+    if mechanism is None:
+        fault = "describes no target: neither mechanism nor base is given"
+        raise TargetDataError(f"{path.name}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:

@@ -95,8 +95,10 @@ def _text(path: Path) -> str:
                 f"a description of more than {MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1)
             )
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TargetDataError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise TargetDataError(f"{path}: is not UTF-8 text") from None
+    except OSError as error:
+        raise TargetDataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _decimal(text: str) -> Decimal:

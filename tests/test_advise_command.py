@@ -67,7 +67,7 @@ def test_a_change_that_is_only_tried_has_to_be_allowed(tmp_path: Path, capsys: p
         (["-o", "x.pto"], "--apply 1 -o FILE"),
         (["--apply", "0", "-o", "x.pto"], "not a positive integer"),
         (["--range", "src=8"], "LO:HI"),
-        (["--range", "src=8:1"], "LO:HI"),
+        (["--range", "src=8:1"], "--range src=1:8"),
         (["--range", "src=nan:1"], "LO:HI"),
         (["--range", "nosuch=0:1"], "no tensor argument 'nosuch'"),
         (["--in", "nosuch=zeros"], "no tensor argument 'nosuch'"),

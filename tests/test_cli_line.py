@@ -222,9 +222,11 @@ def test_an_unusable_standard_output_is_said_once(redirection: str, argv: str) -
     assert done.stderr.startswith("error: cannot write standard output: ")
 
 
-def test_help_into_a_full_disk_is_an_error() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    command = f"{sys.executable} -m castsim --help > /dev/full"
+@pytest.mark.parametrize("argv", ["--help", "run --help", "-V", ""])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_help_into_a_full_disk_is_an_error(argv: str, unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}  # empty: buffered, as without it
+    command = f"{sys.executable} -m castsim {argv} > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (2, "error: cannot write standard output: No space left on device\n")
 

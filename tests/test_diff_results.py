@@ -137,7 +137,7 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"schema_version": 2,\n "program" 3}')
     assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {file}:2:12: no JSON:")
+    assert capsys.readouterr().err.startswith(f"error: {file}:2:12: not JSON:")
     for text in (b"[" * 100_000, b"[]", b"\xff", b"", b"1" * 5000):
         file.write_bytes(text)
         assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2

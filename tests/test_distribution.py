@@ -205,7 +205,7 @@ def test_a_matrix_that_was_killed_goes_on(ending: int, tmp_path: Path, capsys: C
     process.send_signal(ending)
     _, told = process.communicate()
     assert process.returncode == (-signal.SIGKILL if ending == signal.SIGKILL else 130)
-    assert ending == signal.SIGKILL or f"goes on from {ledger}" in told
+    assert ending == signal.SIGKILL or f"continues from {ledger}" in told
     assert not out.exists()
     before = ledger.stat().st_size
     assert before >= 1500

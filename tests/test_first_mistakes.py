@@ -10,6 +10,7 @@ from castsim.__main__ import main
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
+PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,58 @@ def test_a_program_without_choices_is_told_how_to_have_some(capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "nothing to tune: the program proposes no values" in said
     assert "help: // castsim: parameter R = 16 in 8..64" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("run empty.pto --timing-only", 2, "empty.pto: no function to run\n  legal: func.func @NAME"),
+        ("run nofile.pto", 2, "No such file or directory\n"),  # folder.pto is a folder: nobody meant to run that
+        ("run TILES --timing-only --html folder.pto", 2, "--html folder.pto: cannot be written: it is itself a folder"),
+        ("run TILES --timing-only --html gone/x.html", 2, "cannot be written: no such folder: gone"),
+        ("expand copy.pto --out copy.pto", 2, "--out copy.pto would replace what was read"),
+        ("advise padded.pto --apply 1 -o padded.pto", 2, "--out padded.pto would replace what was read"),
+        ("advise padded.pto --range src=5:1", 2, "LO is above HI\n  help: --range src=1:5"),
+        (
+            "lower f16 i8 --spec tosa --target a5 --out x.tpc",
+            2,
+            "programs for a5 are .pto files\n  help: --out FILE.pto",
+        ),
+        ("lower f16 i8 --spec tosa --target goya --out x.pto", 2, "are .tpc files\n  help: --out FILE.tpc"),
+        ("lower f16 i8 --spec gone.toml --target a5", 2, "specification file 'gone.toml' does not exist"),
+        ("conform --spec tosa --src f64", 1, "no cast f64 -> any\n  legal: bool, i8, "),
+        ("diff - -", 2, "both sides are standard input, which can be read once"),
+        ("diff noise.json copy.pto", 2, "result 'noise.json' is not JSON"),
+        ("view torn.json --no-open", 2, "torn.json:1:4: not JSON: "),
+        ("targets noise.toml", 2, "noise.toml: is not UTF-8 text"),
+        ("targets folder.toml", 2, "'folder.toml' is a folder"),
+        ("check empty.toml", 2, "neither mechanism nor base is given\n  legal: mechanism = "),
+        ("verify f32", 2, "verify takes two formats, not 1 argument\n"),
+        ("scratch f32 i16", 2, "the size of the tile is missing\n  help: --rows R --cols C"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(
+    words: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty.pto", "empty.toml"):
+        Path(name).touch()
+    for name in ("folder.pto", "folder.toml"):
+        Path(name).mkdir()
+    for name in ("noise.json", "noise.toml"):
+        Path(name).write_bytes(b"\xab\xff\xfe noise")
+    Path("torn.json").write_text("[1,")
+    Path("copy.pto").write_bytes(TILES.read_bytes())
+    Path("padded.pto").write_bytes(PADDED.read_bytes())
+    before = {each.name for each in tmp_path.iterdir()}
+    assert main(words.replace("TILES", str(TILES)).split()) == code
+    found = capsys.readouterr()
+    assert said in found.err + found.out
+    assert {each.name for each in tmp_path.iterdir()} == before
+    assert Path("copy.pto").read_bytes() == TILES.read_bytes()
+    assert Path("padded.pto").read_bytes() == PADDED.read_bytes()

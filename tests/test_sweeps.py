@@ -190,7 +190,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
         _, told = process.communicate()
         assert not out.exists()
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
-        assert ending is signal.SIGKILL or "goes on from" in told
+        assert ending is signal.SIGKILL or "continues from" in told
     found = castsim.sweep(specification, out, workers=1)
     assert found.resumed >= 8  # four pieces are 20,000 bytes
     expected = castsim.sweep(specification, tmp_path / "once.parquet", workers=1)
@@ -211,6 +211,28 @@ def test_a_ledger_about_something_else_is_refused(tmp_path: Path) -> None:
     ledger.write_bytes(b"something\n")
     with pytest.raises(ReadError, match="not a ledger"):
         castsim.sweep(CASTS, out, workers=1)
+
+
+def test_a_ledger_that_holds_no_chunk_is_written_anew(tmp_path: Path) -> None:
+    """It is left behind by a sweep that ended before its first chunk, such as one whose scheduler is not there."""
+    out = tmp_path / "r.parquet"
+    other = work_of(read_specification({**CASTS, "exclude": []}))
+    with Ledger(Path(f"{out}.ledger"), other.about(), BOOK):
+        pass
+    assert castsim.sweep(CASTS, out).resumed == 0
+    with pytest.raises(ReadError, match="is about another specification"):
+        castsim.sweep({**CASTS, "exclude": []}, out)
+
+
+def test_a_file_that_would_not_be_what_its_suffix_says_is_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", str(ROOT / "programs/sweeps/f32_to_bf16_shapes.toml"), "--out", str(tmp_path / "r.csv")]) == 2
+    assert "results are written as Parquet\n  help: --out FILE.parquet" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "empty.toml").touch()
+    assert main(["sweep", str(tmp_path / "empty.toml"), "--out", str(tmp_path / "r.parquet")]) == 2
+    assert "empty.toml:1:1: the table [sweep] is missing" in capsys.readouterr().err
 
 
 def test_a_worker_that_is_another_castsim_computes_nothing() -> None:
@@ -321,7 +343,7 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
     assert all(name in text for name in ("f32 -\\u003e i32", "Heat maps", "Where routes cross"))
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     (tmp_path / "none.parquet").write_text("rows")
-    for name, said in (("other", "another schema"), ("none", "no Parquet file"), ("nosuch", "nosuch")):
+    for name, said in (("other", "another schema"), ("none", "not a Parquet file"), ("nosuch", "nosuch")):
         path = str(tmp_path / f"{name}.parquet")
         assert main(["sweep", "--report", path, "--html", str(page)]) == 2
         assert said in capsys.readouterr().err

@@ -20,6 +20,7 @@ from bundle_trees import Mix, random_target, random_tree
 from castsim.engines import observe, simulate
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
+from castsim.reports.kernel_memory import buffer_maps
 from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
@@ -347,3 +348,14 @@ def check_log(run: Run, window: Window) -> None:
 def test_a_log_is_cut_to_its_window(name: str) -> None:
     for window in drawn(name):
         check_log(sample(name), window)
+
+
+@pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "f32_to_bf16_rows.pto", "kernels/rms_norm_a2a3.pto"])
+def test_no_byte_is_in_use_twice(name: str) -> None:
+    """A buffer that is written again while its last reader ends holds no more bytes than the map of it says."""
+    program = load(PROGRAMS / name, None, None, {"eps": 1e-6} if "rms" in name else {})
+    run = run_of(program.tree, program.target)
+    maps = {each.name: each.peak_bytes for each in buffer_maps(run.tree, run.timing, run.target)}
+    tracks = counters(run.tree, run.timing, run.view(Window()), {"ub": run.target.memories["ub"].capacity_bytes})
+    peaks = {track.of: max(value for _, value in track.values) for track in tracks if track.unit == "bytes"}
+    assert peaks == {"ub": maps["ub"]}

@@ -64,6 +64,19 @@ def encoded_target(name: str, place: Span | None = None) -> tuple[VliwTarget, En
     return target, encoding_of(target)
 
 
+def refuse_source(name: str | None, source: str | None) -> None:
+    """Reject the file that `--out` names if it is the one that `source` names.
+
+    Raises:
+        ReadError: it is.
+    """
+    if name is None or source is None:
+        return
+    path = Path(name)
+    if path.is_file() and path.resolve() == Path(source).resolve():
+        raise ReadError(f"--out {name} would replace what was read")
+
+
 def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
     """Write a file, completely or not at all, and return its path; None if there is none to write.
 
@@ -73,8 +86,7 @@ def write_out(name: str | None, data: bytes, source: str | None = None) -> Path 
     if name is None:
         return None
     path = Path(name)
-    if source is not None and path.is_file() and path.resolve() == Path(source).resolve():
-        raise ReadError(f"--out {name} would replace what was read")
+    refuse_source(name, source)
     try:
         with whole_file(path) as file:
             file.write(data)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shutil
+import sys
 from argparse import Namespace
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -14,6 +16,8 @@ from castsim import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from _typeshed import SupportsWrite
 
     from castsim.commands.outcome import Outcome
     from castsim.isa.errors import ReadError
@@ -98,6 +102,33 @@ class Parser(argparse.ArgumentParser):
         ]
         raise _refusal(f"{message} (see `{self.prog} --help`)", legal=near)
 
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help, which is all that argparse prints once errors are raised."""
+        del file  # standard output
+        _say(message)
+
+
+class UnsaidError(OSError):
+    """Standard output does not take the help or the version."""
+
+
+def _say(text: str) -> None:
+    """Print the help or the version.
+
+    Raises:
+        UnsaidError: it cannot be written.
+        BrokenPipeError: standard output is no longer read.
+    """
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UnsaidError(error.errno, error.strerror) from None
+
 
 _UNRECOGNIZED = "unrecognized arguments: "
 """How argparse begins to say that it does not know an option."""
@@ -150,7 +181,7 @@ class _Version(argparse.Action):
     """Prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"castsim {__version__}")
+        _say(f"castsim {__version__}\n")
         parser.exit()
 
 
@@ -160,6 +191,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
     Raises:
         ReadError: unknown command or option, missing argument.
         SystemExit: help or version was asked for, or nothing at all, and has been printed.
+        UnsaidError: it cannot be printed.
     """
     _check(arguments)
     main = _main_parser()

@@ -140,7 +140,9 @@ def _nearest_file(part: str, message: str) -> str | None:
     if _WRITING in message or not any(words in message for words in _ABSENT):
         return None
     try:
-        near = _nearest(path.name, (each.name for each in path.parent.iterdir() if each.suffix == path.suffix))
+        near = _nearest(
+            path.name, (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())
+        )
     except OSError:
         return None
     return near and str(path.with_name(near))

@@ -70,8 +70,10 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
     ):
         raise parsed.refused[0].error
     if len(candidates) != 1:
-        what = "no function" if not candidates else f"{len(candidates)} functions"
-        raise ReadError(f"{path}: {what} to run; name one by --entry", legal=_shown([f.name for f in candidates]))
+        if not candidates:
+            raise ReadError(f"{path}: no function to run", legal=("func.func @NAME(...) { ... }",))
+        what = f"{len(candidates)} functions to run; name one by --entry"
+        raise ReadError(f"{path}: {what}", legal=_shown([f.name for f in candidates]))
     return candidates[0], tuple(
         WarningText(
             WarningKind.LEFT_OUT,

@@ -46,7 +46,7 @@ def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progres
     Where a function stands in for an instruction, the verdict is proven only if that was; see `substitution`.
     """
     if not has_machine_code():
-        return _remarked(sampled, "the extra `fast` would try all 2**32")
+        return _remarked(sampled, "with numba, all 2**32 would be tried")
     if demand.narrowed:
         return _remarked(sampled, "demands beside the specification are not tried on all 2**32")
     substitutes, slow = _quick(primitives_of(chain))

@@ -11,16 +11,20 @@ from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.terminal import indented, table
 
-LEGEND = (
-    "native: one instruction. `saturation ON`, `rounding TRUNC` and the like: one instruction with these modes. "
-    "Several instructions: a chain, with its modes. copy: no bit changes. with options NAME=VALUE: conforms if "
-    "`castsim run` is given these options of the target, which a program or its launcher can set; or native with "
-    "options: with these, one instruction does it instead of the chain. The number is the cost of the whole program, "
-    "loads and stores included, in simulated cycles per element. (within tolerance): conforms, but does not always "
-    "give the nearest result. ~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes. no: "
-    "no chain of up to three steps conforms, with or without options; shown are a value on which the closest chain "
-    "fails, what it becomes, and the correct result."
+LEGEND_LINES = (
+    "native: one instruction.",
+    "`saturation ON`, `rounding TRUNC` and the like: one instruction with these modes.",
+    "Several instructions: a chain, with its modes.",
+    "copy: no bit changes.",
+    "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a program or its "
+    "launcher can set; or native with options: with these, one instruction does it instead of the chain.",
+    "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
+    "(within tolerance): conforms, but does not always give the nearest result.",
+    "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
+    "no: no chain of up to three steps conforms, with or without options; shown are a value on which the closest chain "
+    "fails, what it becomes, and the correct result.",
 )
+LEGEND = " ".join(LEGEND_LINES)
 
 
 def conform_text(found: Matrix) -> RenderableType:

@@ -65,10 +65,10 @@ def _object(data: bytes, file: str) -> Mapping[str, Any]:
     except json.JSONDecodeError as error:
         line = error.doc.split("\n")[error.lineno - 1]
         raise ReadError(
-            f"no JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+            f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
         ) from None
-    except ValueError as error:  # neither UTF-8 nor another encoding of JSON, or a number of too many digits
-        raise ReadError(f"result '{file}': no JSON: {error}", legal=_LEGAL) from None
+    except ValueError:  # neither UTF-8 nor another encoding of JSON, or a number of too many digits
+        raise ReadError(f"result '{file}' is not JSON", legal=_LEGAL) from None
     if not isinstance(found, dict):
         raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
     return found

@@ -61,8 +61,11 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
             low, high = (float(part) for part in text.split(":"))
         except ValueError:
             low = high = math.nan
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        if not (math.isfinite(low) and math.isfinite(high)):
             raise ReadError(f"--range {name}={text[:40]}: not two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
+        if low > high:
+            turned = ":".join(reversed(text.split(":")))
+            raise ReadError(f"--range {name}={text[:40]}: LO is above HI", legal=(f"--range {name}={turned[:40]}",))
         found[name] = (low, high)
     return found
 
@@ -85,4 +88,4 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
             f"--apply {number}: this change has been tried on {offer.runs} inputs, and is not proven",
             legal=(f"--apply {number} --tried",),
         )
-    return write_out(options.out, offer.change.text.encode(), None)
+    return write_out(options.out, offer.change.text.encode(), options.program)

@@ -11,6 +11,7 @@ from castsim.commands.execution.page_files import check_page, with_note, write_p
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
+from castsim.isa.reading import STDIN
 from castsim.reports.comparing import SideRequest, diff_sides
 from castsim.reports.difference import difference_document
 from castsim.running import MAX_CYCLES
@@ -58,6 +59,8 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     for name in (a, b):
         if name.endswith(GRAPHS):
             raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
+    if a == options.b == STDIN:
+        raise ReadError("both sides are standard input, which can be read once", legal=("castsim diff - B",))
     own = assignments("--option-b", options.options_b)
     if options.b is None and not own and options.target_b is None and options.entry_b is None:
         raise ReadError(

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.assembly_files import refuse_source
 from castsim.commands.option_values import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import write_program
@@ -32,6 +33,7 @@ def execute(options: Namespace) -> Outcome:
         args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
         prepare=lambda target: with_options(target, changes),
     )
+    refuse_source(options.out, options.file)
     found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
         write_program(Path(options.out), found)

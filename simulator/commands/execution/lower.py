@@ -13,11 +13,13 @@ from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
+from castsim.targets import load_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,6 +49,7 @@ def execute(options: Namespace) -> Outcome:
         )
     refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
     check_page(options, {"--out": options.out})
+    _check_suffix(options)
     found = _answered(options, _request(options))
     if options.out not in (None, STDOUT) and found.text is not None:
         write_program(Path(options.out), found.text)
@@ -61,6 +64,23 @@ def execute(options: Namespace) -> Outcome:
         return with_note(lower_text(found, options.out), options)
 
     return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+
+
+def _check_suffix(options: Namespace) -> None:
+    """Reject the name of a file that would be read as a program of the other language.
+
+    Raises:
+        ReadError: it is one; no such target.
+        IllegalError: a specification in place of a target.
+    """
+    suffix = "" if options.out is None else Path(options.out).suffix
+    if suffix not in (TILE_SUFFIX, *ASSEMBLY_SUFFIXES):
+        return
+    target = load_target(options.target)
+    own = (TILE_SUFFIX,) if target.has_tiles else ASSEMBLY_SUFFIXES
+    if suffix not in own:
+        message = f"--out {options.out}: programs for {target.name} are {own[0]} files"
+        raise ReadError(message, legal=(f"--out FILE{own[0]}",))
 
 
 def _request(options: Namespace) -> CastRequest:

@@ -59,8 +59,10 @@ def check_file(option: str, text: str) -> None:
     path = Path(os.path.realpath(text))
     if path.is_symlink():
         raise ReadError(f"{option} {text}: cannot be written: symbolic links form a loop")
-    if not path.parent.is_dir() or path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: no such folder, or it is itself a folder")
+    if path.is_dir() or text.endswith("/"):
+        raise ReadError(f"{option} {text}: cannot be written: it is itself a folder")
+    if not path.parent.is_dir():
+        raise ReadError(f"{option} {text}: cannot be written: no such folder: {Path(text).parent}")
 
 
 def write_page(file: str, page: Page) -> None:

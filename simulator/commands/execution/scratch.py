@@ -38,7 +38,7 @@ def execute(options: Namespace) -> Outcome:
             return _program(options, program)
         case [src, dst]:
             if options.rows is None or options.cols is None:
-                raise ReadError("--rows and --cols say how large the tile is")
+                raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
             for option, given in (
                 ("entry", options.entry),
                 ("arg", options.args),

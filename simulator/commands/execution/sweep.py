@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_file, check_page, refuse_same
@@ -16,6 +17,9 @@ from castsim.reports.sweeps import sweep_document
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".toml", ".npy", ".txt")
+"""Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
 
 
 def execute(options: Namespace) -> Outcome:
@@ -40,9 +44,13 @@ def execute(options: Namespace) -> Outcome:
 def _drawn(options: Namespace) -> Outcome:
     """Draw what was swept."""
     if options.report is None:
-        raise ReadError(f"--html {options.html}: of which results, --report says", legal=("--report FILE.parquet",))
+        raise ReadError(
+            f"--html {options.html} draws the results of --report, which is missing", legal=("--report FILE.parquet",)
+        )
     if options.html is None:
-        raise ReadError(f"--report {options.report}: --html says where to draw", legal=("--html PAGE.html",))
+        raise ReadError(
+            f"--report {options.report} is drawn on the page of --html, which is missing", legal=("--html PAGE.html",)
+        )
     given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
              "--scheduler": options.scheduler}  # fmt: skip
     for name, value in given.items():
@@ -68,6 +76,8 @@ def _check(options: Namespace) -> None:
     usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
     if options.specification is None or options.out is None:
         raise ReadError("a sweep needs a specification and --out", legal=usage)
+    if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
+        raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
     refuse_both(options)
     check_file("--out", options.out)
     if options.json not in (None, STDOUT):

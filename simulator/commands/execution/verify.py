@@ -131,9 +131,8 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     roundings = take_words(pair, options.rounding, [mode.value for mode in Rounding])
     overflows = take_words(pair, options.overflow, [policy.value for policy in Overflow])
     if len(pair) != 2:
-        raise ReadError(
-            f"verify takes two formats, not {len(pair)} arguments", legal=("verify SRC DST", "verify --matrix")
-        )
+        number = f"{len(pair)} argument{'' if len(pair) == 1 else 's'}"
+        raise ReadError(f"verify takes two formats, not {number}", legal=("verify SRC DST", "verify --matrix"))
     chosen = {EXHAUSTIVE: options.exhaustive, STRUCTURED: options.structured, SAMPLES: options.samples is not None}
     kinds = [kind for kind, given in chosen.items() if given]
     if len(kinds) > 1:

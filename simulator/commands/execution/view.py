@@ -78,7 +78,7 @@ def read_object(data: bytes, file: str) -> Mapping[str, object]:
     except json.JSONDecodeError as error:
         line = error.doc.split("\n")[error.lineno - 1]
         raise ReadError(
-            f"no JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+            f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
         ) from None
     except (ValueError, RecursionError):
         raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None

@@ -86,7 +86,7 @@ def going_on(ledger: Path | str | None, what: str) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         if ledger is not None:
-            tell(f"the {what} was interrupted; the same command goes on from {ledger}")
+            tell(f"the {what} was interrupted; the same command continues from {ledger}")
         raise
 
 

@@ -144,7 +144,10 @@ class Ledger:
             raise ReadError(f"{self.path}: not a ledger of castsim {self._book.work}", legal=(self._book.again,))
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
         if changed:
-            raise ReadError(f"{self.path}: is about another {', another '.join(changed)}", legal=(self._book.again,))
+            if os.fstat(self._file).st_size <= len(line) + 1:  # its work ended before the first piece
+                self._start(about)
+                return
+            raise ReadError(f"{self.path}: is about another {' and another '.join(changed)}", legal=(self._book.again,))
         self._find_pieces(len(line) + 1)
 
     def _first_line(self) -> bytes | None:

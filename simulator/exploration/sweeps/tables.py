@@ -31,7 +31,7 @@ def results_schema(path: Path) -> pa.Schema:
     except OSError as error:
         raise ReadError(f"{path}: {reason_of(error)}", legal=_LEGAL) from None
     except (pa.ArrowException, ValueError):
-        raise ReadError(f"{path}: is no Parquet file", legal=_LEGAL) from None
+        raise ReadError(f"{path}: is not a Parquet file", legal=_LEGAL) from None
     if about.num_rows > MOST_ROWS:
         raise ReadError(
             f"{path}: {about.num_rows} rows are more than {MOST_ROWS}, which are read at once",

@@ -52,7 +52,7 @@ class Ledger:
         changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
         if changed:
             raise ReadError(
-                f"--resume {path}: is about another {', another '.join(changed)}",
+                f"--resume {path}: is about another {' and another '.join(changed)}",
                 legal=(f"--resume with another file, or without {path.name}, starts again",),
             )
         for line in lines:

@@ -261,7 +261,11 @@ def _chosen(
         if wanted[0] in (None, _named(cast.src, cast)) and wanted[1] in (None, _named(cast.dst, cast))
     )
     if not casts:
-        raise IllegalError(f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}")
+        pairs = [(_named(cast.src, cast), _named(cast.dst, cast)) for cast in legal_casts(spec, version)]
+        legal = [there for here, there in pairs if here == wanted[0]] or [here for here, _ in pairs]
+        raise IllegalError(
+            f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}", legal=dict.fromkeys(legal)
+        )
     return names, casts
 
 

@@ -22,6 +22,7 @@ page.chart = (height, label, option, ready) => {
     draw();
   }, { rootMargin: "300px" });
   near.observe(host);
+  addEventListener("beforeprint", () => { near.disconnect(); draw(); }); // paper has no scrolling
   host.redraw = () => { if (chart) draw(); };
   page.onTheme(host.redraw);
   page.sized.push(() => { if (chart) { chart.resize(); draw(); } });
@@ -156,21 +157,27 @@ page.blocks.plot = (block) => {
 
 page.blocks.matrix = (block) => {
   const values = block.cells.map((cell) => cell[2]);
+  const least = Math.min(...values);
+  const most = Math.max(...values);
+  const tilted = block.columns.length > 12;
   const option = (ink, width) => ({
     animation: false,
     grid: { left: Math.min(width / 3, 20 + 7 * Math.max(...block.rows.map((row) => row.length))), right: 16, top: 8,
-      bottom: 76 },
+      bottom: tilted ? 76 : 34 },
     tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
       `${block.rows[at.value[1]]}, ${block.columns[at.value[0]]}`, block.cells[at.dataIndex][3],
     ]) },
-    xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: 55 } }),
+    xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: tilted ? 55 : 0 } }),
     yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true }),
-    visualMap: { show: false, min: Math.min(0, ...values), max: Math.max(1, ...values), inRange: {
+    visualMap: { show: false, min: least, max: most > least ? most : least + 1, inRange: {
       color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
     series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
-      itemStyle: { borderColor: ink.paper, borderWidth: 1 } }],
+      itemStyle: { borderColor: ink.paper, borderWidth: 1 },
+      label: { show: width / block.columns.length >= 60, color: "#fff", textBorderColor: "rgba(0, 0, 0, .6)",
+        textBorderWidth: 2, formatter: (at) => page.short(at.value[2]) } }],
   });
   const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
-  return page.framed(block, page.chart(110 + 22 * block.rows.length, block.caption, option),
+  const scale = page.make("p", "caption", `from ${page.short(least)} (green) to ${page.short(most)} (red)`);
+  return page.framed(block, page.chart((tilted ? 110 : 56) + 22 * block.rows.length, block.caption, option), scale,
     page.asTable(["row", "column", "value", ""], rows, [2]));
 };

@@ -8,7 +8,7 @@ from castsim.planning import PlanKind
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.conform import cast_text, cell_text, conform_document
-from castsim.reports.conform_text import LEGEND
+from castsim.reports.conform_text import LEGEND_LINES
 from castsim.reports.documents import Document
 from castsim.reports.pages.blocks import Bars, Figure, Figures, Line, Packed, Page, Section, Series, Text, View
 
@@ -76,7 +76,7 @@ def _count(found: Matrix, kind: PlanKind, target: str | None = None) -> int:
 
 def _legend(found: Matrix) -> Text:
     options = (Line(f"Options given to all targets: {setting_text(found.options)}"),) if found.options else ()
-    return Text((Line(LEGEND), *options))
+    return Text((*(Line(each) for each in LEGEND_LINES), *options))
 
 
 def _command(found: Matrix, entry: ConformanceEntry) -> str:

@@ -43,7 +43,9 @@ def diff_page(found: Difference) -> Page:
 
 def _figures(found: Difference) -> Iterator[Figure]:
     a, b = found.cycles_a, found.cycles_b
-    yield Figure("equal", "yes" if found.equal else "no", note="in cycles and outputs")
+    differing = [what for what, same in (("cycles", a == b), ("outputs", found.outputs_equal)) if not same]
+    note = f"{' and '.join(differing)} differ" if differing else "in cycles and outputs"
+    yield Figure("equal", "yes" if found.equal else "no", note=note)
     if a is not None and b is not None:
         yield Figure("A", a, "cycles")
         percent = found.slowdown_percent

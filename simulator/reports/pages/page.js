@@ -29,6 +29,8 @@ page.number = (value) => {
   return Math.abs(value) >= 0.001 && Math.abs(value) < 1e6 ? String(+value.toPrecision(6)) : value.toExponential(4);
 };
 
+page.short = (value) => page.number(+value.toPrecision(3));
+
 page.percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
 // Colours by tone: [light, dark]. Kinds of work are blue and green, waits for others grey, what slows a pipe itself

@@ -111,7 +111,7 @@ def _figures(report: RunReport) -> Iterator[Figure]:
     yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock}")
     if found is not None:
         yield Figure("bound by", found.pipe, note=f"{found.cause} {share(found.cycles, found.total)}")
-        yield Figure(f"{found.pipe} occupied", share(found.occupied, found.total), note=f"{found.occupied} cycles")
+        yield Figure(f"{found.pipe} occupied", share(found.occupied, found.total), note=f"{found.occupied:,} cycles")
     yield Figure("operations", len(result.timing.operations))
     yield Figure("instructions executed", len(result.timing.executions))
 

@@ -6,7 +6,19 @@ from pathlib import Path
 
 from castsim.exploration.sweeps.summary import Heat, Summary, summary
 from castsim.reports.documents import Document
-from castsim.reports.pages.blocks import Block, Figure, Figures, Matrix, Page, Plot, PlotLine, Section, Table
+from castsim.reports.pages.blocks import (
+    Block,
+    Figure,
+    Figures,
+    Line,
+    Matrix,
+    Page,
+    Plot,
+    PlotLine,
+    Section,
+    Table,
+    Text,
+)
 
 
 def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
@@ -48,14 +60,12 @@ def _plots(found: Summary) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _crossings(found: Summary) -> Table:
+def _crossings(found: Summary) -> Block:
     rows = tuple((each.what, each.below, each.above, each.x) for each in found.crossings)
-    caption = (
-        "One route takes fewer cycles below a size, another from there on"
-        if rows
-        else "No two routes to the same cross: one of them takes fewer cycles at all sizes that both have"
-    )
-    return Table(caption, ("of", "faster below", "faster from there on", found.x or "size"), rows, (3,))
+    if not rows:
+        return Text((Line("None: of any two routes, one takes no more cycles at any size that both have.", "dim"),))
+    caption = "One route takes fewer cycles below a size, another from there on"
+    return Table(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
 
 
 def _heat(heat: Heat, found: Summary) -> Matrix:

@@ -36,7 +36,7 @@ def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping
     """Return the queue of every pipe that had one, and every buffer of `capacities` (bytes by name) that was used.
 
     A block of a buffer is needed from the first cycle of the instruction that writes it until the end of the last one
-    that reads it before it is written again.
+    that reads it before it is written again, or until that write begins.
     """
     queues = []
     for pipe in timeline.pipes:
@@ -84,7 +84,9 @@ def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int
             used[part] = np.where(born[part] >= 0, np.maximum(used[part], execution.end), -1)
         for access in (each for each in touched if each.write):
             part = _blocks(access)
-            _count(born[part], used[part], found)
+            # A write may begin before the last read of the same bytes has ended; they are no more bytes for that.
+            read = np.maximum(born[part], np.minimum(used[part], execution.start))
+            _count(born[part], np.where(used[part] >= 0, read, -1), found)
             born[part], used[part] = execution.start, -1
     if (born >= 0).any():
         later = ReadAhead(tree, space, BLOCK).first_is_read(timeline.executions, born >= 0)
