@@ -18,7 +18,7 @@ from castsim.reports.sweeps import sweep_document
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".toml", ".npy", ".txt")
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
 """Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
 
 
