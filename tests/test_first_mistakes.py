@@ -112,3 +112,14 @@ def test_a_mistake_on_the_command_line_is_named(
     assert {each.name for each in tmp_path.iterdir()} == before
     assert Path("copy.pto").read_bytes() == TILES.read_bytes()
     assert Path("padded.pto").read_bytes() == PADDED.read_bytes()
+
+
+def test_a_port_where_nothing_is_served_and_a_binary_without_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["view", str(TILES), "--port", "8000", "--no-open"]) == 2
+    assert "--port 8000: only traces are served" in capsys.readouterr().err
+    empty = tmp_path / "empty.bin"
+    empty.touch()
+    assert main(["disasm", str(empty), "--target", "gaudi2"]) == 2
+    assert f"'{empty}' is empty\n" in capsys.readouterr().err

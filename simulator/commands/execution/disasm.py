@@ -29,6 +29,8 @@ def execute(options: Namespace) -> Outcome:
             legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
         )
     file, data = named_bytes(options.file)
+    if not data:
+        raise ReadError(f"'{file}' is empty", legal=("a raw binary", "an ELF file"))
     found = disassemble(program_bytes(data, (*encoding.machines, *more), file), encoding, file)
     written = write_out(options.out, source_text(found, target.name).encode(), options.file)
 

@@ -44,13 +44,16 @@ def execute(options: Namespace) -> Outcome:
         return _show_trace(options, options.trace, port)
     data = read_bytes(options.file, "file", default=MAX_MODEL_BYTES)
     if options.file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
+        _refuse_port(options)
         return _shown(options, "report", Path(options.file))
     if options.file.endswith(".json") or (not options.file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{"):
         found = read_object(data, options.file)
         if "traceEvents" in found:
             check_trace(found, options.file)
             return _show_trace(options, options.file, port)
+        _refuse_port(options)
         return _shown(options, "result", _report_again(options, found))
+    _refuse_port(options)
     return _shown(options, "program", _report(options, options.file, options.target, options.entry)[0])
 
 
@@ -65,6 +68,19 @@ def _port(text: str | None) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > LAST_PORT:
         raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {LAST_PORT}"))
     return int(text)
+
+
+def _refuse_port(options: Namespace) -> None:
+    """Raise an error if a port was given for what is opened as a file.
+
+    Raises:
+        ReadError: as said.
+    """
+    if options.port is not None:
+        raise ReadError(
+            f"--port {options.port}: only traces are served; '{options.file}' is shown as a file",
+            legal=("castsim view TRACE.json --port N",),
+        )
 
 
 def read_object(data: bytes, file: str) -> Mapping[str, object]:
