@@ -71,7 +71,7 @@ CASES = {
 """What a command must not load beside NEVER."""
 
 MOST_MODULES = {
-    "run programs/f32_to_f16.pto --in src=random:0": (338, 360),
+    "run programs/f32_to_f16.pto --in src=random:0": (339, 360),
     "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (369, 360),
     "check programs/f32_to_f16.pto": (253, 360),
     "cast f32 i16 1 --target a2a3": (152, 360),

@@ -142,7 +142,7 @@ FAST: Parts[FastEngine] = Parts(
 TELLING: Parts[Tells] = Parts(
     "fast engine that tells of segments",
     {
-        "strided-repeat": "castsim.engines.fast_dataflow.simulation:tell_tiles",
-        "vector-function": "castsim.engines.fast_dataflow.simulation:tell_tiles",
+        "strided-repeat": "castsim.engines.fast_dataflow.telling:tell_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.telling:tell_tiles",
     },
 )

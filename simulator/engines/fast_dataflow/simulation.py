@@ -10,13 +10,12 @@ from castsim.engines.fast_dataflow.codes import NEVER
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.start import start
-from castsim.engines.fast_dataflow.telling import Telling
 from castsim.engines.fast_dataflow.units import Unit
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.tree import Tree
 from castsim.machines.registry import Parts
 from castsim.targets.loader import TileTarget
-from castsim.timing import Listener, OperationTiming, Timing, Watcher
+from castsim.timing import Listener, OperationTiming, Timing
 
 _PATIENCE = 4096
 """Entries of a queue beyond which the scalar unit does not run ahead for others."""
@@ -80,10 +79,9 @@ class FastSimulation:
 
         return replace(timing, operations=Later(record))
 
-    def tell(self, watcher: Watcher) -> int:
-        """Simulate as far as the watcher listens; return how many operations were issued."""
-        encoder = self._encoder(NEVER, recording=False, patience=NEVER)
-        return Telling(encoder, watcher, self._survey.executions).run()
+    def at_every_step(self) -> tuple[Encoder, int]:
+        """Return the program at its start, for a run without limit that executes every trip, and its executions."""
+        return self._encoder(NEVER, recording=False, patience=NEVER), self._survey.executions
 
     def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
         """Return the timing, and whether patience sufficed for it.
@@ -131,12 +129,3 @@ def simulate_tiles(
     """
     run = FastSimulation(tree, target, listener, record_operations=record_operations, skip=skip)
     return run.run(max_cycles)
-
-
-def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
-    """Tell a watcher of the segments before the cycle until which it listens; return how many operations were issued.
-
-    Raises:
-        IllegalError: as `FastSimulation`.
-    """
-    return FastSimulation(tree, target).tell(watcher)

@@ -28,7 +28,10 @@ from castsim.engines.fast_dataflow.codes import (
 )
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.pipes import close_segment, rest, spend
+from castsim.engines.fast_dataflow.simulation import FastSimulation
 from castsim.engines.fast_dataflow.state import MachineState, PipeRow
+from castsim.execution.tree import Tree
+from castsim.targets.loader import TileTarget
 from castsim.timing import Watcher
 
 _ROOM = 1 << 12
@@ -37,6 +40,16 @@ _OF_A_PIPE = 16
 """Segments that a pipe completes at most between two looks at the table, those of a placed function left out."""
 _FIRST_STEP = 64
 """Cycles by which time goes on, at first, where a pipe has yet to finish what it is about."""
+
+
+def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
+    """Tell a watcher of the segments before the cycle until which it listens; return how many operations were issued.
+
+    Raises:
+        IllegalError: as `FastSimulation`.
+    """
+    encoder, count = FastSimulation(tree, target).at_every_step()
+    return Telling(encoder, watcher, count).run()
 
 
 class Telling(Machine):
