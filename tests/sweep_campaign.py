@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,12 +150,14 @@ def main() -> None:
     parser.add_argument("--out", default=str(PAGE))
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    lines = [
-        "# How long sweeps take, and what kills do to them", "",
+    about = (
         f"Written by `python tests/sweep_campaign.py --points {options.points} --kills {options.kills} "
         f"--seed {options.seed}`: castsim {castsim.__version__}, two processes on {os.cpu_count()} processors "
         f"(load before the start: {os.getloadavg()[0]:.1f}). CPU seconds include all processes and their start-up. "
-        "Memory is the sum of what each process has for itself (USS), sampled ten times a second.", "",
+        "Memory is the sum of what each process has for itself (USS), sampled ten times a second."
+    )
+    lines = [
+        "# How long sweeps take, and what kills do to them", "", *textwrap.wrap(about, 118), "",
         "| sweep | points | clock s | goal | CPU s | memory MiB | of a tenth of the points | result |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]  # fmt: skip
