@@ -169,7 +169,7 @@ def _issue(m: MachineState, number: int) -> None:
     issuer.clock += operation.cost
     p = operation.pipe
     spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e)
-    if issuer.clock > m.maximum:
+    if issuer.clock > m.maximum and not m.telling:
         issuer.beyond = e
     elif p == SCALAR_PIPE:
         _execute(m, e, operation)

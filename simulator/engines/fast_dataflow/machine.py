@@ -113,7 +113,7 @@ def _move_on(m: MachineState) -> int:
         when = m.next_request
         if when >= wake:
             break
-        if when > m.horizon:
+        if when > m.maximum:
             return LIMIT
         m.now = when
         _serve(m, asking)
@@ -123,7 +123,7 @@ def _move_on(m: MachineState) -> int:
             return GO
     if wake == NEVER:
         return _stand_still(m)
-    if wake > m.horizon:
+    if wake > m.maximum:
         return LIMIT
     m.now = wake
     return GO

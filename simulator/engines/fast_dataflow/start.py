@@ -15,7 +15,7 @@ def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, re
     memory, banking, count = encoder.memory, encoder.unit.banking, len(encoder.pipes)
     m = memory.machine
     m.maximum, m.recording, m.interlocked = max_cycles, int(recording), int(encoder.tree.interlocked)
-    m.pipe_count, m.issuer.patience, m.horizon = count, patience, max_cycles
+    m.pipe_count, m.issuer.patience = count, patience
     for table in ("pipes", "accounts", "progress"):
         memory.take(table, count)
     memory.take("causes", count * WIDTH)

@@ -290,9 +290,10 @@ class MachineState(Row):
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
     are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count` of them; it
-    stops when they are more than `segment_most`. Time does not go beyond cycle `horizon`. `late`: a pipe that was
-    served late should have begun to ask for blocks in the past. `changed`: an end became known that others may wait
-    for. The rows of executions, and results on their way, lie in rings.
+    stops when they are more than `segment_most`. Time does not go beyond cycle `maximum`; nor, unless it is telling,
+    does the scalar unit. `late`: a pipe that was served late should have begun to ask for blocks in the past.
+    `changed`: an end became known that others may wait for. The rows of executions, and results on their way, lie in
+    rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
     then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can
@@ -340,7 +341,6 @@ class MachineState(Row):
     special: list[int]
     now: int = 0
     maximum: int = 0
-    horizon: int = 0
     recording: int = 0
     telling: int = 0
     segment_count: int = 0

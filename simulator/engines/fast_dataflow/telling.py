@@ -67,19 +67,19 @@ class Telling(Machine):
         Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
         the rest of its cycles is known.
         """
-        self._memory.machine.horizon = self._until()
+        self._memory.machine.maximum = self._until()
         self._go_on()
         # What the watcher listens to is issued though no pipe demands it.
         self._memory.machine.issuer.eager = 1
         code, step = self._go_on(), _FIRST_STEP
         while code != DONE and self._is_behind():
-            self._memory.machine.horizon = self._memory.machine.now + step
+            self._memory.machine.maximum = self._memory.machine.now + step
             code, step = self._go_on(), 2 * step
         self._end(code)
         return self._memory.machine.issuer.index
 
     def _go_on(self) -> int:
-        """Run until nothing is left to do before the horizon; return which of the two it was."""
+        """Run until nothing is left to do before the maximum; return which of the two it was."""
         self._listen()
         code = self._step()
         while code not in (DONE, LIMIT):
@@ -98,7 +98,7 @@ class Telling(Machine):
         m, until = self._memory.machine, self._until()
         if until < m.issuer.until:
             m.issuer.until = until
-            m.horizon = min(m.horizon, max(until, m.now))
+            m.maximum = min(m.maximum, max(until, m.now))
 
     def _make_room(self) -> None:
         """Ensure that there is room for all segments until the machine looks at the table again."""
