@@ -7,12 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import engine_sections, start_up
 from benchmarks import engines as benchmark
-from benchmarks import start_up
 from benchmarks.engine_cases import every_program, tile_cast
 
 from castsim.engines import simulate
 from castsim.execution.tree import Loop
+
+SHORT = {
+    "_SAMPLES": {"tpc_f32_exp_gaudi2.tpc": ()}, "_COUNTS": (10,), "_TRIPS": (100,), "_TRACED": {16: 49},
+    "_NUMBERS": 1024,
+}  # fmt: skip
+"""Sections on programs that take no time."""
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +29,8 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "compiling_seconds", lambda: 12.3)  # minutes, and tests of compiled code do it
     programs = every_program()[:: len(every_program()) - 1]
     monkeypatch.setattr(benchmark, "every_program", lambda: programs)
+    for name, short in SHORT.items():
+        monkeypatch.setattr(engine_sections, name, short)
     page, data = tmp_path / "engines.md", tmp_path / "engines.json"
     assert benchmark.main(["--largest", "100", "--markdown", str(page), "--json", str(data)]) == 0
     found = json.loads(data.read_text())
@@ -38,6 +46,8 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it was ready after 12.3 s here" in text
     assert all(program.name in text for program in programs)
     assert "| a2a3 f32 -> f16 |" in text
+    assert all(f"\n## {title}\n" in text for title, _ in engine_sections.SECTIONS.values())
+    assert all(f"| {words} " in text for words in ("tpc_f32_exp_gaudi2.tpc |", "16 | 49 | fast |", "1,024 |"))
 
 
 def test_start_up_alone_replaces_its_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

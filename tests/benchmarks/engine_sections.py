@@ -19,10 +19,20 @@ from pathlib import Path
 import numpy as np
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-_SAMPLES = (
-    "f32_to_f16_pipelined.pto", "f32_to_bf16_rows.pto", "kernels/rms_norm_a2a3.pto", "kernels/rms_norm_a5.pto",
-    "kernels/rotary_cache_a5.pto", "tpc_f32_exp_gaudi2.tpc",
-)  # fmt: skip
+_SAMPLES = {
+    "f32_to_f16_pipelined.pto": (), "f32_to_bf16_rows.pto": (), "kernels/rms_norm_a2a3.pto": ("--arg", "eps=1e-6"),
+    "kernels/rms_norm_a5.pto": ("--arg", "eps=1e-6"), "kernels/rotary_cache_a5.pto": ("--arg", "position=0"),
+    "tpc_f32_exp_gaudi2.tpc": (),
+}  # fmt: skip
+"""Sample programs, and what `castsim run` needs for them."""
+_COUNTS = (100, 1000, 10_000)
+"""Instructions in a row."""
+_TRIPS = (1000, 10_000, 1_000_000, 1_000_000_000)
+"""Trips of loops whose pipes drift apart."""
+_TRACED = {4096: 7429, 65536: 118_789}
+"""Rows of a program that is traced, and its operations."""
+_NUMBERS = 1 << 26
+"""Numbers that are cast to f64."""
 _ENGINES = """
 import json, os, sys
 sys.path.insert(0, "tests")
@@ -43,17 +53,15 @@ def measure(name, tree, target):
     else:
         found.append((name, seconds_of(lambda: engines_of(target)[SKIPPING](tree))))
 for program in every_program():
-    for count in (100, 1000, 10000):
+    for count in json.loads(sys.argv[2]):
         measure(f"{program.name}, {count:,} in a row", program.straight(count), program.target)
     measure(f"{program.name}, loop of 10,000", program.loop(10000), program.target)
-for sample in json.loads(sys.argv[1]):
+for sample, arguments in json.loads(sys.argv[1]).items():
     seen.clear()
-    arguments = ["--arg", "eps=1e-6"] if "rms_norm" in sample else []
     sys.stdout = open(os.devnull, "w")
-    main(["run", f"programs/{sample}", "--timing-only", *arguments])
+    assert main(["run", f"programs/{sample}", "--timing-only", *arguments]) == 0
     sys.stdout = sys.__stdout__
-    if seen:
-        measure(sample, *seen[0])
+    measure(sample, *seen[0])
 print(json.dumps(found))
 """
 
@@ -68,8 +76,9 @@ def _python(text: str, *arguments: str, **environment: str) -> str:
 
 def without_numba() -> Iterator[str]:
     """Yield how the fast engine compares with the event engine where nothing can be compiled."""
-    apart = json.loads(_python(_ENGINES, json.dumps(_SAMPLES), NUMBA_DISABLE_JIT="1"))
-    compiled = dict(json.loads(_python(_ENGINES, json.dumps(_SAMPLES))))
+    asked = (json.dumps(_SAMPLES), json.dumps(_COUNTS))
+    apart = json.loads(_python(_ENGINES, *asked, NUMBA_DISABLE_JIT="1"))
+    compiled = dict(json.loads(_python(_ENGINES, *asked)))
     yield "Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column is with numba."
     yield "Earlier versions skipped nothing in rows of fewer than 4,096 instructions, which took as long as *fast,"
     yield "no skip*; 10,000 of the first instruction took them 60 ms, with numba."
@@ -82,14 +91,14 @@ def without_numba() -> Iterator[str]:
 
 
 _DRIFT = """
-import sys, time
+import json, sys, time
 sys.path.insert(0, "tests")
 from test_fast_drifting import BODIES, looped
 from engine_trees import a2a3, program
 from castsim.engines import simulate
 
 for name, body in BODIES.items():
-    for count in (1000, 10_000, 1_000_000, 1_000_000_000):
+    for count in json.loads(sys.argv[1]):
         tree = program(looped(count, *body))
         begun = time.thread_time()
         simulate(tree, a2a3(), max_cycles=10**15, record_operations=False)
@@ -106,7 +115,7 @@ def drifting() -> Iterator[str]:
     yield ""
     yield "| loop | trips | seconds |"
     yield "| --- | --- | --- |"
-    for line in _python(_DRIFT, NUMBA_DISABLE_JIT="1").splitlines():
+    for line in _python(_DRIFT, json.dumps(_TRIPS), NUMBA_DISABLE_JIT="1").splitlines():
         yield f"| {' | '.join(line.split('|'))} |"
 
 
@@ -121,7 +130,7 @@ def traces() -> Iterator[str]:
     yield ""
     yield "| rows | operations | engine | seconds | MiB | size of FILE, MiB |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for (rows, operations), engine in product(((4096, 7429), (65536, 118_789)), ("event", "fast")):
+    for (rows, operations), engine in product(_TRACED.items(), ("event", "fast")):
         with tempfile.TemporaryDirectory() as folder:
             program, file = Path(folder) / "rows.pto", Path(folder) / "trace.json"
             program.write_text(source.replace("%rows = arith.constant 4096", f"%rows = arith.constant {rows}"))
@@ -145,7 +154,7 @@ def doubles() -> Iterator[str]:
     yield ""
     yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s |"
     yield "| --- | --- | --- | --- | --- |"
-    for count in (1 << 26,):
+    for count in (_NUMBERS,):
         singles = np.random.default_rng(0).standard_normal(count, np.float32)
         wide = singles.astype(np.float64)
         runs: dict[str, tuple[Callable[[], object], int]] = {
