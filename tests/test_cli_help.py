@@ -200,7 +200,11 @@ CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
 """
 
 
-@pytest.mark.parametrize("line", examples())
+ELSEWHERE = "lower --spec tosa --target gaudi2 --out programs"
+"""Takes 45 s of processor time, and runs in `test_schemas.py`, which looks at its document."""
+
+
+@pytest.mark.parametrize("line", [line for line in examples() if not line.startswith(ELSEWHERE)])
 def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda address: address.endswith(".html"))
     scalar = re.search(r"--arg '?rows", line)

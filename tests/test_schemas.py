@@ -173,6 +173,10 @@ def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_examples_of_the_help(line: str, folder: Path) -> None:  # noqa: F811
     (folder / "kernel.pto").write_text(tile_kernel("%rows = arith.constant 128 : index", ""))
     check(shlex.split(line.partition(" > ")[0]), folder / "document.json")
+    if line.startswith("lower --spec"):
+        held = json.loads((folder / "document.json").read_text())
+        assert len(held["cells"]) > 20  # not an error's document
+        assert list((folder / "programs").glob("*.tpc"))
 
 
 def test_commands_that_lack_a_schema() -> None:
