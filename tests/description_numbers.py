@@ -214,7 +214,7 @@ def others(value: Leaf) -> list[Leaf]:
     """Return other values for a number, the nearest first; all of its own kind and none negative unless it is."""
     if isinstance(value, str):
         match = re.fullmatch(r"([A-Za-z]*)(\d+)", value)
-        assert match is not None
+        assert match, f"no number in '{value}'"
         return [f"{match[1]}{number}" for number in others(int(match[2]))]
     steps: list[int | Decimal] = [
         value + 1,

@@ -159,7 +159,7 @@ def goes_up(part: Fraction, low_is_odd: bool, negative: bool, rounding: str, rul
     if rounding == "stochastic":
         if part == 0 and rules.guard_exact:
             return False
-        assert rules.random is not None
+        assert rules.random is not None, "stochastic rounding is decided by a number"
         return floor(part * 2**32) >= rules.random
     if part == 0:
         return False

@@ -190,7 +190,7 @@ def _subview(written: Written) -> None:
     kind, result = _tile(form.inputs[0]), _tile(form.outputs[0])
     name, _ = _in(written, 0, form.inputs[0])
     match = _SIZES.search(form.attributes)
-    assert match is not None
+    assert match, f"no sizes: {form.attributes}"
     sizes = int(match.group(1)), int(match.group(2))
     ways = form.attributes.split(", sizes")[0].split()[1:]
     begin = (kind.rows - sizes[0], kind.cols - sizes[1])  # the last part of the tile

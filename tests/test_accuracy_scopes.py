@@ -44,8 +44,8 @@ def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> N
     file.write_text(HEADER + f"bad,fp32,1,10,1,60,{program}\n")
     with pytest.raises(CastsimError, match=message) as error:
         assess(A5, read_table(file))
-    assert error.value.span is not None
-    assert (error.value.span.line, error.value.span.column) == (2, len("bad,fp32,1,10,1,60,") + 1)
+    span = error.value.span
+    assert span and (span.line, span.column) == (2, len("bad,fp32,1,10,1,60,") + 1)
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def opened(browser: Any, page: Path) -> tuple[float, float, float]:
     tab.wait_for_selector("#timeline-lanes[data-drawn]", state="attached")
     drawn = time.perf_counter() - start
     box = lanes.bounding_box()
-    assert box is not None
+    assert box, "the timeline is not on the page"
     tab.mouse.move(box["x"] + 600, box["y"] + 50)
     steps = []
     for step in range(12):
@@ -86,7 +86,7 @@ def rows(folder: Path, browser: Any) -> Iterator[str]:
         cost = min(seconds([*run, "--html", str(page)]) for _ in range(ROUNDS)) - without
         html = page.read_text()
         found = re.search(r'"label":"operations","value":(\d+)', html)
-        assert found is not None
+        assert found, f"the page of {count} rows tells no number of operations"
         times = [opened(browser, page) for _ in range(ROUNDS)]
         best = [min(each) for each in zip(*times, strict=True)]
         shown = f"{int(found[1]):,} | {without:.2f} | {cost:.2f} | {len(html) / 1e6:.2f}"

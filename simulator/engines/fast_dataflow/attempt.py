@@ -116,7 +116,7 @@ class Machine:
 
 
 class Attempt(Machine):
-    """A run to the end; `final`: there is no other attempt, so it has to say why it fails."""
+    """A run to the end. With `final` no other attempt follows: a failure is raised, with its reason."""
 
     def __init__(
         self,
