@@ -16,6 +16,9 @@ PARTIAL = ".partial"
 """Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
 leaves it behind; no other process needs it."""
 
+LEDGER = ".ledger"
+"""What `castsim sweep` appends to the name of its results for the ledger beside them."""
+
 _LONGEST_NAME = 200
 """Bytes of NAME in it: a name has 255 on most file systems."""
 

@@ -244,10 +244,6 @@ def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
     return parser
 
 
-LEDGER_SUFFIX = ".ledger"
-"""What `castsim sweep` adds to the name of its results; see `castsim.exploration.sweeps.results.SUFFIX`."""
-
-
 def execute(name: str, options: Namespace) -> Outcome:
     """Do what a command is for; only now what it needs is imported.
 
@@ -265,9 +261,11 @@ def json_destination(arguments: Sequence[str]) -> str | None:
     lost.
     """
     found = _json_argument(arguments)
-    if found is None or _is_shared(found, (*arguments, *(f"{text}{LEDGER_SUFFIX}" for text in arguments))):
+    if found is None:
         return None
-    return found
+    from castsim.files import LEDGER  # noqa: PLC0415 - a help needs no path library
+
+    return None if _is_shared(found, (*arguments, *(f"{text}{LEDGER}" for text in arguments))) else found
 
 
 def _json_argument(arguments: Sequence[str]) -> str | None:

@@ -10,7 +10,8 @@ from castsim.commands.execution.page_files import check_file, check_page, refuse
 from castsim.commands.execution.who_computes import going_on, refuse_both, workers_of
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
-from castsim.exploration.sweeps import SUFFIX, Sweep, sweep
+from castsim.exploration.sweeps import Sweep, sweep
+from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.stage_progress import stage_progress
 from castsim.reports.sweeps import sweep_document
@@ -34,7 +35,7 @@ def execute(options: Namespace) -> Outcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
-    with going_on(f"{options.out}{SUFFIX}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    with going_on(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
@@ -81,4 +82,4 @@ def _check(options: Namespace) -> None:
     refuse_both(options)
     check_file("--out", options.out)
     if options.json not in (None, STDOUT):
-        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{SUFFIX}"})
+        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{LEDGER}"})

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from castsim.execution.distribution import Book, Ledger, Task, Workers, distributed
 from castsim.exploration.sweeps.columns import chunk_rows
-from castsim.exploration.sweeps.results import SUFFIX, Sweep
+from castsim.exploration.sweeps.results import Sweep
 from castsim.exploration.sweeps.specification import Specification
 from castsim.exploration.sweeps.work import Work, work_of
 from castsim.exploration.sweeps.writing import write_results
+from castsim.files import LEDGER
 from castsim.timing import ProgressCallback
 
 BOOK = Book("sweep", "--out")
@@ -22,7 +23,7 @@ _FEW = 4
 def carry_out(specification: Specification, path: Path, workers: Workers, progress: ProgressCallback) -> Sweep:
     """Sweep; parameters and errors are those of `castsim.sweep`, and what it returns."""
     work = work_of(specification)
-    with Ledger(path.with_name(path.name + SUFFIX), work.about(), BOOK) as ledger:
+    with Ledger(path.with_name(path.name + LEDGER), work.about(), BOOK) as ledger:
         resumed = len(ledger.pieces)
         left = [number for number in range(work.chunks) if number not in ledger.pieces]
         done = work.grid.combinations - sum(stop - start for start, stop in map(work.span, left))

@@ -12,9 +12,6 @@ from castsim.isa.errors import ReadError
 if TYPE_CHECKING:
     import pandas
 
-SUFFIX = ".ledger"
-"""What the name of a ledger has behind that of the results."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
