@@ -152,7 +152,7 @@ def _load_specification(path: Path) -> Specification:
 
     data, overlay = _described(path)
     if data.get("kind") != TargetKind.SPECIFICATION:
-        raise TargetDataError(f"{path.name}: is the description of a chip, not of a specification")
+        raise TargetDataError(f"{path}: is the description of a chip, not of a specification")
     try:
         found = Specification.model_validate(data)
     except ValidationError as error:
@@ -168,9 +168,9 @@ def _load(path: Path) -> Target:
     mechanism = data.get("mechanism")
     if mechanism is None:
         fault = "describes no target: neither mechanism nor base is given"
-        raise TargetDataError(f"{path.name}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
+        raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
-        raise TargetDataError(f"{path.name}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
+        raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     try:
         found = _model_of(mechanism).model_validate(data)
     except ValidationError as error:
