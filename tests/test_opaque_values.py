@@ -320,6 +320,14 @@ def test_queues_between_cores(target: str, tmp_path: Path):
     assert run(path, target, timing_only=True, opaque={"tpop_from_aic": 90000}).cycles > 90000
 
 
+@pytest.mark.parametrize("broken", ["\n  (", " (\n    "])
+def test_operands_of_a_queue_may_stand_on_the_next_line(broken: str):
+    """As printers of the vendor's compiler write them."""
+    there = QUEUE.replace(" (c2v", f"{broken}c2v")
+    assert there != QUEUE
+    assert parse(program(there)).functions[0].body == parse(program(QUEUE)).functions[0].body
+
+
 def test_operations_between_cores_are_printed_as_they_are_read():
     read = parse(program(QUEUE))
     assert parse(print_program(read)) == read

@@ -96,7 +96,8 @@ def _function_findings(
     for refusal in found[0].errors:
         if all(_has(one.errors, refusal) for one in found[1:]):
             yield from of_errors(refusal, source.file)
-    yield from of_warnings((one for one in found[0].warnings if one.kind not in _UNTOLD), source.file)
+    untold = (*_UNTOLD, WarningKind.UNDEFINED) if missing else _UNTOLD
+    yield from of_warnings((one for one in found[0].warnings if one.kind not in untold), source.file)
     for race in found[0].races if not missing else ():
         yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
     if found[0].limit is not None:
@@ -142,7 +143,8 @@ def _walked(
                 errors.append(error)
             left = None if error.span is None else without(left, error.span)
         else:
-            # A statement that was left out may have been what gives bytes their values.
-            races = (issued.races or ()) if certain and not errors else ()
-            return _Walked(tuple(errors), issued.loaded.executed.warnings if certain else (), races)
+            warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
+            if errors or not certain:  # what was left out may have been what gives bytes their values
+                warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
+            return _Walked(tuple(errors), warnings, races)
     return _Walked(tuple(errors))

@@ -161,7 +161,7 @@ def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: Ve
 
 
 def _check_move(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
-    if target.tile_arithmetic.move_needs_one_shape:
+    if target.tile_arithmetic.move_needs_one_shape and not work.part:
         _same_shape(work, work.sources[0])
 
 

@@ -29,12 +29,12 @@ from castsim.execution.walk.scalar_access import Accesses
 from castsim.execution.walk.scalar_floats import SATURATE
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
-from castsim.execution.walk.tile_parts import TileSlots, check_dense, tile_of_values
+from castsim.execution.walk.tile_parts import TileSlots, check_dense, part_move, tile_of_values
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, is_foreign, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
+from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
@@ -207,8 +207,11 @@ class Walker:
             self.environment[node.outputs[0]] = TileHandle(tile)
         else:
             check_form(node, str(self.lowerer.option(TOOLCHAIN)))
-            work = resolve_work(node, self._tile, self._number)
-            self._emit(node, work_label(work), self.lowerer.work(work), out)
+            if node.mnemonic in PART_MOVES:
+                work = part_move(node, self._tile, self._constant)
+            else:
+                work = resolve_work(node, self._tile, self._number)
+            self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
 
     def _pass_over(self, node: Opaque, out: list[Node]) -> None:
         """Take an operation for a placeholder: what it does is not known."""
