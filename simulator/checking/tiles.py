@@ -16,6 +16,7 @@ from castsim.execution.entry_and_target import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError
 from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.scope import FollowUpError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.data_dependent import reads_elements
@@ -126,7 +127,9 @@ def _walked(
     """Walk a function, and again without each statement that is refused."""
     errors: list[Error] = []
     left: pto.Function | None = function
-    while left is not None and len(errors) < _MOST:
+    walks = 0
+    while left is not None and walks < _MOST:
+        walks += 1
         certain = True
         try:
             walking = walking_of_function(parsed, left, source, target, request)
@@ -139,7 +142,7 @@ def _walked(
         except (CastsimError, EngineError) as error:
             if _has(tuple(errors), error):
                 break
-            if certain or isinstance(error, IllegalError):
+            if (certain or isinstance(error, IllegalError)) and not isinstance(error, FollowUpError):
                 errors.append(error)
             left = None if error.span is None else without(left, error.span)
         else:
