@@ -35,9 +35,16 @@ from castsim.timing import Cause
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-OTHERWISE = {"fuzz.md": "a campaign of hours", "pytest-plugin.md": "test_pytest_plugin", "editors/README.md": "editors"}
-"""Pages whose code blocks are not run here, and why."""
-PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).as_posix() not in OTHERWISE)
+OTHERWISE = {
+    "fuzz.md": "a campaign of hours",
+    "pytest-plugin.md": "test_pytest_plugin",
+    "editors": "editors",
+    "reference": "listings",
+}
+"""Pages and folders whose code blocks are not run here, and why."""
+PAGES = sorted(
+    path for path in DOCS.rglob("*.md") if {path.relative_to(DOCS).as_posix(), path.parent.name}.isdisjoint(OTHERWISE)
+)
 NAMES = [path.relative_to(DOCS).as_posix() for path in PAGES if "\n```" in GENERATED.sub("", path.read_text())]
 BLOCK = re.compile(r"(?:^<!-- (exit \d|setup) -->\n)?^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 needs_mkdocs = pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs the extra `docs`")
