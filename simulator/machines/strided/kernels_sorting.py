@@ -44,7 +44,7 @@ def lower_sort(sequence: KernelSequence, work: TileWork, kernel: StridedOperatio
             count = min(GROUP, length)
             streams = (
                 Stream(start.address + step * size, source.format, 1, 0, GROUP * size, count),
-                Stream(given.at(number).address + step * 4, places.format, 1, 0, GROUP * 4, count),
+                Stream(given.at(number if places.valid_rows > 1 else 0).address + step * 4, places.format, 1, 0, GROUP * 4, count),
             )
             to_pairs = Stream(
                 dst.at(number).address + step * PAIR_BYTES,
