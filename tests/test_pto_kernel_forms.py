@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 
@@ -43,7 +46,11 @@ def _program(
         body.append(f"%t{name} = pto.alloc_tile : {_tile(r, c, kind)}")
         part = f"!pto.partition_tensor_view<{r}x{c}x{kind}>"
         body.append(f"pto.tload ins(%p{name} : {part}) outs(%t{name} : {_tile(r, c, kind)})")
-    body += [*_part("z", rows, cols, element, arrow), f"%tz = pto.alloc_tile : {_tile(rows, cols, element, more)}", *lines]
+    body += [
+        *_part("z", rows, cols, element, arrow),
+        f"%tz = pto.alloc_tile : {_tile(rows, cols, element, more)}",
+        *lines,
+    ]
     part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
     body.append(f"pto.tstore ins(%tz : {_tile(rows, cols, element, more)}) outs(%pz : {part})")
     head = f"func.func @k({', '.join([*arguments, f'%z: !pto.ptr<{element}>'])})"
@@ -54,7 +61,10 @@ def _program(
 def _run(text: str, **inputs: np.ndarray) -> np.ndarray:
     program = parse(text)
     assert parse(print_program(program)) == program
-    return np.asarray(castsim.run(text, inputs=inputs).outputs["z"])
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.pto")
+        path.write_text(text)
+        return np.asarray(castsim.run(path, inputs=inputs).outputs["z"])
 
 
 @pytest.mark.parametrize("arch", ["a2a3", "a5", "a2"])

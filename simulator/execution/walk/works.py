@@ -24,6 +24,7 @@ from castsim.isa.pto.vector_operations import (
     VECTOR_OPERATIONS,
     Kind,
     Role,
+    VectorOperation,
 )
 
 TRANSFERS = ("tload", "tstore")
