@@ -205,8 +205,11 @@ ALIASES = ("treshape", "bitcast")
 PRINT = "tprint"
 """The operation that prints a tile and changes nothing."""
 
-MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
+MATRIX = ("tmatmul", "tgemv", "timg2col")
 """Beginnings of the names of operations that belong to the matrix unit."""
+
+PART_MOVES = ("textract", "tinsert")
+"""Copies out of and into a part of a larger tile, which two operands place; the matrix unit's where a tile is its."""
 
 
 def _row(
@@ -231,7 +234,7 @@ def _row(
 
 _ALL = (
     _row("tmov", Kind.MOVE, "move", "a", "7.2"),
-    _row("tfillpad", Kind.FILL, "fill", "a", "7.2"),
+    _row("tfillpad", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_expand", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_inplace", Kind.FILL, "fill", "a", "7.2", in_place=True),
     _row("tadd", Kind.ELEMENTWISE, "add", "aa", "7.3"),
