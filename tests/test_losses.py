@@ -133,7 +133,7 @@ def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_what_the_glossary_says_about_losses_and_gains_is_true(path: Path, tmp_path: Path) -> None:
-    """The entry `longest without work` of docs/pages/glossary.md, by a second run on a chip without the limit."""
+    """The entry `longest without work` of docs/glossary.md, by a second run on a chip without the limit."""
     result = run(path, timing_only=True, args=scalars(path))
     found = lost_most(result.loaded.tree, result.timing, "S")
     assert found is not None

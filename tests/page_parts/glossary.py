@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from castsim.timing import Cause
-from site_pages.markdown import code, table
+from page_parts.markdown import code, table
 
 CAUSES: Mapping[Cause, tuple[str, str]] = {
     Cause.BUSY: ("The pipe does the work that it is there for.", "Give it less work, or work of a faster class."),
