@@ -8,6 +8,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "accuracy": {
         2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5",
         3: "b226b03495ab4479d0a6ab64d8aed7b22f0e9123f03469787761420cb4d0b56d",
+        4: "4e2f8c41e7bcc81a6f1a0fba3e36d13c1df45e12e6f640dafb891be3180033a2",
     },
     "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
     "advise": {1: "13108fa7166febaee81417f77d21fc89e6938da84fb08a031e0e1dcf2b16a546"},
@@ -58,7 +59,10 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "sweep": {1: "40421d032cf0a4224f9c6aa819bd00ed8bb37dc3e282c0dad5ba146fe7d180e3"},
     "sweep-report": {1: "f57710da272cb4b30cdb31bb6e73cf0e260993438d733317fd8e8a4f76323440"},
     "targets": {1: "6b2cf1dcd80030e46792ac259990bbd8754254af8df301258ffe42ff15da093e"},
-    "targets-diff": {2: "c1c6e617ea37bc2fa81feed6a34402d2d5a4e04501563899ae4bb532ca71854b"},
+    "targets-diff": {
+        2: "c1c6e617ea37bc2fa81feed6a34402d2d5a4e04501563899ae4bb532ca71854b",
+        3: "c1b65049228e23e39ea55374f94fc975703b6a29ce834cdb684c5937a379890b",
+    },
     "targets-list": {1: "d8d8984983f5988c6095bfd25a7553f906d1284875410c6c4d22fc591e8febdc"},
     "targets-pair": {2: "72d2659f20a01ca1b7a75b9be4674178211f5b8a3894934b5abcab3e60e142f4"},
     "tune": {1: "903c5a73387d67abb81978f5ed0ae13299d169489e238779fe4b7444f901bfb6"},
