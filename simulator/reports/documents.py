@@ -22,6 +22,7 @@ Document: TypeAlias = dict[str, Json]
 
 VERSIONS: Mapping[str, int] = {
     "run": 5,
+    "diff": 2,
     "cast": 2,
     "graph": 2,
     "conform": 3,
