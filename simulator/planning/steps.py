@@ -44,6 +44,40 @@ class TileOperationForm:
 
 
 @dataclass(frozen=True, slots=True)
+class TileChoiceForm:
+    """A comparison with a scalar and a selection: elements for which it holds stay, others become another scalar.
+
+    `mode` is that of the comparison; scalars are codes.
+    """
+
+    mode: str
+    bound: int
+    other: int
+
+    @property
+    def mnemonic(self) -> str:
+        """The instructions."""
+        return "tcmps+tsels"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinForm:
+    """A cast builtin of a vector unit, by its name; a sequence of instructions that the compiler inserts."""
+
+    mnemonic: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
 class VectorForm:
     """An instruction of the vector unit: mnemonic with its type, switches, operands behind the first source.
 
@@ -81,7 +115,7 @@ class RereadForm:
         return ()
 
 
-Form = TileCastForm | TileOperationForm | VectorForm | RereadForm
+Form = TileCastForm | TileOperationForm | TileChoiceForm | VectorForm | BuiltinForm | RereadForm
 
 
 @dataclass(frozen=True, slots=True)
