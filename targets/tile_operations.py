@@ -125,6 +125,8 @@ class TileArithmetic(Fact):
     """Bytes that one instruction of a row reduction takes."""
     row_pieces: Literal["tree", "accumulator"]
     """The joining of the pieces of a row: neighbours in pairs, or one after the other onto a neutral start value."""
+    debug_regions: tuple[str, ...] = ()
+    """Operations whose valid regions are compared in debug builds of the library only."""
     columns_only: tuple[str, ...] = ()
     """Operations that compare only the valid columns of their tiles."""
     ramp_negates_sum: bool = False

@@ -184,3 +184,38 @@ def test_broken_samples_give_findings_inside_of_the_file(sample: tuple[str, str]
         assert one.line is None or (one.file == name and 1 <= one.line <= len(lines))
         if one.line is not None and one.column is not None and one.end_column is not None:
             assert 1 <= one.column < one.end_column <= len(lines[one.line - 1]) + 2
+
+
+UNKNOWN_VALUES = """func.func @k(
+    %p: !pto.ptr<i32>, %q: !pto.ptr<i32>, %y: !pto.ptr<f32>, %n: index
+) attributes {pto.entry} {
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%c8 = arith.constant 8 : index
+%c64 = arith.constant 64 : index
+%vp = pto.make_tensor_view %p, shape = [%c8, %c8], strides = [%c8, %c1] : !pto.tensor_view<?x?xi32>
+%i = pto.load_scalar %p[%c64] : !pto.ptr<i32> -> i32
+%ix = arith.index_cast %i : i32 to index
+%j = pto.load_scalar %q[%ix] : !pto.ptr<i32> -> i32
+%jx = arith.index_cast %j : i32 to index
+%yy = pto.addptr %y, %jx : !pto.ptr<f32> -> !pto.ptr<f32>
+%vy = pto.make_tensor_view %yy, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%big = arith.cmpi sgt, %jx, %c8 : index
+scf.if %big {
+%d = arith.addi %jx, %c1 : index
+}
+scf.for %k = %c0 to %c8 step %c1 {
+%r = arith.remsi %k, %n : index
+%o = arith.addi %r, %jx : index
+%b = pto.load_scalar %q[%o] : !pto.ptr<i32> -> i32
+}
+return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_what_uses_a_value_left_out_as_unknown_is_left_out(target: str) -> None:
+    """The element read is outside of its view as far as is known: pointers, branches and loops on it are not judged."""
+    found = check_text("k.pto", UNKNOWN_VALUES, target=target)
+    assert [(one.severity, one.kind) for one in found] == [(Severity.NOTE, "not checked")]

@@ -245,7 +245,7 @@ def test_names_of_generators_say_which_and_whether_it_steps() -> None:
 
 def test_operations_of_the_matrix_unit_are_told_by_the_reader() -> None:
     tile = "!pto.tile_buf<vec, 16x64xf32>"
-    names = {"tmatmul": True, "tmatmul.acc": True, "textract": True, "tadd": False, "tmov": False}
+    names = {"tmatmul": True, "tmatmul.acc": True, "timg2col": True, "tadd": False, "tmov": False}
     for name, expected in names.items():
         operands = f"ins(%a, %a : {tile}, {tile})" if name == "tadd" else f"ins(%a : {tile})"
         text = (

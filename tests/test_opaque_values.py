@@ -182,12 +182,19 @@ def test_partial_outputs_are_written_on_demand_only(tmp_path: Path, capsys: pyte
     )
     command = ["run", str(path), "--target", "a2a3", "--in", "x=random:1", "--out", str(out)]
     assert main(command) == 1
-    text = " ".join(capsys.readouterr().out.split())
+    told = capsys.readouterr()
+    text = " ".join(told.out.split())
     assert "128 of 1024 elements are not computed, the first at [2, 8]" in text
+    assert told.err.startswith("error: output y: 128 of 1024 elements depend on opaque operations")
+    assert main([*command, "--json", "-"]) == 1
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert [each["message"].split(":")[0] for each in errors] == ["output y", "output z"]
+    assert "--partial" in errors[0]["legal"]
     assert "--partial" in text
     assert not [*out.iterdir()]
     assert main([*command, "--partial", "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)
+    assert "errors" not in document
     (first, _) = document["outputs_not_computed"]
     assert (first["name"], first["elements"], first["first"]) == ("y", 128, [2, 8])
     computed = np.load(first["computed_file"])
@@ -318,6 +325,14 @@ def test_queues_between_cores(target: str, tmp_path: Path):
     assert not found.partial["y"].computed.any()
     assert [*found.outputs] == ["z"]
     assert run(path, target, timing_only=True, opaque={"tpop_from_aic": 90000}).cycles > 90000
+
+
+@pytest.mark.parametrize("broken", ["\n  (", " (\n    "])
+def test_operands_of_a_queue_may_stand_on_the_next_line(broken: str):
+    """As printers of the vendor's compiler write them."""
+    there = QUEUE.replace(" (c2v", f"{broken}c2v")
+    assert there != QUEUE
+    assert parse(program(there)).functions[0].body == parse(program(QUEUE)).functions[0].body
 
 
 def test_operations_between_cores_are_printed_as_they_are_read():

@@ -1,16 +1,24 @@
 """Every sample program: intact it has no races; without any one of its flags and barriers it is refused by name."""
 
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sample_arguments
+from execution_programs import kernel
 from expected_files import PROGRAMS
 
+from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import EngineError, RaceError
+from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running import load_program
 from castsim.synchronisation.races import Finding, RaceKind, find_races
 
@@ -108,3 +116,46 @@ def test_the_command_line_refuses_it_or_reports_it(name, line, tmp_path, capsys)
 def test_the_errors_are_of_two_classes():
     assert (RaceError.kind, RaceError.exit_code) == ("race", 1)
     assert EngineError.exit_code == 1
+
+
+PARTLY_WRITTEN = """
+%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
+%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+%h = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+%tmp = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+%row = pto.alloc_tile : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
+%s = pto.subview %a[%c4, %c0] sizes [8, 64] : !pto.tile_buf<vec, 16x64xf32>
+pto.tload ins(%px : !pto.partition_tensor_view<8x64xf32>) outs(%s : !pto.tile_buf<vec, 8x64xf32>)
+pto.trowmax ins(%a, %tmp : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>) outs(%row : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)
+pto.trowexpandadd ins(%a, %row : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x1xf32, blayout=col_major>) outs(%h : !pto.tile_buf<vec, 16x64xf32>)
+pto.tstore ins(%h : !pto.tile_buf<vec, 16x64xf32>) outs(%py : !pto.partition_tensor_view<16x64xf32>)
+"""
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_what_nothing_wrote_is_marked_in_the_outputs(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows 4 to 11 are loaded: they are right, and the others are marked; scratch tiles mark nothing."""
+    path, out = tmp_path / "k.pto", tmp_path / "out"
+    path.write_text(kernel(PARTLY_WRITTEN, "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    x = np.arange(8 * 64, dtype=np.float32).reshape(8, 64)
+    found = run(path, target, inputs={"x": x})
+    marks = np.ones((16, 64), bool)
+    marks[4:12] = False
+    np.testing.assert_array_equal(found.undefined["y"], marks)
+    np.testing.assert_array_equal(found.outputs["y"][4:12], x + x.max(axis=1, keepdims=True))
+    (warning,) = of_kind(found.warnings, WarningKind.UNDEFINED)[:1]
+    assert "before anything writes them" in warning
+    assert not found.races
+    assert run(path, target, timing_only=True).cycles == found.cycles
+    command = ["run", str(path), "--target", target, "--in", "x=zeros", "--out", str(out), "--json", "-"]
+    assert main(command) == 0
+    (first,) = json.loads(capsys.readouterr().out)["outputs_undefined"]
+    assert (first["name"], first["elements"], first["first"]) == ("y", 8 * 64, [0, 0])
+    np.testing.assert_array_equal(np.load(first["mask_file"]), marks)
+    assert main(["check", str(path), "--target", target]) == 0
+    assert "warning" in capsys.readouterr().out

@@ -1,7 +1,8 @@
 """Reading what belongs to several cores: queues between them, exchange between devices, the buffers that they share.
 
 Nothing is known of these but their names and values, and no sheet has their grammar: a statement is all tokens up to
-the end of its line, or of a bracket that is open there.
+the end of its line, or of a bracket that is open there; printers also break it before its operands. A line that begins
+with a sign that begins no statement goes on with it, and so does one behind a sign that ends none.
 
 Source: docs/reference/pto.md section 9.
 """
@@ -19,11 +20,14 @@ NAMES = (
     "pto.aic_initialize_pipe",
     "pto.aiv_initialize_pipe",
     "pto.initialize_l2g2l_pipe",
+    "pto.initialize_l2l_pipe",
 )
 PREFIXES = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.comm.")
 """Beginnings of names."""
 
 _OPENING, _CLOSING = "([{", ")]}"
+_CONTINUING = ("(", "[", "{", ",", ":", "=", "->")
+"""Signs that a line goes on with, or that another one must follow."""
 
 
 def is_foreign_name(name: str) -> bool:
@@ -61,7 +65,7 @@ def _end(reader: PtoReader) -> int:
         if kind is TokenKind.END or (not depth and text in _CLOSING):
             return index
         here = reader.span(index).line
-        if not depth and here != line:
+        if not depth and here != line and text not in _CONTINUING and reader.texts[index - 1] not in _CONTINUING:
             return index
         line = here
         if kind is TokenKind.PUNCTUATION and text in _OPENING:

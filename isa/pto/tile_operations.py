@@ -48,6 +48,7 @@ from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
     MATRIX,
+    PART_MOVES,
     PATTERNS,
     VECTOR_OPERATIONS,
     Kind,
@@ -150,6 +151,8 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
         _check_operands(reader, statement, known, inputs, outputs)
         _check_attributes(reader, statement, known, inputs, attributes)
+    if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
+        _check_part_move(reader, statement, inputs, outputs)
     if mnemonic == "tstore":
         check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
     return TileOperation(
@@ -162,6 +165,26 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         mnemonic.startswith(MATRIX),
         span=statement.span,
     )
+
+
+def _check_part_move(reader: PtoReader, statement: Statement, inputs: OperandList, outputs: OperandList) -> None:
+    """Reject a copy out of or into a part of a tile that is not written with the tiles and where the part begins."""
+    form = "ins(%tile, %row, %column : T, index, index) outs(%tile : T)"
+    if not (
+        len(inputs.types) == 3
+        and isinstance(inputs.types[0], TileType)
+        and inputs.types[1:] == (_INDEX, _INDEX)
+        and len(outputs.types) == 1
+        and isinstance(outputs.types[0], TileType)
+    ):
+        raise reader.error(f"{statement.name} is not written with these operands", statement.index, (form,))
+    source, result = inputs.types[0], outputs.types[0]
+    if not result.foreign and source.element != result.element:
+        raise reader.error(
+            f"{statement.name} copies elements of one type: %{inputs.names[0]} holds {source.element}, "
+            f"%{outputs.names[0]} {result.element}",
+            outputs.type_indices[0],
+        )
 
 
 def _check_operands(

@@ -205,8 +205,11 @@ ALIASES = ("treshape", "bitcast")
 PRINT = "tprint"
 """The operation that prints a tile and changes nothing."""
 
-MATRIX = ("tmatmul", "tgemv", "textract", "tinsert", "timg2col")
+MATRIX = ("tmatmul", "tgemv", "timg2col")
 """Beginnings of the names of operations that belong to the matrix unit."""
+
+PART_MOVES = ("textract", "tinsert")
+"""Copies out of and into a part of a larger tile, which two operands place; the matrix unit's where a tile is its."""
 
 
 def _row(

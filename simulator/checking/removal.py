@@ -55,6 +55,8 @@ def _defined(node: Operation) -> set[str]:
     """Return the names that a statement makes visible behind itself."""
     if isinstance(node, pto.Tcvt):
         return {node.dst} if node.defines_dst else set()
+    if isinstance(node, pto.ScalarAccess):
+        return {node.value} if node.reads else set()
     if isinstance(node, pto.TileOperation):
         return set(node.outputs) if node.mnemonic in ALIASES else set()
     found = set(getattr(node, "results", ()))

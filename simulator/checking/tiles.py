@@ -16,6 +16,7 @@ from castsim.execution.entry_and_target import entries
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError
 from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.scope import FollowUpError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.data_dependent import reads_elements
@@ -96,7 +97,8 @@ def _function_findings(
     for refusal in found[0].errors:
         if all(_has(one.errors, refusal) for one in found[1:]):
             yield from of_errors(refusal, source.file)
-    yield from of_warnings((one for one in found[0].warnings if one.kind not in _UNTOLD), source.file)
+    untold = (*_UNTOLD, WarningKind.UNDEFINED) if missing else _UNTOLD
+    yield from of_warnings((one for one in found[0].warnings if one.kind not in untold), source.file)
     for race in found[0].races if not missing else ():
         yield placed(Severity.ERROR, str(race.kind), race.message, race.spans[-1], source.file, race.missing, (), 1)
     if found[0].limit is not None:
@@ -125,7 +127,9 @@ def _walked(
     """Walk a function, and again without each statement that is refused."""
     errors: list[Error] = []
     left: pto.Function | None = function
-    while left is not None and len(errors) < _MOST:
+    walks = 0
+    while left is not None and walks < _MOST:
+        walks += 1
         certain = True
         try:
             walking = walking_of_function(parsed, left, source, target, request)
@@ -138,11 +142,12 @@ def _walked(
         except (CastsimError, EngineError) as error:
             if _has(tuple(errors), error):
                 break
-            if certain or isinstance(error, IllegalError):
+            if (certain or isinstance(error, IllegalError)) and not isinstance(error, FollowUpError):
                 errors.append(error)
             left = None if error.span is None else without(left, error.span)
         else:
-            # A statement that was left out may have been what gives bytes their values.
-            races = (issued.races or ()) if certain and not errors else ()
-            return _Walked(tuple(errors), issued.loaded.executed.warnings if certain else (), races)
+            warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
+            if errors or not certain:  # what was left out may have been what gives bytes their values
+                warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
+            return _Walked(tuple(errors), warnings, races)
     return _Walked(tuple(errors))

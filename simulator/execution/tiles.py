@@ -143,6 +143,7 @@ class TileWork:
     `pattern` (`0101` of P0101) says which columns a gather keeps, rows where `by_columns`;
     `counts` gets how many numbers one by comparison finds in each row, to which it adds `offset`.
     `names_tmp` says that the text has a scratch tile, also where `tmp` is forgotten because the target ignores it.
+    `part` says that a copy is one out of or into a part of a larger tile, whose shape then is not asked for.
     """
 
     mnemonic: str
@@ -161,3 +162,4 @@ class TileWork:
     by_columns: bool = False
     counts: Tile | None = None
     offset: int = 0
+    part: bool = False

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from castsim.execution.tiles import CastTiles
@@ -295,3 +296,18 @@ def _advance(deltas: Sequence[Deltas] | None, steps: Sequence[Deltas], trip: int
         tuple(delta + trip * step for delta, step in zip(before, row, strict=True))
         for before, row in zip(deltas, steps, strict=True)
     ]
+
+
+def scratch_reads(accesses: Sequence[Access]) -> frozenset[int]:
+    """Return the accesses of an instruction that read its scratch tile, which the instruction itself writes first.
+
+    Behind the destination, a read followed by a write of the same bytes is a scratch tile.
+    """
+    return frozenset(
+        number
+        for number, (read, write) in enumerate(pairwise(accesses))
+        if number
+        and not read.write
+        and write.write
+        and (read.space, read.start, read.end) == (write.space, write.start, write.end)
+    )

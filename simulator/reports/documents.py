@@ -21,7 +21,7 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 3,
+    "run": 4,
     "cast": 2,
     "graph": 2,
     "conform": 3,

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from castsim.execution.tree import Access, Tree, accesses, instances
+from castsim.execution.tree import Access, Tree, accesses, instances, scratch_reads
 from castsim.reports.buffers import moved_accesses
-from castsim.synchronisation.hazards import scratch_reads
 from castsim.targets import Target
 from castsim.timing import Timing
 

@@ -46,8 +46,9 @@ def run_document(report: RunReport) -> Document:
     Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those of vector
     instructions `launches` and `races`, those whose path rests on elements that they read `path_decided_by`, those
     whose results depend on a choice that the text leaves open `choices`, those whose casts were computed `casts`, those
-    with opaque operations `placeholders`, and `outputs_not_computed` where outputs rest on them; exposed pipelines add
-    `stale_reads` and name the first among the warnings, a lint run adds `lint` and `lint_possible`.
+    with opaque operations `placeholders`, and `outputs_not_computed` where outputs rest on them, `outputs_undefined`
+    where they rest on what nothing wrote; exposed pipelines add `stale_reads` and name the first among the warnings, a
+    lint run adds `lint` and `lint_possible`.
     """
     found: Document = {"schema_version": VERSIONS["run"]}
     for name in (*DOCUMENTED, *report.further):

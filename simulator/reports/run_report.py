@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.npy import digest
 from castsim.isa.codes import Codes
@@ -49,6 +50,16 @@ class PartialOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class UndefinedOutput:
+    """An output of which so many `elements` rest on what nothing wrote, the first at index `first`; its mask's file."""
+
+    name: str
+    mask_file: str | None
+    elements: int
+    first: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """The report on a run: its result and the figures derived from it."""
 
@@ -62,6 +73,7 @@ class RunReport:
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     partial: tuple[PartialOutput, ...]
+    undefined: tuple[UndefinedOutput, ...]
     facts: tuple[NamedFact, ...]
     findings: tuple[LintFinding, ...] | None = None
     """The findings of the linter; None if it was not run."""
@@ -109,6 +121,7 @@ class RunReport:
                 partial_of(name, found, loaded.arguments[name].format.name, files)
                 for name, found in result.partial.items()
             ),
+            undefined=tuple(undefined_of(name, marks, files) for name, marks in result.undefined.items()),
             facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
             findings=findings,
             show_synchronisation=show_synchronisation,
@@ -137,6 +150,21 @@ def mask_name(name: str) -> str:
 def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -> PartialOutput:
     """Return an output of which not all is computed; `files` says where it and its mask were written."""
     missing = ~found.computed
-    first = tuple(int(index) for index in np.unravel_index(int(np.argmax(missing)), missing.shape))
     file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
-    return PartialOutput(name, file, mask, fmt, found.values.shape, int(np.count_nonzero(missing)), first)
+    return PartialOutput(name, file, mask, fmt, found.values.shape, int(np.count_nonzero(missing)), _first(missing))
+
+
+def undefined_name(name: str) -> str:
+    """Return under which name is written which elements of an output rest on what nothing wrote."""
+    return f"{name}.undefined"
+
+
+def undefined_of(name: str, marks: NDArray[np.bool_], files: Mapping[str, Path]) -> UndefinedOutput:
+    """Return an output that rests in part on what nothing wrote; `files` says where its mask was written."""
+    mask = undefined_name(name)
+    return UndefinedOutput(name, str(files[mask]) if mask in files else None, int(marks.sum()), _first(marks))
+
+
+def _first(marks: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first element that is marked."""
+    return tuple(int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape))

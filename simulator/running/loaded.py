@@ -100,6 +100,8 @@ class Issued:
     races: tuple[Finding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs that rest on opaque operations, and are not among the others."""
+    undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """Of outputs that rest on bytes of a buffer which nothing wrote: which elements do."""
     casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
     """What casts did to their numbers, in the order of the source; empty where nothing is known."""
 

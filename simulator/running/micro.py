@@ -84,7 +84,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         recorder = self.units.recorder(as_written=self.as_written)
         walked = self._walk(recorder, how, Elements(found.read))
         # What is read and nothing wrote is followed byte by byte with the values.
-        races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)
+        races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)[0]
         if not how.values:
             return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
         check_elements(walked.arguments, how.limits.max_elements)

@@ -28,7 +28,9 @@ from castsim.targets.options import with_options
 from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from castsim.machines.vliw.findings import StaleRead
     from castsim.running.watching import Watch
@@ -69,6 +71,8 @@ class Result(Drawn[RunTable]):
     """Reads of an exposed pipeline that came too early; None where the machine interlocks or nothing was checked."""
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs of which not all is computed, as they depend on opaque operations; `outputs` lacks them."""
+    undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """Which elements of outputs rest on bytes of a buffer that nothing wrote; they are computed as if these were 0."""
     placeholders: Placeholders | None = None
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
     races: tuple[Finding, ...] | None = None
@@ -238,15 +242,18 @@ def run_loaded(
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
     if ready.untimed:
-        return Result(ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, {}, None, issued.races, issued.casts)
+        return Result(
+            ready, name, issued.outputs, _NO_TIMING, issued.stale_reads, races=issued.races, casts=issued.casts
+        )
     timing = simulate(ready.tree, ready.target, observer, engine=name, max_cycles=max_cycles, skip=skip)
     resting = placeholders_of(
         ready.tree, timing.total,
         lambda tree: simulate(tree, ready.target, None, engine=name, max_cycles=max_cycles, skip=skip).total,
     )  # fmt: skip
     return Result(
-        ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, resting, issued.races, issued.casts
-    )
+        ready, name, issued.outputs, timing, issued.stale_reads, issued.partial, issued.undefined, resting,
+        issued.races, issued.casts,
+    )  # fmt: skip
 
 
 def computed(

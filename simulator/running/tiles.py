@@ -26,7 +26,6 @@ from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
 from castsim.execution.walk.structure import check_level, has_flags
 from castsim.isa import pto
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
@@ -38,6 +37,7 @@ from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Parti
 from castsim.running.race_check import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
+from castsim.synchronisation.races import Finding
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 
@@ -54,21 +54,19 @@ class TileProgram(InTileLanguage, Loaded):
 
     def issue(self, inputs: Inputs, how: Treatment) -> Issued:
         """Look for races, and compute values."""
-        found = races_of(self.tree, self.target, how)
+        found, gaps = races_of(self.tree, self.target, how)
+        warned = replace(self, executed=replace(self.executed, warnings=(*self.executed.warnings, *gaps)))
         if how.values:
-            counts = CastCounts()
-            outputs, partial = self._outputs(inputs, how, counts)
-            return Issued(self, outputs, races=found, partial=partial, casts=counts.by_place(self.tree.instructions))
+            return warned._computed(inputs, how, found, written=not gaps)
         for name in inputs:
             check_known(name, self.arguments)
-        return Issued(self, races=found)
+        return Issued(warned, races=found)
 
-    def _outputs(
-        self, inputs: Inputs, how: Treatment, counts: CastCounts
-    ) -> tuple[Mapping[str, Codes], Mapping[str, Partial]]:
-        """Return the outputs, and apart those of which not all is computed; `counts` gets what casts do.
+    def _computed(self, inputs: Inputs, how: Treatment, races: tuple[Finding, ...] | None, *, written: bool) -> Issued:
+        """Compute the outputs; where opaque operations stand in the way, apart those of which not all is computed.
 
-        Beside opaque operations nothing is counted, as the numbers of some casts are not known.
+        Beside opaque operations no casts are counted, as the numbers of some are not known. `written` says that
+        everything is written before it is read; elsewhere what nothing wrote is followed to the outputs.
 
         Raises:
             IllegalError: the path rests on what an opaque operation gives.
@@ -82,7 +80,8 @@ class TileProgram(InTileLanguage, Loaded):
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
-        followed = Uncomputed.beside(buffer, memory) if opaque else None
+        followed = Uncomputed.beside(buffer, memory, written=written) if opaque or not written else None
+        counts = CastCounts()
         follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
         compute_of(self.target)(self.tree, buffer, memory, follower=follower, counts=None if opaque else counts)
         if how.watch is not None:
@@ -90,8 +89,12 @@ class TileProgram(InTileLanguage, Loaded):
         stored = {name: use for name, use in self.arguments.items() if use.stored}
         outputs = {name: from_memory(memory[name], use) for name, use in stored.items()}
         masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}
-        partial = {name: Partial(outputs.pop(name), mask) for name, mask in masks.items() if not mask.all()}
-        return outputs, partial
+        marked = {name: mask for name, mask in masks.items() if not mask.all()}
+        casts = counts.by_place(self.tree.instructions)
+        if not opaque:
+            return Issued(self, outputs, races=races, casts=casts, undefined={n: ~mask for n, mask in marked.items()})
+        partial = {name: Partial(outputs.pop(name), mask) for name, mask in marked.items()}
+        return Issued(self, outputs, races=races, partial=partial, casts=casts)
 
 
 def refuse_unknown_path(executed: Executed) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from castsim.execution.tree import Access, Block, Instruction, Lowered, elements
 from castsim.targets.dataflow import Hazard
@@ -31,19 +30,4 @@ def contended_spaces(root: Block, instructions: Sequence[Instruction], vector: s
                 writes.add(access.write)
     return tuple(
         space for space, (pipes, writes) in uses.items() if True in writes and (len(pipes) > 1 or vector in pipes)
-    )
-
-
-def scratch_reads(accesses: Sequence[Access]) -> frozenset[int]:
-    """Return the accesses of an instruction that read its scratch tile, which the instruction itself writes first.
-
-    Behind the destination, a read followed by a write of the same bytes is a scratch tile.
-    """
-    return frozenset(
-        number
-        for number, (read, write) in enumerate(pairwise(accesses))
-        if number
-        and not read.write
-        and write.write
-        and (read.space, read.start, read.end) == (write.space, write.start, write.end)
     )

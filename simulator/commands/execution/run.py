@@ -16,6 +16,7 @@ from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.failure import error_entry
 from castsim.commands.option_values import (
     GRAPHS,
     assignments,
@@ -28,19 +29,21 @@ from castsim.commands.option_values import (
     scalar,
 )
 from castsim.commands.outcome import Outcome
+from castsim.commands.output import tell
 from castsim.engines import ENGINES
 from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text
-from castsim.reports.run_report import RunReport, mask_name
+from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN
 from castsim.running import MAX_CYCLES, load, run_loaded
+from castsim.synchronisation.races import refusal
 from castsim.targets.options import watched, with_options
 
 if TYPE_CHECKING:
@@ -101,13 +104,26 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
         shown = run_text(report, width)
         return Group(shown, *timeline_text(options, timeline, written, width))
 
-    return Outcome(document, text, code=_code(options, result, findings))
+    errors = _errors(options, result)
+    if errors:
+        document["errors"] = [error_entry(error) for error in errors]
+    code = int(bool(errors) or any(found.certain for found in findings or ()))
+    return Outcome(document, text, code, delivered=lambda: _tell(errors))
 
 
-def _code(options: Namespace, result: Result, findings: tuple[LintFinding, ...] | None) -> int:
-    """Return the exit code: 1 for races, for certain findings of the linter, for outputs that are not computed."""
-    uncomputed = bool(result.partial) and not options.partial
-    return int(bool(result.races) or uncomputed or any(found.certain for found in findings or ()))
+def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
+    """Return what makes a run that has come to its end a failure: races, and outputs that are not computed."""
+    errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
+    for name, found in result.partial.items() if not options.partial else ():
+        missing = int(np.count_nonzero(~found.computed))
+        message = f"output {name}: {missing} of {found.computed.size} elements depend on opaque operations"
+        errors.append(IllegalError(f"{message} and are not computed", legal=("--partial", "--timing-only")))
+    return errors
+
+
+def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
+    for error in errors:
+        tell(f"error: {error.render()}")
 
 
 def _simulate(
@@ -270,13 +286,17 @@ def _target_options(options: Namespace) -> dict[str, str]:
 
 
 def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str, Path]:
-    """Write the outputs; of those that are computed in part, if they are asked for, also which elements are."""
+    """Write the outputs; of those that are computed in part, if they are asked for, also which elements are.
+
+    Where outputs rest on what nothing wrote, also which elements do.
+    """
     if folder is None:
         return {}
     arrays = dict(result.outputs)
     for name, found in result.partial.items() if partial else ():
         arrays[name] = np.where(found.computed, found.values, np.zeros((), found.values.dtype))
         arrays[mask_name(name)] = found.computed
+    arrays.update({undefined_name(name): marks for name, marks in result.undefined.items()})
     files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
     for name, path in files.items():
         write_array(path, arrays[name])

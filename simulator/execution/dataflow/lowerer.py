@@ -27,7 +27,14 @@ from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.dataflow.uncomputed import Unknown
 from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
 from castsim.execution.tree import Access, Block, GlobalSpace
-from castsim.execution.vector_operations import TileEffect, as_rows, behaviour_of, check_work, work_accesses
+from castsim.execution.vector_operations import (
+    TileEffect,
+    as_rows,
+    behaviour_of,
+    check_work,
+    over_destination,
+    work_accesses,
+)
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.execution.walk.opaque import name_of
@@ -111,8 +118,10 @@ class DataflowLowerer(ABC):
 
         A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
         """
+        work, regions = over_destination(self._chip, work)
         filled = reduces_nothing(work)
-        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in check_work(self._chip, filled or work))
+        told = (*regions, *check_work(self._chip, filled or work))
+        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in told)
         if filled is not None:
             text = f"pto.{work.mnemonic}: %{work.sources[0].name} has no valid element; %{work.dst.name} stays as it is"
             return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))

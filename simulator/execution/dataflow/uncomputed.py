@@ -1,4 +1,4 @@
-"""What is not computed: the results of opaque operations, and whatever is made of them.
+"""What is not computed: the results of opaque operations, what nothing wrote, and whatever is made of either.
 
 Beside every byte of the buffer and of the arguments stands one that tells whether it is known. Transfers carry that
 along byte by byte, operations on elements element by element; of any other, all that it writes is unknown if anything
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.operations import ScalarAccess, Transfer
 from castsim.execution.dataflow.values import execute_transfer
-from castsim.execution.tree import Access, Deltas, GlobalSpace, Lowered, Operation, accesses, operations
+from castsim.execution.tree import Access, Deltas, GlobalSpace, Lowered, Operation, accesses, operations, scratch_reads
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.elements import tile_view
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -49,9 +49,10 @@ class Uncomputed:
     by: str = ""
 
     @classmethod
-    def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes]) -> Uncomputed:
-        """Return one for a buffer and arguments that are all known."""
-        return cls(np.zeros_like(buffer), {name: np.zeros(found.size, np.uint8) for name, found in arguments.items()})
+    def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes], *, written: bool = True) -> Uncomputed:
+        """Return one for arguments that are all known, and a buffer that is if it counts as `written`."""
+        marks = np.full_like(buffer, 0 if written else _UNKNOWN)
+        return cls(marks, {name: np.zeros(found.size, np.uint8) for name, found in arguments.items()})
 
     def grow(self, arguments: Mapping[str, Bytes]) -> None:
         """Take in arguments that have become longer."""
@@ -65,7 +66,9 @@ class Uncomputed:
         return self.by if memory is not None and memory[max(start, 0) : start + size].any() else None
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
-        """Take in an instruction; return whether it computes anything: not what has nothing but unknown results."""
+        """Take in an instruction; return whether it computes anything: not what has nothing but results that an opaque
+        operation leaves unknown.
+        """
         shortcut = lowered.shortcut
         touched = accesses(lowered, deltas)
         if isinstance(shortcut, Unknown):
@@ -77,7 +80,8 @@ class Uncomputed:
             for operation in issued:
                 self._move(operation)
             return True
-        read = [access for access in touched if not access.write]
+        own = scratch_reads(touched)
+        read = [access for number, access in enumerate(touched) if not access.write and number not in own]
         if not any(self._any(access) for access in read):
             self._write(touched, 0)
             return True
@@ -88,7 +92,7 @@ class Uncomputed:
         elif self._alongside(touched):
             return True
         self._write(touched, _UNKNOWN)
-        return False
+        return not self.by
 
     # ----------------------------------------------------------------------------------------------------- transfers
 

@@ -4,6 +4,10 @@ from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import Behaviour, behaviour_of
 from castsim.execution.vector_operations.checks import check_work
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.execution.vector_operations.regions import over_destination
 from castsim.execution.vector_operations.shapes import as_rows, vector_operand
 
-__all__ = ["Behaviour", "TileEffect", "as_rows", "behaviour_of", "check_work", "vector_operand", "work_accesses"]
+__all__ = [
+    "Behaviour", "TileEffect", "as_rows", "behaviour_of", "check_work", "over_destination", "vector_operand",
+    "work_accesses",
+]  # fmt: skip

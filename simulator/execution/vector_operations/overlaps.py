@@ -69,6 +69,8 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
         return target.tile_arithmetic.transposes_through_tmp and work.tmp is not None and transposes_by_blocks(work)
     if operation.kind is Kind.PART and region(source) != region(dst):
         return False  # the other one is copied over it first
+    if operation.kind is Kind.ROW_BROADCAST and _rows_in_order(work, number):
+        return True
     if operation.kind is Kind.GATHER and number == 0:
         return False  # its elements are read for every row
     same = (source.address, source.element_bits, source.type.block_layout) == (
@@ -86,6 +88,27 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
         return False  # the sum of the first two is written over it
     if operation.divides_constant or work.scalar_first:
         return target.tile_arithmetic.scalar_dividend_in_place
+    return True
+
+
+def _rows_in_order(work: TileWork, number: int) -> bool:
+    """Whether no row of a row broadcast is written before what a later one, or it itself, reads there.
+
+    Rows run one after the other; each reads its element of the vector before it is written, and its other source piece
+    by piece (docs/reference/pto.md section 7.4).
+    """
+    source, dst = work.sources[number], work.dst
+    vector = number == vector_operand(work)
+    pitch, length = source.row_pitch, source.valid_cols * source.element_bits // 8
+    written = dst.valid_cols * dst.element_bits // 8
+    for row in range(dst.valid_rows):
+        start, end = source.address + row * pitch, source.address + row * pitch + length
+        # The rows of the destination that share bytes with this one of the source.
+        first = max(0, (start - dst.address - written) // dst.row_pitch + 1)
+        last = min(dst.valid_rows - 1, (end - 1 - dst.address) // dst.row_pitch)
+        same = start == dst.address + row * dst.row_pitch and source.element_bits == dst.element_bits
+        if first <= last and (first < row or (first == row and not vector and not same)):
+            return False
     return True
 
 

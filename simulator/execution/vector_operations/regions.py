@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
 from castsim.execution.vector_operations.sorting import GROUP, block_elements, pairs_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
-from castsim.isa.pto.vector_operations import PAIR_BYTES, Kind, VectorOperation
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 
 
@@ -22,6 +23,52 @@ def check_regions(target: DataflowTarget, work: TileWork, operation: VectorOpera
     check = _CHECKS.get(operation.kind)
     if check is not None:
         check(target, work, operation)
+
+
+def over_destination(target: DataflowTarget, work: TileWork) -> tuple[TileWork, tuple[str, ...]]:
+    """Return an operation as the library's release code runs it: over the valid region of the destination.
+
+    That is so for operations whose valid regions only debug builds of the library compare, and where extents that the
+    run decides keep the assembler from comparing them. Each source that has another region is told of in a warning;
+    one that does not reach so far keeps its own.
+    """
+    operation = VECTOR_OPERATIONS.get(work.mnemonic)
+    if operation is None or operation.kind not in _OVER_DESTINATION or 0 in region(work.dst):
+        return work, ()
+    facts = target.tile_arithmetic
+    if work.mnemonic in facts.columns_only:
+        return work, ()
+    checked = work.mnemonic not in facts.debug_regions
+    sources, dst = list(work.sources), work.dst
+    whole = operation.kind is Kind.PART and any(
+        source.valid_rows >= dst.valid_rows and source.valid_cols >= dst.valid_cols for source in sources
+    )
+    for number, source in enumerate(sources):
+        wanted = _region_over(operation.kind, number == len(sources) - 1, source, dst, whole=whole)
+        fits = wanted[0] <= source.rows and wanted[1] <= source.cols
+        dynamic = any(None in (tile.type.valid_rows, tile.type.valid_cols) for tile in (source, dst))
+        if wanted != region(source) and fits and 0 not in region(source) and (dynamic or not checked):
+            sources[number] = replace(source, valid_rows=wanted[0], valid_cols=wanted[1])
+    warnings = tuple(
+        f"pto.{work.mnemonic}: valid region of %{given.name} is {_extent(region(given))}, of %{dst.name} "
+        f"{_extent(region(dst))}: {_extent(region(taken))} elements of %{given.name} are read, valid or not; the "
+        f"library refuses that in debug builds only"
+        for given, taken in zip(work.sources, sources, strict=True)
+        if given is not taken
+    )
+    return (replace(work, sources=tuple(sources)) if warnings else work), warnings
+
+
+def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool) -> tuple[int, int]:
+    """Return what a source gives for all of the destination; `whole`: another part covers that."""
+    if kind is Kind.PART and whole:
+        return min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
+    if last and kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
+        return source.valid_rows, dst.valid_cols
+    return region(dst)
+
+
+_OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
 
 
 def _refusal(work: TileWork, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
@@ -161,7 +208,7 @@ def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: Ve
 
 
 def _check_move(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
-    if target.tile_arithmetic.move_needs_one_shape:
+    if target.tile_arithmetic.move_needs_one_shape and not work.part:
         _same_shape(work, work.sources[0])
 
 

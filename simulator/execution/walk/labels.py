@@ -65,9 +65,9 @@ def cast_label(cast: TileCast) -> Label:
     return Label(f"tcvt {pair[0]} -> {pair[1]}{mode}", "tcvt", casts=(pair,))
 
 
-def work_label(work: TileWork) -> Label:
-    """Return what reports print for an operation of tiles: its name, element type and extents."""
+def work_label(work: TileWork, name: str) -> Label:
+    """Return what reports print for an operation of tiles: its name in the text, element type and extents."""
     shown = work.sources[0] if work.sources else work.dst
     mode = f" {work.mode}" if work.mode else ""
-    text = f"{work.mnemonic} {shown.format.name} {shown.valid_rows} x {shown.valid_cols}{mode}"
-    return Label(text, work.mnemonic, element=shown.format.name)
+    text = f"{name} {shown.format.name} {shown.valid_rows} x {shown.valid_cols}{mode}"
+    return Label(text, name, element=shown.format.name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from castsim.execution.tiles import Tile
+from castsim.execution.tiles import Tile, TileWork
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
@@ -73,6 +73,25 @@ def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: 
         element_bits=source.element_bits,
         reach=(last * source.element_bits + 7) // 8,
     )
+
+
+def part_move(node: pto.TileOperation, tile_of: Callable[[str], Tile], number_of: Callable[[str], int]) -> TileWork:
+    """Return a textract or tinsert between tiles of the buffer: a copy whose source, or destination, is a part.
+
+    An extraction fills the destination's valid region, an insertion copies the source's.
+
+    Raises:
+        TileError: the part leaves its tile.
+    """
+    source, dst = tile_of(node.inputs[0]), tile_of(node.outputs[0])
+    offsets = number_of(node.inputs[1]), number_of(node.inputs[2])
+    whole, other = (source, dst) if node.mnemonic == "textract" else (dst, source)
+    extents = other.valid_rows, other.valid_cols
+    kind = replace(whole.type, rows=other.rows, cols=other.cols, valid_rows=extents[0], valid_cols=extents[1])
+    view = pto.Subview(whole.name, whole.name, (node.inputs[1], node.inputs[2]), whole.type, kind, span=node.span)
+    part = part_of(view, whole, offsets, extents)
+    source, dst = (part, other) if whole is source else (other, part)
+    return TileWork("tmov", dst, (source,), node.span, part=True)
 
 
 def tile_of_values(tile: Tile, element_bits: Callable[[Format], int]) -> Tile:

@@ -29,15 +29,23 @@ from castsim.execution.walk.scalar_access import Accesses
 from castsim.execution.walk.scalar_floats import SATURATE
 from castsim.execution.walk.scalars import constant, evaluate
 from castsim.execution.walk.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
-from castsim.execution.walk.tile_parts import TileSlots, check_dense, tile_of_values
+from castsim.execution.walk.tile_parts import TileSlots, check_dense, part_move, tile_of_values
 from castsim.execution.walk.views import make_view, partition
 from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, is_foreign, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
+from castsim.isa.pto.scope import FollowUpError
+from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, WarningText
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
+
+
+class _Values(dict[str, Value]):
+    """The values met, by name; of a function of which statements are left out, some may be missing."""
+
+    def __missing__(self, name: str) -> Value:
+        raise FollowUpError(f"%{name} is not known: what defines it is left out")
 
 
 @dataclass(slots=True)
@@ -49,7 +57,7 @@ class Walker:
     budget: Budget
     cycles: Cycles = field(default_factory=dict)
     """What opaque operations are taken for."""
-    environment: dict[str, Value] = field(default_factory=dict)
+    environment: dict[str, Value] = field(default_factory=_Values)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
@@ -207,8 +215,11 @@ class Walker:
             self.environment[node.outputs[0]] = TileHandle(tile)
         else:
             check_form(node, str(self.lowerer.option(TOOLCHAIN)))
-            work = resolve_work(node, self._tile, self._number)
-            self._emit(node, work_label(work), self.lowerer.work(work), out)
+            if node.mnemonic in PART_MOVES:
+                work = part_move(node, self._tile, self._constant)
+            else:
+                work = resolve_work(node, self._tile, self._number)
+            self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
 
     def _pass_over(self, node: Opaque, out: list[Node]) -> None:
         """Take an operation for a placeholder: what it does is not known."""
@@ -328,7 +339,7 @@ class Walker:
 
     def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
         """Return a loop that carries nothing, walked no further than its trips differ."""
-        saved = dict(self.environment)
+        saved = _Values(self.environment)
 
         def walk(trip: int, loop: int | None, period: int) -> Block:
             slopes = None if loop is None else {loop: step * period}

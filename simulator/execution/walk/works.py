@@ -18,6 +18,7 @@ from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
     DIRECTIONS,
+    PART_MOVES,
     PRINT,
     VECTOR_OPERATIONS,
     Role,
@@ -25,7 +26,7 @@ from castsim.isa.pto.vector_operations import (
 
 TRANSFERS = ("tload", "tstore")
 _SPELLED = tuple(name for name in VECTOR_OPERATIONS if "." not in name)
-SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *ALIASES, PRINT)
+SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *PART_MOVES, *ALIASES, PRINT)
 """Tile operations that programs may use."""
 
 

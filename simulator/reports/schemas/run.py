@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from castsim.execution.walk.memory import Origin
+from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (
     CauseName,
     Column,
@@ -104,6 +105,19 @@ class PartialOutput(Keys):
     """Extent of each dimension."""
     elements: Elements
     """How many are not computed."""
+    first: list[int]
+    """Index of the first of them."""
+
+
+class UndefinedOutput(Keys):
+    """An output that rests in part on bytes of a buffer that nothing wrote; they count as 0."""
+
+    name: str
+    """Name of the argument."""
+    mask_file: str | None
+    """The `.npy` file that tells which elements do; null if it was not written."""
+    elements: Elements
+    """How many do."""
     first: list[int]
     """Index of the first of them."""
 
@@ -287,6 +301,10 @@ class Run(Form):
     """The output arrays."""
     outputs_not_computed: list[PartialOutput] = Field(default_factory=absent)
     """Outputs of which not all is computed, if there are any."""
+    outputs_undefined: list[UndefinedOutput] = Field(default_factory=absent)
+    """Outputs that rest in part on what nothing wrote, if there are any."""
+    errors: list[ErrorEntry] = Field(default_factory=absent)
+    """Why the run fails although it came to its end: races, outputs that are not computed."""
     casts: list[CastLine] = Field(default_factory=absent)
     """What the casts did to their numbers, by instruction; where values were computed."""
     facts_assumed: list[FactEntry] | None

@@ -44,6 +44,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
         3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
+        4: "24fa55039891b9f082fc5473fb5af1c809c1dcb8d184a47f4615d0ecae507f93",
     },
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},

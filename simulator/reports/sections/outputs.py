@@ -16,7 +16,8 @@ from castsim.reports.terminal import indented
 
 def _data(report: RunReport) -> Document:
     partial = {"outputs_not_computed": json_of(report.partial)} if report.partial else {}
-    return {"outputs": json_of(report.outputs), **partial}
+    undefined = {"outputs_undefined": json_of(report.undefined)} if report.undefined else {}
+    return {"outputs": json_of(report.outputs), **partial, **undefined}
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -31,6 +32,12 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
             yield indented(Text(f"written to {output.file}"))
     if report.outputs and all(output.file is None for output in report.outputs):
         yield indented(Text("not written; --out DIR writes DIR/NAME.npy"))
+    for undefined in report.undefined:
+        first = ", ".join(map(str, undefined.first))
+        text = f"output {undefined.name}: {undefined.elements} elements rest on bytes that nothing wrote, the first at"
+        yield Text(f"{text} [{first}]", style="yellow")
+        if undefined.mask_file is not None:
+            yield indented(Text(f"{undefined.mask_file} marks them"))
     for partial in report.partial:
         yield from _partial(partial)
 

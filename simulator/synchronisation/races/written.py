@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import Bytes, run_length
 from castsim.execution.dataflow.operations import ScalarAccess
-from castsim.execution.tree import Access, Instruction
+from castsim.execution.tree import Access, Instruction, scratch_reads
 from castsim.synchronisation.flags.touches import Touch
-from castsim.synchronisation.hazards import scratch_reads
 from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
 from castsim.synchronisation.races.unfolding import SLOTS, Instance
 
