@@ -160,7 +160,7 @@ def test_given_options_hold_and_are_not_searched(capsys: pytest.CaptureFixture[s
     # With CTRL[60] held at 0 nothing saturates.
     code, out, _ = lower(capsys, *cast, "--option", "ctrl_60_at_start=0", "--json", "-")
     assert code == 1
-    assert json.loads(out)["way"] == "impossible"
+    assert json.loads(out)["way"] == "none found"
 
 
 def test_a_doubtful_point_can_be_given_but_is_never_chosen() -> None:
@@ -210,7 +210,7 @@ def test_a_chain_with_options() -> None:
     assert (found.kind, found.chosen) == (PlanKind.CHAIN, (("ctrl_48_at_start", 1),))
     assert [step.dst.name for step in found.plan.chain] == ["f32", "f16"]
     assert found.refuted is not None
-    assert found.refuted.kind is PlanKind.IMPOSSIBLE
+    assert found.refuted.kind is PlanKind.NONE_FOUND
 
 
 def test_a_single_instruction_with_options_beside_a_chain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,12 +19,11 @@ from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.steps import BuiltinForm, LoweringStep
 from castsim.targets.tpc_builtins import Recipe, builtins_of
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtins.signature import read_signature
 
 
 def builtin_casts(target: VliwTarget) -> Iterator[LoweringStep]:
     """Yield the builtins whose sources are narrow codes in wide lanes."""
-    from castsim.tpc_compiler.builtins.signature import read_signature  # noqa: PLC0415 - only where there are some
-
     for row in builtins_of(target):
         if row.recipe is not Recipe.HALF_IN_WIDE_LANES:
             continue
@@ -63,7 +62,7 @@ class _Key:
 
 @cache
 def _table(key: _Key) -> Codes:
-    from castsim.tpc_compiler.builtins.calling import builtin, emitted  # noqa: PLC0415 - needs a scheduler
+    from castsim.tpc_compiler.builtins.calling import builtin, emitted  # noqa: PLC0415 - most casts call none
 
     signature = emitted(key.name, key.target).built.signature
     assert signature.source.held is not None

@@ -36,6 +36,8 @@ class TileOperationForm:
     mnemonic: str
     constant: int | None = None
     attributes: tuple[str, ...] = ()
+    scratch: bool = False
+    """Whether it needs a tmp tile as large as its operand."""
 
     @property
     def options(self) -> tuple[str, ...]:

@@ -45,13 +45,14 @@ def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[Lo
         for name in rule.types:
             fmt = FORMATS[name]
             for constant in _constants(constants, mnemonic, fmt):
-                run = _OnRow(target, mnemonic, fmt, constant)
+                form = TileOperationForm(mnemonic, constant, scratch=rule.tmp == "used")
+                run = _OnRow(target, form, fmt)
                 label = "" if constant is None else f" {_label(mnemonic, constant, fmt)}"
                 what = f"{mnemonic} {name}{label}"
                 # A rounded sum keeps order; one that wraps does not.
                 ordered = mnemonic in _RISING or (mnemonic == "tadds" and isinstance(fmt, FloatFormat))
                 primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
-                yield LoweringStep(fmt, fmt, (primitive,), (TileOperationForm(mnemonic, constant),), what)
+                yield LoweringStep(fmt, fmt, (primitive,), (form,), what)
 
 
 def tile_choices(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
@@ -153,9 +154,8 @@ class _OnRow:
     """One operation, run on a tile of one row."""
 
     target: DataflowTarget
-    mnemonic: str
+    form: TileOperationForm
     fmt: Format
-    constant: int | None
 
     def __call__(self, codes: Codes) -> Codes:
         flat = np.ascontiguousarray(codes.reshape(-1))
@@ -176,10 +176,10 @@ class _OnRow:
             Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
             for place, name in enumerate(("src", "dst", "tmp"))
         )
-        scalars = () if self.constant is None else ((self.constant, self.fmt),)
-        rule = self.target.tile_operation(self.mnemonic)
-        used = rule is not None and rule.tmp == "used"
-        return TileWork(self.mnemonic, result, (source,), _HERE, scalars=scalars, tmp=tmp if used else None)
+        form = self.form
+        scalars = () if form.constant is None else ((form.constant, self.fmt),)
+        scratch = tmp if form.scratch else None
+        return TileWork(form.mnemonic, result, (source,), _HERE, scalars=scalars, tmp=scratch)
 
 
 def _facts(target: DataflowTarget, operations: Iterable[TileWork]) -> str:

@@ -61,8 +61,7 @@ def step_lines(step: LoweringStep, source: Named, result: Named, declarations: D
     operands = [source]
     if form.constant is not None:
         operands.append(declarations.scalar(form.constant, step.src))
-    rule = declarations.target.tile_operation(form.mnemonic)
-    if rule is not None and rule.tmp == "used":
+    if form.scratch:
         operands.append(declarations.scratch(step.src, *declarations.extent))
     names, kinds = (", ".join(part) for part in zip(*operands, strict=True))
     return [f"pto.{form.mnemonic} ins({names} : {kinds}) outs({result[0]} : {result[1]})"]

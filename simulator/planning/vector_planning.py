@@ -12,6 +12,7 @@ from castsim.planning.catalogue import Catalogue, Steps, arithmetic_of, by_sourc
 from castsim.planning.constants import Constants
 from castsim.planning.steps import Chain, LoweringStep
 from castsim.planning.vector_steps import vector_arithmetic, vector_casts
+from castsim.planning.vector_text import vector_assembly
 from castsim.targets.vliw import VliwTarget
 
 
@@ -41,6 +42,4 @@ def arithmetic(target: VliwTarget, constants: Constants) -> Steps:
 
 def assembly(chain: Chain, src: Format, dst: Format, target: VliwTarget, rows: int, cols: int) -> Assembly:
     """Return the program over all elements of a tensor, whose shape does not matter."""
-    from castsim.planning.vector_text import vector_assembly  # noqa: PLC0415 - a catalogue needs no scheduler
-
     return vector_assembly(chain, src, dst, target, rows * cols)
