@@ -1,19 +1,13 @@
-"""What the site's build adds to the files of `pages/`: the pages beside that folder, and text made of tables.
-
-A line `<!-- generated: NAME -->` of a page becomes the text that `site_pages` makes under that name, at every build, so
-it is never older than the tables.
-"""
+"""What the site's build adds to the pages: notebooks, code of tables as the site's Markdown needs it, search ranks."""
 
 from __future__ import annotations
 
+import base64
 import html
-import os
+import json
 import re
-import shutil
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-
-from site_pages import MADE, notebook
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -21,78 +15,33 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 DOCS = Path(__file__).resolve().parent
-ROOT = DOCS.parent
-OPTIONAL = {"reference/json.md": "Reference", "pytest-plugin.md": "How to", "editors/README.md": "How to"}
-"""Pages that join the site, under these headings, where they exist."""
 TABLES = re.compile(r"benchmark.*|conformance-.*|real-kernels|json")
 """Pages of long tables, which the search puts behind those that explain."""
 
-_MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 _BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
-
-
-def on_startup(command: str, dirty: bool) -> None:
-    """Lay out castsim's folders under its import name, before the plugin that reads them looks for them."""
-    _lay_out(ROOT / "build" / "site-sources" / "castsim")
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages that may be absent into the navigation."""
-    for name, heading in OPTIONAL.items():
-        if (DOCS / name).is_file():
-            next(part[heading] for part in config.nav if isinstance(part, dict) and heading in part).append(name)
-    return config
-
-
-def _lay_out(package: Path) -> None:
-    """Copy the three folders to where their import name says; links would be followed back."""
-    shutil.rmtree(package, ignore_errors=True)
-    only_code = shutil.ignore_patterns("__pycache__", "*.json", "*.csv")
-    shutil.copytree(ROOT / "simulator", package, ignore=only_code)
-    for name in ("isa", "targets"):
-        shutil.copytree(ROOT / name, package / name, ignore=only_code)
+_NOTEBOOK = re.compile(r"(\]\([^)\s]+)\.ipynb\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages beside `pages/`, which keep their places because code and tests cite them, and the notebooks."""
-    from mkdocs.structure.files import File  # noqa: PLC0415 - the tests of links need no MkDocs
+    """Add a page for each notebook."""
+    from mkdocs.structure.files import File  # noqa: PLC0415 - linters need no MkDocs
 
-    for path in outside_pages():
-        name = path.relative_to(DOCS).as_posix()
-        files.append(File.generated(config, name, abs_src_path=str(path)))
-    for path in sorted((DOCS / "pages").rglob("*.ipynb")):
-        text, pictures = notebook.page(path)
-        place = path.relative_to(DOCS / "pages")
+    for path in sorted(DOCS.rglob("*.ipynb")):
+        text, pictures = _notebook(path)
+        place = path.relative_to(DOCS)
         files.append(File.generated(config, place.with_suffix(".md").as_posix(), content=text))
         for name, picture in pictures.items():
             files.append(File.generated(config, (place.parent / name).as_posix(), content=picture))
     return files
 
 
-def outside_pages() -> list[Path]:
-    """Return the pages of the site that are not in `pages/`."""
-    return sorted((*DOCS.glob("*.md"), *DOCS.glob("reference/*.md"), *DOCS.glob("editors/README.md")))
-
-
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what is generated; links to files of the repository that are not on the site become plain text.
-
-    Links to notebooks lead to their pages.
-    """
-    filled = _MARK.sub(lambda match: MADE[match[1]](), markdown)
+    """Lead links to notebooks to their pages, and take backslashes out of the code of tables."""
     uri = page.file.src_uri
     page.meta["search"] = {"boost": 0.1 if TABLES.fullmatch(PurePosixPath(uri).stem) else 4 if _explains(uri) else 1}
-
-    def linked(match: re.Match[str]) -> str:
-        target = os.path.normpath(PurePosixPath(uri).parent / match[3])
-        if target.endswith(".ipynb") and Path(target).stem != Path(uri).stem:
-            return match[0].replace(".ipynb", ".md")  # to its page; that has the file itself
-        on_site = files.get_file_from_path(PurePosixPath(target).as_posix()) is not None
-        return match[0] if on_site or not (DOCS / target).exists() else match[2]
-
-    lines = (_BARRED.sub(_code, line) if line.startswith("|") else line for line in filled.split("\n"))
-    return _LINK.sub(linked, "\n".join(lines))
+    lines = [_BARRED.sub(_code, line) if line.startswith("|") else line for line in markdown.split("\n")]
+    own = Path(uri).with_suffix(".ipynb").name  # its page has a link to the file itself
+    return _NOTEBOOK.sub(lambda link: link[0] if link[0].endswith(f"({own})") else f"{link[1]}.md)", "\n".join(lines))
 
 
 def _explains(uri: str) -> bool:
@@ -104,3 +53,38 @@ def _code(match: re.Match[str]) -> str:
     """Return code of a table's cell with its bars; in backticks their backslashes would be seen."""
     text = html.escape(match[1].replace("\\|", "|"), quote=False)
     return f"<code>{text.replace('|', '&#124;')}</code>"
+
+
+def _notebook(path: Path) -> tuple[str, dict[str, bytes]]:
+    """Return a notebook as Markdown, outputs as they are stored, and its pictures by the names of their files."""
+    pictures: dict[str, bytes] = {}
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            found = {form: "".join(text) for form, text in output.get("data", {"text": output.get("text", "")}).items()}
+            if "image/png" in found:
+                name = f"{path.stem}-{len(pictures) + 1}.png"
+                pictures[name] = base64.b64decode(found["image/png"])
+                parts.append(f"![{_words(source)}]({name})")
+            elif "text/html" in found:
+                parts.append(f'<div class="output">{_in_one_piece(found["text/html"])}</div>')
+            else:
+                words = found.get("text/plain", found.get("text", "")).rstrip("\n")
+                parts.append(f"```text\n{words}\n```")
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def _words(source: str) -> str:
+    """Return what a picture is called: the last line of the cell that drew it."""
+    return re.sub(r"[\[\]`]", "", source.rstrip().rpartition("\n")[2])
+
+
+def _in_one_piece(text: str) -> str:
+    """Return HTML without line ends, behind which Markdown would go on; those of a program are written as such."""
+    kept = re.sub(r"<pre.*?</pre>", lambda match: match[0].replace("\n", "&#10;"), text, flags=re.DOTALL)
+    return kept.replace("\n", "")

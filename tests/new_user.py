@@ -25,7 +25,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-TUTORIAL = ROOT / "docs" / "pages" / "tutorial"
+TUTORIAL = ROOT / "docs" / "tutorial"
 
 
 @dataclass

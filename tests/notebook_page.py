@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-NOTEBOOK = Path(__file__).parent.parent / "docs/pages/tutorial/notebook.ipynb"
+NOTEBOOK = Path(__file__).parent.parent / "docs/tutorial/notebook.ipynb"
 SHOWN = ("image/png", "text/html", "text/plain")
 """Forms of an output, the best in front; only that is kept."""
 

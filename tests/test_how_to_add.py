@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "pages" / "contributing.md"
+PAGE = ROOT / "docs" / "contributing.md"
 PACKAGES = {"simulator": "castsim", "isa": "castsim/isa", "targets": "castsim/targets"}
 
 

@@ -204,6 +204,12 @@ def test_carries(name: str, sense: str) -> None:
             assert isinstance(carry, Mask) and carry.lanes(32).tolist() == over
 
 
+def test_a_subtraction_carries_where_nothing_was_borrowed() -> None:
+    # The newest page of the ISA: dst = a - b - (1 - carry), and the carry is 1 if nothing was borrowed.
+    _, carry = run("vsubc", "u32", [5] * 64, [*[3] * 32, *[7] * 32], mask=[True] * 256)
+    assert isinstance(carry, Mask) and carry.lanes(32).tolist() == [True] * 32 + [False] * 32
+
+
 @pytest.mark.parametrize("name", ["i32", "u32"])
 def test_long_products(name: str) -> None:
     a, b = codes(name, 41), codes(name, 42)

@@ -26,7 +26,7 @@ from castsim.targets import load_target, toml_text
 from castsim.targets.vliw import VliwTarget
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "pages" / "inputs-outputs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8")
 GRID = '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\ntarget = "a5"\ncols = 16\n'
 
 

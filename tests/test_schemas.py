@@ -92,8 +92,8 @@ def validator(command: str) -> jsonschema.Draft202012Validator:
 
 def commands_of_pages() -> list[str]:
     """Return the commands of the how-to pages, and of some others, that need no file which a page makes."""
-    pages = [*(ROOT / "docs" / "pages" / "how-to").glob("*.md")]
-    pages += [ROOT / "docs" / "pages" / name for name in ("accuracy.md", "inputs-outputs.md")]
+    pages = [*(ROOT / "docs" / "how-to").glob("*.md")]
+    pages += [ROOT / "docs" / name for name in ("accuracy.md", "inputs-outputs.md")]
     found = dict.fromkeys(line for page in sorted(pages) for line in commands(page.read_text(encoding="utf-8")))
     return [line for line in found if line not in README_COMMANDS and not WRITTEN.search(line)]
 
@@ -187,7 +187,7 @@ def test_commands_that_lack_a_schema() -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
-    """After a change: a greater number in VERSIONS, its digest in DIGESTS, and a line in docs/pages/changes.md."""
+    """After a change: a greater number in VERSIONS, its digest in DIGESTS, and a line in docs/changes.md."""
     form = FORMS[name]
     held = DIGESTS[name]
     assert max(held) == registry.version_of(form)

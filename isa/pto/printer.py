@@ -57,7 +57,7 @@ from castsim.isa.pto.region_heads import (
     types_text,
     values_text,
 )
-from castsim.isa.pto.scalars import FLOATS, bits_of
+from castsim.isa.pto.scalars import CAST, FLOATS, bits_of
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 from castsim.isa.pto.vmi.printing import vmi_text
@@ -195,7 +195,8 @@ def _compare(node: Compare) -> str:
 
 def _convert(node: Convert) -> str:
     types = f"{format_type(node.from_type)} to {format_type(node.to_type)}"
-    return f"%{node.result} = arith.{node.operation} %{node.operand} : {types}"
+    dialect = "builtin" if node.operation == CAST else "arith"
+    return f"%{node.result} = {dialect}.{node.operation} %{node.operand} : {types}"
 
 
 def _alloc(node: AllocTile | AllocTiles) -> str:

@@ -203,6 +203,8 @@ class PtoReader:
         """Take a type."""
         index = self.position
         text = self.texts[index]
+        if text == "<":
+            return self._bare_pointer()
         found = self._types.get(text)
         if found is None:
             if self.kinds[index] not in (TokenKind.TYPE, TokenKind.WORD):
@@ -214,6 +216,17 @@ class PtoReader:
             found = read_type(self.source, self.starts[index], text, self.warn)
             self._types[text] = found
         self.position = index + 1
+        return found
+
+    def _bare_pointer(self) -> Type:
+        """Take `<f32, gm>`: a pointer type as operations print it that take nothing else."""
+        index = self.position
+        end = next((each for each in range(index, min(index + 5, len(self.texts))) if self.texts[each] == ">"), None)
+        if end is None:
+            self.unexpected("a type")
+        parameters = self.source.text[self.starts[index] : self.starts[end]]
+        found = read_type(self.source, self.starts[index] - len("!pto.ptr"), f"!pto.ptr{parameters}>", self.warn)
+        self.position = end + 1
         return found
 
     def types(self) -> list[tuple[Type, int]]:

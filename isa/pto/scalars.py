@@ -40,6 +40,8 @@ UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
 PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
 INDEX_CASTS = ("index_cast", "index_castui")
 CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
+CAST = "unrealized_conversion_cast"
+"""What is left between two dialects: of integers, a change of signedness or of width."""
 _FOLDS |= dict.fromkeys(("ceildivsi", "ceildivui", "floordivsi"))
 FLOAT_BINARY = (
     "addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf", "math.copysign",
@@ -287,12 +289,12 @@ def _read_conversion(reader: PtoReader, statement: Statement) -> Operation:
     source, source_index = _scalar_type(reader)
     reader.expect("to")
     target, target_index = _scalar_type(reader)
-    operation = statement.operation
+    operation = CAST if statement.name == f"builtin.{CAST}" else statement.operation
     reader.check_use(operand, source, source_index)
     problem = _conversion_problem(operation, source, target)
     if problem:
         raise reader.error(f"{statement.name} {problem}", target_index)
-    known = reader.definition(operand).constant if operation == "index_cast" else None
+    known = reader.definition(operand).constant if operation in ("index_cast", CAST) else None
     if known is not None:
         known = _wrapped(known, bits_of(target))
     result = statement.define_one(reader, target, known)
@@ -302,6 +304,9 @@ def _read_conversion(reader: PtoReader, statement: Statement) -> Operation:
 def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
     """Say what is wrong with the types of a conversion, None if nothing is."""
     pair = f"{source.name} to {target.name}"
+    if operation == CAST:
+        both = all(kind.name[0] in "iu" for kind in (source, target))
+        return None if both else f"is between integers here, found {pair}"
     if operation == "bitcast":
         legal = bits_of(source) == bits_of(target) and _INDEX not in (source, target)
         return None if legal else f"keeps the width and takes no index, found {pair}"
@@ -340,6 +345,7 @@ HANDLERS: dict[str, Handler] = {
     "arith.select": _read_select,
     **dict.fromkeys(("arith.cmpi", "arith.cmpf"), _read_compare),
     **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
+    f"builtin.{CAST}": _read_conversion,
     **{name if "." in name else f"arith.{name}": _read_floats for name in (*FLOAT_BINARY, *FLOAT_TERNARY)},
     **{name if "." in name else f"arith.{name}": _read_unary for name in (*FLOAT_UNARY, *INTEGER_UNARY)},
     POWER: _read_power,

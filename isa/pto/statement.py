@@ -45,6 +45,9 @@ class Statement:
 
     def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
         """Make the results visible and return their names; reject any number but that of the types."""
+        if kinds and not self.results and self.name.startswith("scf."):
+            # The values of a region may go unused; a node names them all the same.
+            return tuple(self._unused(reader, kind, number) for number, kind in enumerate(kinds))
         count = sum(result.count for result in self.results)
         if count != len(kinds):
             index = self.results[0].index if self.results else self.index
@@ -58,6 +61,11 @@ class Statement:
             else:
                 names.extend(reader.scope.define_group(result.base, part, reader.starts[result.index]))
         return tuple(names)
+
+    def _unused(self, reader: PtoReader, kind: Type, number: int) -> str:
+        name = f"_unused_{self.index}_{number}"
+        reader.define(name, kind, self.index)
+        return name
 
 
 Handler = Callable[[PtoReader, Statement], Operation]

@@ -378,12 +378,16 @@ def _read_partition(reader: PtoReader, statement: Statement) -> Operation:
     reader.expect(":")
     source_index = reader.position
     source = reader.type()
-    reader.expect("->")
-    index = reader.position
-    kind = reader.type()
     if not isinstance(source, ViewType):
         found = reader.texts[source_index]
         raise reader.error(f"expected a view type, found {found}", source_index, ("!pto.tensor_view<...>",))
+    index = reader.position
+    if reader.take("->"):
+        index = reader.position
+        kind = reader.type()
+    else:
+        # Newer front ends infer the type: extents that are constants, `?` for others.
+        kind = PartitionType(_known(reader, sizes), source.element)
     if not isinstance(kind, PartitionType):
         legal = ("!pto.partition_tensor_view<...>",)
         raise reader.error(f"expected a partition type, found {reader.texts[index]}", index, legal)

@@ -27,7 +27,8 @@ _ANY = Distribution()
 
 LOADS: Mapping[str, Distribution] = {
     "NORM": _ANY,
-    **{f"BRC_B{w}": Distribution((w,)) for w in (8, 16, 32)},
+    # They are named for what is read: a register of any elements holds it (newer kernels of the vendor).
+    **{f"BRC_B{w}": Distribution((8, 16, 32, 64)) for w in (8, 16, 32)},
     "BRC_BLK": _ANY,
     **{f"UNPK_B{w}": Distribution((w, 2 * w)) for w in (8, 16, 32)},
     **dict.fromkeys(("UNPK4", "UNPK4_B8"), Distribution((8, 32))),

@@ -164,6 +164,8 @@ def _check_unpack(node: MicroOperation) -> None:
     source, result = node.operand_types[0], node.result_types[0]
     assert isinstance(source, VectorType) and isinstance(result, VectorType)
     legal = _UNPACKED[source.element]
+    if result == source:
+        return  # printed with one type: the register's, whose lanes hold half as many elements of twice the width
     if result.element not in legal:
         shown = tuple(f"{source.lanes // 2}x{_spelled(element)}" for element in legal)
         _refuse(node, f"makes lanes of twice the width of {_spelled(source.element)}", shown, "result 0")

@@ -320,7 +320,8 @@ def _check_comparison(target: DataflowTarget, work: TileWork, _operation: Vector
 def _check_sort(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
     source, places = work.sources
     _rows(work, source)
-    if region(places) != region(source):
+    one_row = region(places) == (1, source.valid_cols)  # serves every row of the source
+    if region(places) != region(source) and not one_row:
         raise _refusal(work, "valid region", places, _extent(region(places)), source, _extent(region(source)))
     _holds_pairs(work, source.valid_cols)
     ragged = source.valid_cols % GROUP

@@ -28,7 +28,8 @@ Pairs = NDArray[np.uint64]
 def sort_groups(buffer: Bytes, work: TileWork) -> None:
     """Sort every 32 elements of every row; the last group of a row may be shorter."""
     source, places = work.sources
-    codes, given = valid_codes(buffer, source), valid_codes(buffer, places).astype(np.uint64)
+    codes = valid_codes(buffer, source)
+    given = np.broadcast_to(valid_codes(buffer, places).astype(np.uint64), codes.shape)
     ranks = _ranks(codes, source.format)
     groups = np.broadcast_to(np.arange(codes.shape[1]) // GROUP, codes.shape)
     order = np.lexsort((given, -ranks, groups), axis=1)

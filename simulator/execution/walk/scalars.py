@@ -27,6 +27,7 @@ from castsim.execution.walk.scalar_floats import (
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.scalars import (
+    CAST,
     FLOAT_BINARY,
     FLOAT_CONVERSIONS,
     FLOAT_TERNARY,
@@ -247,7 +248,7 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
         converted = from_bits(bits_of(operand.value, from_kind), to_kind)
         return _as_before(converted, operand) if from_kind[0] == to_kind[0] else _of_one(converted, operand)
     value = int(operand.value)
-    if operation in ("extui", "index_castui"):
+    if operation in ("extui", "index_castui") or (operation == CAST and from_kind[0] == "u"):
         value = unsigned(value, width_of(from_kind))
     elif width_of(from_kind) == 1:
         value = -value  # the one bit of a truth value is its sign

@@ -14,6 +14,7 @@ from castsim.isa.pto.gather_forms import OFFSET, offset_of
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
@@ -21,7 +22,9 @@ from castsim.isa.pto.vector_operations import (
     PART_MOVES,
     PRINT,
     VECTOR_OPERATIONS,
+    Kind,
     Role,
+    VectorOperation,
 )
 
 TRANSFERS = ("tload", "tstore")
@@ -64,7 +67,8 @@ def resolve_work(
     scalars: list[tuple[int, Format]] = []
     for role, name, kind in zip(form, node.inputs, node.input_types, strict=True):
         if isinstance(kind, pto.ScalarType):
-            scalars.append((bits_of(number_of(name), kind.name), format_named(kind.name)))
+            held = _scalar_kind(operation, kind.name, node)
+            scalars.append((bits_of(number_of(name), held), format_named(held)))
         else:
             tiles[role].append(tile_of(name))
     attributes = dict(node.attributes)
@@ -86,6 +90,22 @@ def resolve_work(
         offset=offset_of(attributes.get(OFFSET, "0")) or 0,
         by_columns=attributes.get("direction") == DIRECTIONS[1],
     )
+
+
+def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation) -> str:
+    """Return the format that a scalar is used in: of its own if the operation does not take another for its tiles.
+
+    Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
+    f32 whatever the tile holds (docs/reference/pto.md section 7.3).
+    """
+    tile = next((kind for kind in (*node.input_types, *node.output_types) if isinstance(kind, pto.TileType)), None)
+    if tile is None or given not in SCALARS.values() or tile.element not in SCALARS.values():
+        return given
+    wanted, integers = tile.element, given[0] == "i" and tile.element[0] in "iu"
+    slope = operation.function == "prelu" and given == "f32" and wanted == "f16"
+    signless = integers and given[1:] == wanted[1:] and operation.kind is not Kind.MERGE
+    shift = integers and operation.function in ("shl", "shr")
+    return wanted if slope or signless or shift else given
 
 
 def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:

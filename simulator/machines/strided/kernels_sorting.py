@@ -29,6 +29,7 @@ def lower_sort(sequence: KernelSequence, work: TileWork, kernel: StridedOperatio
     def row(number: int) -> Block:
         inner = KernelSequence(sequence.target)
         start = src.at(number)
+        numbers = given.at(number if places.valid_rows > 1 else 0)
         if tmp is not None:
             copy = operand_of(tmp, source.format)
             to = type(copy)(tmp.address + number * pitch, copy.format, 0)
@@ -44,7 +45,14 @@ def lower_sort(sequence: KernelSequence, work: TileWork, kernel: StridedOperatio
             count = min(GROUP, length)
             streams = (
                 Stream(start.address + step * size, source.format, 1, 0, GROUP * size, count),
-                Stream(given.at(number).address + step * 4, places.format, 1, 0, GROUP * 4, count),
+                Stream(
+                    numbers.address + step * 4,
+                    places.format,
+                    1,
+                    0,
+                    GROUP * 4,
+                    count,
+                ),
             )
             to_pairs = Stream(
                 dst.at(number).address + step * PAIR_BYTES,

@@ -106,7 +106,8 @@ def _sorted(operands: Operands, work: TileWork, kernel: VectorFunctionOperation)
     step = GROUP * source.element_bits // 8
     region = Region(source.element_bits, step, source.valid_rows, source.valid_cols)
     elements = operands.load("v0", "NORM", source.address, (source.row_pitch, step))
-    numbers = operands.load("v1", "NORM", places.address, (places.row_pitch, GROUP * 4))
+    numbered = places.row_pitch if places.valid_rows > 1 else 0
+    numbers = operands.load("v1", "NORM", places.address, (numbered, GROUP * 4))
     (made,) = chain(kernel.instructions, ("v0", "v1"), region.width)
     trip: Trip = (elements, numbers, region.predicate, made, region.store(made.results[0]))
     return region.nest(trip, (work.dst.row_pitch, GROUP * PAIR_BYTES))

@@ -54,7 +54,8 @@ def _rows(names: str, operands: str, results: str, types: tuple[str, ...], secti
 
 
 _EXTENDED = {
-    "i8": ("i16", "u16"), "u8": ("u16", "i16"), "i16": ("i32", "u32"), "u16": ("u32", "i32"),
+    "i8": ("i16", "u16", "i8"), "u8": ("u16", "i16", "u8"),
+    "i16": ("i32", "u32", "i16"), "u16": ("u32", "i32", "u16"),
 }  # fmt: skip
 _PACKED = {"i32": ("u16",), "u32": ("u16",), "i16": ("u8",), "u16": ("u8",)}
 _SUMS = {

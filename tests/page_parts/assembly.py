@@ -7,8 +7,8 @@ from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import Form
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.targets import load_target, target_names
-from site_pages.markdown import code, codes, table
-from site_pages.source_text import told
+from page_parts.markdown import code, codes, table
+from page_parts.source_text import told
 
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")
 

@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 
 from castsim.commands.command_line import COMMANDS
-from site_pages.markdown import code, table
+from page_parts.markdown import code, prose, table
 
 
 def commands() -> str:
@@ -52,7 +52,7 @@ def _metavar(action: argparse.Action) -> str:
 
 def _help(action: argparse.Action) -> str:
     text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
-    return _escaped(text)
+    return prose(text)
 
 
 def _paragraph(text: str) -> str:
@@ -60,13 +60,4 @@ def _paragraph(text: str) -> str:
     lines = text.splitlines()
     if all(line.startswith(" ") for line in lines):
         return "```text\n" + "\n".join(line.strip() for line in lines) + "\n```\n"
-    return _escaped(" ".join(line.strip() for line in lines)) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Return prose in which nothing but code in backticks means something to Markdown."""
-    parts = text.split("`")
-    for place in range(0, len(parts), 2):
-        for mark in "*_<[":
-            parts[place] = parts[place].replace(mark, f"\\{mark}")
-    return "`".join(parts)
+    return prose(text) + "\n"

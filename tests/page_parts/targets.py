@@ -10,8 +10,8 @@ from castsim.targets.schema import Fact, Status, Table
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
-from site_pages.markdown import code, codes, first_sentence, table
-from site_pages.source_text import told
+from page_parts.markdown import code, codes, first_sentence, table
+from page_parts.source_text import told
 
 MECHANISMS = {
     "strided-repeat": StridedRepeatTarget,

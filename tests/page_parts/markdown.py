@@ -29,6 +29,15 @@ def first_sentence(docstring: str | None) -> str:
     return " ".join(paragraph.split())
 
 
+def prose(text: str) -> str:
+    """Return prose in one line, in which nothing but code in backticks means something to Markdown."""
+    parts = " ".join(text.split()).split("`")
+    for place in range(0, len(parts), 2):
+        for mark in "*_<[":
+            parts[place] = parts[place].replace(mark, f"\\{mark}")
+    return "`".join(parts)
+
+
 def _cell(cell: object) -> str:
     """Return a cell in one line; a bar within code needs a backslash too, which tables take away."""
     return re.sub(r"(?<!\\)\|", r"\\|", " ".join(str(cell).split()))

@@ -1,10 +1,10 @@
-"""The generated parts of the site, by the names that its pages use."""
+"""The generated parts of the pages in `docs/`, by the names that the pages use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from site_pages import api, assembly, command_line, glossary, micro, targets, tiles
+from page_parts import api, assembly, command_line, glossary, micro, targets, tiles
 
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,

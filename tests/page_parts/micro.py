@@ -9,7 +9,7 @@ from castsim.isa.pto.micro.words import LEGAL, SYNONYMS
 from castsim.isa.pto.vmi.forms import DISTRIBUTIONS, LEGACY, PREFIX
 from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
 from castsim.isa.pto.vmi.forms import SYNONYMS as LOGICAL_SYNONYMS
-from site_pages.markdown import code, codes, table
+from page_parts.markdown import code, codes, table
 
 
 def operations() -> str:

@@ -11,8 +11,8 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.pairs import pair_rows
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
-from site_pages.markdown import code, codes, table
-from site_pages.source_text import told
+from page_parts.markdown import code, codes, table
+from page_parts.source_text import told
 
 CHIPS = ("a2a3", "a5")
 

@@ -1,0 +1,34 @@
+"""Writes the generated parts of the pages in `docs/` anew: `python tests/generated_pages.py`.
+
+What stands between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->` is made from the tables of `isa/`
+and `targets/`, from docstrings and from the parsers of the commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from page_parts import MADE
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->\n(?:.*?^<!-- end of \1 -->\n)?", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> Iterator[Path]:
+    """Yield the pages that have generated parts."""
+    return (path for path in sorted(DOCS.rglob("*.md")) if GENERATED.search(path.read_text(encoding="utf-8")))
+
+
+def filled(text: str) -> str:
+    """Return a page's text with its generated parts as they are now."""
+    return GENERATED.sub(
+        lambda match: f"<!-- generated: {match[1]} -->\n\n{MADE[match[1]]().strip()}\n\n<!-- end of {match[1]} -->\n",
+        text,
+    )
+
+
+if __name__ == "__main__":
+    for path in pages():
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")

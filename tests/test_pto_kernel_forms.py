@@ -1,0 +1,149 @@
+"""Forms that real kernels are written in, against what they say element by element."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+import castsim
+from castsim.isa.pto import parse, print_program
+
+_VIEWS = "pto.make_tensor_view %{p}, shape = [%n{p}, %m{p}], strides = [%m{p}, %c1] : !pto.tensor_view<?x?x{t}>"
+
+
+def _tile(rows: int, cols: int, element: str, more: str = "") -> str:
+    return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{more}>"
+
+
+def _part(pointer: str, rows: int, cols: int, element: str, arrow: bool = True) -> list[str]:
+    kind = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
+    return [
+        f"%n{pointer} = arith.constant {rows} : index",
+        f"%m{pointer} = arith.constant {cols} : index",
+        f"%v{pointer} = " + _VIEWS.format(p=pointer, t=element),
+        f"%p{pointer} = pto.partition_view %v{pointer}, offsets = [%c0, %c0], sizes = [%n{pointer}, %m{pointer}] : "
+        f"!pto.tensor_view<?x?x{element}>" + (f" -> {kind}" if arrow else ""),
+    ]
+
+
+def _program(
+    arch: str,
+    sources: list[tuple[str, int, int, str]],
+    lines: list[str],
+    dst: tuple[int, int, str],
+    *,
+    more: str = "",
+    arrow: bool = True,
+) -> str:
+    rows, cols, element = dst
+    arguments = [f"%{name}: !pto.ptr<{kind}>" for name, _, _, kind in sources]
+    body = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
+    for name, r, c, kind in sources:
+        body += _part(name, r, c, kind, arrow)
+        body.append(f"%t{name} = pto.alloc_tile : {_tile(r, c, kind)}")
+        part = f"!pto.partition_tensor_view<{r}x{c}x{kind}>"
+        body.append(f"pto.tload ins(%p{name} : {part}) outs(%t{name} : {_tile(r, c, kind)})")
+    body += [
+        *_part("z", rows, cols, element, arrow),
+        f"%tz = pto.alloc_tile : {_tile(rows, cols, element, more)}",
+        *lines,
+    ]
+    part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
+    body.append(f"pto.tstore ins(%tz : {_tile(rows, cols, element, more)}) outs(%pz : {part})")
+    head = f"func.func @k({', '.join([*arguments, f'%z: !pto.ptr<{element}>'])})"
+    text = "\n".join(body)
+    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head} {{\n{text}\nreturn\n}}\n}}\n'
+
+
+def _run(text: str, **inputs: np.ndarray) -> np.ndarray:
+    program = parse(text)
+    assert parse(print_program(program)) == program
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.pto")
+        path.write_text(text)
+        return np.asarray(castsim.run(path, inputs=inputs).outputs["z"])
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5", "a2"])
+@pytest.mark.parametrize("element", ["i16", "i32", "ui16", "ui32"])
+@pytest.mark.parametrize("amount", ["i8", "i16", "i32", "i64"])
+def test_amounts_of_shifts_are_integers_of_any_width(arch: str, element: str, amount: str) -> None:
+    line = f"pto.tshls ins(%ta, %s : {_tile(4, 32, element)}, {amount}) outs(%tz : {_tile(4, 32, element)})"
+    text = _program(arch, [("a", 4, 32, element)], [f"%s = arith.constant 3 : {amount}", line], (4, 32, element))
+    kind = element.replace("ui", "uint") if element[0] == "u" else element.replace("i", "int")
+    given = np.arange(-64, 64).astype(kind).reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), (given.astype(np.int64) * 8).astype(kind))
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_a_slope_is_f32_and_scalars_of_unsigned_tiles_are_signless(arch: str) -> None:
+    half, word = _tile(4, 32, "f16"), _tile(4, 32, "ui16")
+    line = f"pto.tlrelu ins(%ta, %s : {half}, f32) outs(%tz : {half})"
+    text = _program(arch, [("a", 4, 32, "f16")], ["%s = arith.constant 0.25 : f32", line], (4, 32, "f16"))
+    given = np.arange(-64, 64).astype("float16").reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), np.where(given > 0, given, given / 4))
+    line = f"pto.tadds ins(%ta, %s : {word}, i16) outs(%tz : {word})"
+    if arch == "a5":
+        text = _program(arch, [("a", 4, 32, "ui16")], ["%s = arith.constant -1 : i16", line], (4, 32, "ui16"))
+        words = np.arange(1, 129, dtype="uint16").reshape(4, 32)
+        assert np.array_equal(_run(text, a=words), words - 1)
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+@pytest.mark.parametrize("element", ["i8", "ui8"])
+@pytest.mark.parametrize("name", ["tcolargmax", "tcolargmin"])
+def test_places_of_extreme_bytes(arch: str, element: str, name: str) -> None:
+    tile = _tile(16, 64, element)
+    lines = [f"%tmp = pto.alloc_tile : {tile}"]
+    lines.append(f"pto.{name} ins(%ta, %tmp : {tile}, {tile}) outs(%tz : {_tile(1, 64, 'i32')})")
+    text = _program(arch, [("a", 16, 64, element)], lines, (1, 64, "i32"))
+    kind = "uint8" if element[0] == "u" else "int8"
+    given = np.random.default_rng(3).integers(0, 256, (16, 64), "uint8").view(kind)
+    find = np.argmax if name == "tcolargmax" else np.argmin
+    assert np.array_equal(_run(text, a=given).reshape(-1), find(given, axis=0))
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_one_row_of_numbers_serves_all_rows_of_a_sort(arch: str) -> None:
+    kinds = f"{_tile(4, 64, 'f32')}, {_tile(1, 64, 'ui32')}"
+    line = f"pto.tsort32 ins(%ta, %ti : {kinds}) outs(%tz : {_tile(4, 128, 'f32')})"
+    text = _program(arch, [("a", 4, 64, "f32"), ("i", 1, 64, "ui32")], [line], (4, 128, "f32"))
+    given = np.random.default_rng(4).permutation(256).astype("float32").reshape(4, 64)
+    numbers = np.arange(100, 164, dtype="uint32").reshape(1, 64)
+    found = _run(text, a=given, i=numbers).reshape(4, 64, 2)
+    for row in range(4):
+        for first in (0, 32):
+            order = sorted(range(first, first + 32), key=lambda k: -given[row, k])
+            assert found[row, first : first + 32, 0].tolist() == [given[row, k] for k in order]
+            assert found[row, first : first + 32, 1].view("uint32").tolist() == [int(numbers[0, k]) for k in order]
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_a_fill_may_enlarge(arch: str) -> None:
+    line = f"pto.tfillpad ins(%ta : {_tile(8, 64, 'f32')}) outs(%tz : {_tile(16, 128, 'f32', ', pad=1')})"
+    text = _program(arch, [("a", 8, 64, "f32")], [line], (16, 128, "f32"), more=", pad=1")
+    given = np.arange(512, dtype="float32").reshape(8, 64)
+    want = np.zeros((16, 128), "float32")
+    want[:8, :64] = given
+    assert np.array_equal(_run(text, a=given), want)
+
+
+def test_what_newer_front_ends_leave_out() -> None:
+    # Types of partitions, names of results that nothing uses, and `!pto.ptr` before its parameters.
+    tile = _tile(4, 32, "f32")
+    lines = [
+        "%w = arith.constant -1 : i32",
+        "%u = builtin.unrealized_conversion_cast %w : i32 to ui32",
+        "%l = builtin.unrealized_conversion_cast %u : ui32 to i64",
+        "%x = pto.load_scalar %a[%c1] : <f32> -> f32",
+        "scf.for %k = %c0 to %c1 step %c1 iter_args(%q = %c0) -> (index) {",
+        f"pto.tadds ins(%ta, %x : {tile}, f32) outs(%tz : {tile})",
+        "scf.yield %q : index",
+        "}",
+    ]
+    text = _program("a5", [("a", 4, 32, "f32")], lines, (4, 32, "f32"), arrow=False)
+    given = np.arange(128, dtype="float32").reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), given + 1)
