@@ -19,7 +19,7 @@ PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
     [
         (TILES, "pto.tcvt", "pto.tcast", 1, "unknown operation pto.tcast", "pto.tcvt"),
         (TILES, "%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f8>", 2, "unknown element type 'f8'", "f8E4M3FN, f8E5M2"),
-        (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped target", "a2a3, a3, a5"),
+        (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped", "a2a3, a2, a3, a5"),
         (ASSEMBLY, "target greco", "target grecco", 2, ":3:13: error: unknown target 'grecco'", "a2a3, a5, gaudi"),
         (ASSEMBLY, "target greco", "target a5", 1, ":3:13: error: a5 does not run .tpc programs", "gaudi, gaudi2"),
         (ASSEMBLY, "target greco", "target tosa", 1, ":3:13: error: tosa is a specification", "a2a3, a5, gaudi"),
@@ -54,8 +54,8 @@ func.func @k(%x: !pto.ptr<f32>, %s: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes
   %c64 = arith.constant 64 : index
   %vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
   %vs = pto.make_tensor_view %s, shape = [%n, %c1], strides = [%c1, %c1] : !pto.tensor_view<?x?xf32>
-  %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%n, %c64] : !pto.tensor_view<?x?xf32> -> PART<ROWSx64xf32>
-  %ps = pto.partition_view %vs, offsets = [%c0, %c0], sizes = [%n, %c1] : !pto.tensor_view<?x?xf32> -> PART<ROWSx1xf32>
+  %px = pto.partition_view %vx, offsets = [%c0,%c0], sizes = [%n,%c64] : !pto.tensor_view<?x?xf32> -> PART<ROWSx64xf32>
+  %ps = pto.partition_view %vs, offsets = [%c0,%c0], sizes = [%n,%c1] : !pto.tensor_view<?x?xf32> -> PART<ROWSx1xf32>
   %t = pto.alloc_tile : WIDE
   %u = pto.alloc_tile : COLUMN
   pto.tload ins(%px : PART<ROWSx64xf32>) outs(%t : WIDE)
