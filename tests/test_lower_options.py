@@ -161,7 +161,7 @@ def test_given_options_hold_and_are_not_searched(capsys: pytest.CaptureFixture[s
     held = ("--option", "ctrl_60_at_start=0", "--option", "maximum_of_nan=number")
     code, out, _ = lower(capsys, *cast, *held, "--json", "-")
     assert code == 1
-    assert json.loads(out)["way"] == "impossible"
+    assert json.loads(out)["way"] == "none found"
 
 
 def test_a_doubtful_point_can_be_given_but_is_never_chosen() -> None:
@@ -211,7 +211,7 @@ def test_a_chain_with_options() -> None:
     assert (found.kind, found.chosen) == (PlanKind.CHAIN, (("ctrl_48_at_start", 1),))
     assert [step.dst.name for step in found.plan.chain] == ["f32", "f16"]
     assert found.refuted is not None
-    assert found.refuted.kind is PlanKind.IMPOSSIBLE
+    assert found.refuted.kind is PlanKind.NONE_FOUND
 
 
 HELD = ("ctrl=hivm", "ctrl_48_at_start=0")
