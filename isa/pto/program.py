@@ -370,11 +370,16 @@ class Function(Located):
 
 @dataclass(frozen=True, slots=True)
 class RefusedFunction:
-    """A function that could not be read, and why; `is_entry` as for one that could."""
+    """A function that could not be read, and why; `is_entry` as for one that could.
+
+    `rest` is the function without the statements that could not be read and those that use what they define, None if
+    that is no function.
+    """
 
     name: str
     error: CastsimError
     is_entry: bool
+    rest: Function | None = None
 
 
 @dataclass(frozen=True, slots=True)
