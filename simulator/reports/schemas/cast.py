@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from castsim.execution.outcomes import Outcome
+from castsim.machines.target_cast import CastForm
 from castsim.reports.schemas.keys import Bits, Bytes, Elements, Form, Keys, Line, Name, Ulps, Value, absent
 from castsim.reports.schemas.objects import Number
 
@@ -16,6 +17,9 @@ class CastResult(Keys):
 
     target: str | None
     """Name of the target; null for the abstract cast."""
+    forms: list[CastForm]
+    """The forms of the target's tile cast that give this result: `1d` of contiguous tiles, `2d` of others; empty if it
+    has no forms."""
     rounding: str
     """The rounding in force."""
     overflow: str
@@ -46,7 +50,7 @@ class CastDifference(Keys):
     rounding_asked: str | None
     """The rounding asked for; null for the default."""
     output_bits: dict[Name, Bits]
-    """The result on each target, and of the abstract cast as `abstract`."""
+    """The result on each target (and its form, `a5 2d`, if they differ), and of the abstract cast as `abstract`."""
     max_ulps_apart: Ulps | None
     """The largest distance among them; null if some are NaN and some are not."""
 
