@@ -10,12 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from castsim.execution.vector_operations.elements import numbers
-from castsim.execution.vector_operations.reductions import neutral_code, reduce_rows
+from castsim.execution.vector_operations.reductions import neutral_code, reduce_lanes
 from castsim.isa.codes import Codes
-from castsim.isa.formats import IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.machines.vector_function.lanes.arithmetic import behaviour
 from castsim.machines.vector_function.lanes.operands import Operands, Value
-from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, every_of_row, register_of
+from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, every_of_row, register_of
 from castsim.targets.dataflow import BLOCK_BYTES
 
 
@@ -31,10 +31,9 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         fmt = operands.result
         codes = _widened(source.lanes(bits), operands)
         active = mask.lanes(bits)
-        neutral = codes.dtype.type(neutral_code(function, fmt))
-        rows = np.where(active, codes, neutral).reshape(groups, -1)
+        rows = _without(function, fmt, codes.reshape(groups, -1), active.reshape(groups, -1))
         names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
-        totals = reduce_rows(function, rows, fmt, behaviour(function, fmt, operands, *names))
+        totals = reduce_lanes(function, rows, fmt, behaviour(function, fmt, operands, *names))
         lanes = REGISTER_BYTES // codes.dtype.itemsize
         result, defined = np.zeros(lanes, codes.dtype), np.ones(lanes, np.bool_)
         result[:groups] = totals
@@ -43,6 +42,14 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         return (register_of(result, defined),)
 
     return run
+
+
+def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
+    """Return rows of lanes with those that take no part made neutral: beside others a zero of a sum is -0."""
+    neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
+    if isinstance(fmt, FloatFormat) and function == "add":
+        neutral[active.any(axis=1)] = fmt.sign_bit
+    return np.where(active, codes, neutral)
 
 
 def _widened(codes: Codes, operands: Operands) -> Codes:
