@@ -201,7 +201,7 @@ def test_differences_are_listed_and_highlighted(capsys: Capture, monkeypatch: py
     assert "differ: nan: NaN and numbers" in out
     assert "differ: 1.5" not in out
     (clamped,) = [line.split() for line in out.splitlines() if "0x7bff" in line]
-    assert clamped == ["0x477ff000", "a5", "rint", "saturate", "on", "0x7bff", "65504", "-1", "clamped"]
+    assert clamped == ["0x477ff000", "a5", "rint", "saturate", "clamps", "0x7bff", "65504", "-1", "clamped"]
 
 
 def test_what_does_not_take_part_is_named(capsys: Capture) -> None:

@@ -13,7 +13,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.machines.target_cast import CastForm
+from castsim.machines.target_cast import CastForm, TargetCast
 from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes
 from castsim.targets import Target
 
@@ -62,12 +62,19 @@ def converted(
     )
     modes = [
         f"rounding: `{found.rounding}`{_about(found.rounding)}",
-        f"out of range: {_OVERFLOWS[found.overflow]} (saturation switch {found.saturation})",
+        f"out of range: {_beyond(found)}",
     ]
     modes += [] if form is None else [f"form: {_FORMS[form]}"]
     modes += [str(one.text) for one in found.warnings]
     pairs = dict(zip(_shown(codes, src), _shown(found.codes, dst), strict=True))
     return Converted(tuple(modes), tuple(pairs.items()))
+
+
+def _beyond(found: TargetCast) -> str:
+    if found.saturation == "not needed":
+        return "nothing can be"
+    switch = "switch " if found.saturation in tuple(Saturation) else ""
+    return f"{_OVERFLOWS[found.overflow]} (saturation {switch}{found.saturation})"
 
 
 def _shown(codes: Codes, fmt: Format) -> list[str]:

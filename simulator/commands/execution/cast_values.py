@@ -227,8 +227,7 @@ def _on_target(
         form=form,
     )
     told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
-    saturation = None if result.saturation is None else str(result.saturation)
-    modes = (result.rounding, result.overflow, saturation)
+    modes = (result.rounding, result.overflow, result.saturation)
     column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
     return [

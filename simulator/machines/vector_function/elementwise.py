@@ -10,9 +10,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto.program import TileType
-from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
+from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, saturation_in_force
 from castsim.machines.tile_modes import tile_mode
 from castsim.machines.vector_function.lowering import lower_cast
+from castsim.machines.vector_function.plan import switched_saturation
 from castsim.machines.vector_function.trace import MaskStep, trace_nest
 from castsim.machines.vector_function.whole_tile import apply_chain
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -38,7 +39,8 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
         raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} converts no register lane by lane")
     plan = lowered.plan
     overflow = next(step.policy.overflow for step in reversed(chain) if not isinstance(step, MaskStep))
-    return TargetCast(apply_chain(chain, codes), plan.rounding.value, plan.saturation, overflow, lowered.warnings)
+    saturation = saturation_in_force(src, dst, overflow, switched_saturation(target, plan))
+    return TargetCast(apply_chain(chain, codes), plan.rounding.value, saturation, overflow, lowered.warnings)
 
 
 def _tile(name: str, fmt: Format, address: int, valid: int, form: CastForm | None) -> Tile:

@@ -25,7 +25,8 @@ class CastResult(Keys):
     overflow: str
     """The overflow policy in force: `saturate`, `special` or `wrap`."""
     saturation: str | None
-    """The saturation mode in force, `on` or `off`; null where there is none."""
+    """The saturation mode in force, `on` or `off`, where the target has a choice; else what happens beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
     input_bits: Bits
     """The code that was cast."""
     output_bits: Bits
