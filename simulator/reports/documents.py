@@ -23,8 +23,10 @@ Document: TypeAlias = dict[str, Json]
 VERSIONS: Mapping[str, int] = {
     "run": 4,
     "cast": 2,
-    "graph": 2,
-    "conform": 3,
+    "graph": 3,
+    "lower": 2,
+    "lower-matrix": 2,
+    "conform": 4,
     "accuracy": 3,
     "verify": 3,
     "verify-lowering": 3,

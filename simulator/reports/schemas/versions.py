@@ -29,17 +29,27 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "conform": {
         2: "4ca43676f0f0136ee867b6b86a1625ed010d236d0c2662487f719703bafe8155",
         3: "1d5bd42e282f075a51647465035026c40bb92d3de4c0094af3a03b2378808ede",
+        4: "dde9816d83fc1b75740868b7de9a91eebfc673b04b76fee92c02f159a2a8d9c0",
     },
     "diff": {1: "6e180b3f0e060841779886bde0cfccfa210ec56af74fab2a1b7c29526704ee42"},
     "debug": {1: "edc10f4057e5251844697168e5404f0be0c91df77efbd4c8afb5d4bdbac50e37"},
     "disasm": {1: "ccfb69fa1375d933f1e138d34363f9707f33ca4932b9f56ecae02832edb83d06"},
     "errors": {1: "cf6c4daf152a7b26fc30afccc5bbdb83ca463c9ebbe82148cdc482869cc05450"},
     "expand": {1: "24187567aaa897843641f1ee56fc35055e901d5e1eaa69dd97da05d770a3defc"},
-    "graph": {2: "15c0ce2ecbd2a4b46e4861c7ef4b9b618c4fcf29624fbbb21d44b4a3bf352a66"},
+    "graph": {
+        2: "15c0ce2ecbd2a4b46e4861c7ef4b9b618c4fcf29624fbbb21d44b4a3bf352a66",
+        3: "5e1f2a98f71a6eb084899436aa2ab226d7fcbc2b165f74ef95e6cbd9a05d9afc",
+    },
     "latency": {1: "5449578098740bb4d7cc321da99c412663fd32a793f2f8219f9411e73c4a0ed4"},
     "lint": {1: "b67132cec1fb1daece1b072c8163e84a91cf6ce7d6d1e9a4b99bfea23384085a"},
-    "lower": {1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36"},
-    "lower-matrix": {1: "b6f27b950dec92ad28a4d00374edb243b74f16dab6b6e5c9242882f08cffe766"},
+    "lower": {
+        1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36",
+        2: "95e53e3740c12880e2b1c6e09151abee27b8560650e6e4e0bd140be19ed008cc",
+    },
+    "lower-matrix": {
+        1: "b6f27b950dec92ad28a4d00374edb243b74f16dab6b6e5c9242882f08cffe766",
+        2: "bc0fc1f24d5ad2c74c6226809855a3f9eb84afc812ad356d0cf0cfab4fe463bc",
+    },
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
