@@ -1,4 +1,4 @@
-"""Reductions of a register to one lane, and of its 32-byte blocks to one lane each.
+"""Reductions of a register to one lane, and of its 32-byte blocks or neighbouring pairs to one lane each.
 
 Source: docs/reference/micro.md section 3.10.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from castsim.execution.vector_operations.arithmetic import apply
 from castsim.execution.vector_operations.elements import numbers
 from castsim.execution.vector_operations.reductions import neutral_code, reduce_rows
 from castsim.isa.codes import Codes
@@ -43,6 +44,22 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         return (register_of(result, defined),)
 
     return run
+
+
+def pairs_summed(operands: Operands) -> tuple[Value, ...]:
+    """`vcpadd`: sums of neighbouring lanes in the lower half of the register, the rest is 0.
+
+    Inactive lanes count as 0 (assumed).
+    """
+    (source,), (mask,), bits, fmt = operands.registers, operands.masks, operands.bits, operands.result
+    codes, active = source.lanes(bits), mask.lanes(bits)
+    summed = np.where(active, codes, codes.dtype.type(0))
+    count = len(codes) // 2
+    result, defined = np.zeros_like(codes), np.ones(len(codes), np.bool_)
+    result[:count] = apply("add", (summed[0::2], summed[1::2]), fmt, behaviour("add", fmt, operands))
+    known = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
+    defined[:count] = every_of_row(known.reshape(count, 2))
+    return (register_of(result, defined),)
 
 
 def _widened(codes: Codes, operands: Operands) -> Codes:
