@@ -28,9 +28,6 @@ _OBJECTS_BETWEEN_COLLECTIONS = 150_000
 There are about 100,000 objects when a short run ends.
 """
 
-_IS_INSTALLED = os.path.basename(os.path.dirname(__file__)) == "castsim"  # noqa: PTH119, PTH120 - no pathlib for a help
-"""Whether this is a copy among the installed packages: in a checkout the folder has another name."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -68,10 +65,6 @@ def _run(arguments: list[str]) -> int:
     destination = command_line.json_destination(arguments)
     try:
         name, options = command_line.parse(arguments)
-        if _IS_INSTALLED:
-            from castsim.commands.compiled_code import keep_among_caches  # noqa: PLC0415 - a checkout needs none of it
-
-            keep_among_caches()
         outcome = _executed(name, options)
     except (KeyboardInterrupt, BrokenPipeError, command_line.UnsaidError):
         raise

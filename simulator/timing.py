@@ -21,6 +21,8 @@ class Cause(StrEnum):
     OPERAND_WAIT = "operand wait"
     FLAG_WAIT = "flag wait"
     BARRIER = "barrier"
+    DEPENDENCE = "dependence"
+    STORE_BARRIER = "store barrier"
     BANK_CONFLICT = "bank conflict"
     PORT = "port"
     INITIATION_INTERVAL = "initiation interval"

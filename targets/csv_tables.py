@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +80,14 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
         if path.stat().st_size > _MOST_BYTES:
             raise TargetDataError(f"a table of more than {_MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1))
         with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file, strict=True)
-            for row in reader:
-                if None in row:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            for cells in reader:
+                if len(cells) > len(header):
                     span = Span(str(path), reader.line_num, 1)
                     raise TargetDataError(f"{path.name}: a row has more cells than the header", span=span)
-                yield reader.line_num, row
+                if cells:
+                    yield reader.line_num, dict(zip_longest(header, cells))
     except csv.Error as error:
         raise TargetDataError(f"cannot be read: {error}", span=Span(str(path), reader.line_num, 1)) from None
     except UnicodeDecodeError:

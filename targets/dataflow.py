@@ -219,9 +219,10 @@ class DataflowTarget(TargetHeader):
         )
         if unknown:
             raise ValueError(f"tile_operations: no such formats: {', '.join(unknown)}")
-        missing = sorted({name for name, _ in self.tile_arithmetic.saturates_while} - {*self.options})
+        held = {name for rule in self.tile_arithmetic.saturation for name, _ in rule.holds_while}
+        missing = sorted(held - {*self.options})
         if missing:
-            raise ValueError(f"tile_arithmetic.saturates_while: no such options: {', '.join(missing)}")
+            raise ValueError(f"tile_arithmetic.saturation: no such options: {', '.join(missing)}")
         window = self.unreserved_scratch
         if window is not None and not window.start < window.end:
             raise ValueError(f"unreserved_scratch: bytes {window.start} .. {window.end} are none")

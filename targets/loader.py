@@ -16,7 +16,6 @@ from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
 from castsim.targets.inheritance import Overlay
-from castsim.targets.kept import kept
 from castsim.targets.schema import TargetHeader, TargetKind
 from castsim.targets.toml_text import place_of, read_toml
 
@@ -139,12 +138,12 @@ def target_for_architecture(architecture: str) -> Target | None:
 
 @cache
 def _load_shipped(name: str) -> Target:
-    return kept(name, lambda: _load(SHIPPED / f"{name}.toml"))
+    return _load(SHIPPED / f"{name}.toml")
 
 
 @cache
 def _load_shipped_specification(name: str) -> Specification:
-    return kept(name, lambda: _load_specification(SHIPPED / f"{name}.toml"))
+    return _load_specification(SHIPPED / f"{name}.toml")
 
 
 def _load_specification(path: Path) -> Specification:

@@ -94,14 +94,22 @@ class RampScratch(Fact):
     bytes_16: Count
 
 
+class ArithmeticSaturation(Fact):
+    """Results that clamp to the largest and smallest number; NaN becomes 0.
+
+    `functions` on elements of `formats` do so while all options of `holds_while` have the values there.
+    """
+
+    formats: tuple[str, ...]
+    functions: tuple[str, ...]
+    holds_while: tuple[tuple[str, int | str], ...]
+
+
 class TileArithmetic(Fact):
     """The differences between the vector operations of chips in what they compute or touch."""
 
-    saturating_formats: tuple[str, ...]
-    """Results of these formats clamp overflow and infinity and turn NaN into 0, while `saturates_while` holds."""
-    saturating_functions: tuple[str, ...]
-    saturates_while: tuple[tuple[str, int | str], ...]
-    """Options and the values that they must all have."""
+    saturation: tuple[ArithmeticSaturation, ...]
+    """The results that clamp; a function of a format is in one of these rules or in none."""
     equality_only: tuple[str, ...] = ()
     """Formats whose every comparison acts as `eq`."""
     compare_bytes: Count | None = None

@@ -53,10 +53,23 @@ class FunctionBufferPorts(Banks):
     """Writes of one group in a cycle."""
 
 
-class FunctionControlBits(Fact):
-    """Bits of the CTRL register that conversions read.
+Level = Literal["tile", "micro"]
+"""What a kernel is written in: operations of the tile library (also called from C++), or vector instructions."""
 
-    While `saturation_global` is 0 every instruction follows its own operand, which the kernels set to not saturating;
+BY_SET, BY_LEVEL = "set", "program"
+"""Values of a bit's option, and of option `ctrl`, that leave the choice to that option, and to the program's level."""
+
+
+class ControlSet(Fact):
+    """Values of the CTRL register: the bits of it that are 1."""
+
+    ones: tuple[Count, ...]
+
+
+class FunctionControlBits(Fact):
+    """Bits of the CTRL register that conversions and arithmetic read, and what it holds when a kernel starts.
+
+    While `saturation_global` is 0 every conversion follows its own operand, which the kernels set to not saturating;
     while it is 1 the other bits hold for all.
     """
 
@@ -71,11 +84,24 @@ class FunctionControlBits(Fact):
     nan_kept_formats: tuple[str, ...]
     clamped_formats: tuple[str, ...]
     """Formats whose conversion has no saturation operand and always clamps."""
+    integer_arithmetic_saturates: Count
+    """Sums, differences and products of integers: 0 keeps the low bits, 1 clamps."""
+    starts: dict[Level, str]
+    """The set of values, one of `sets`, with which a kernel of each level starts unless option `ctrl` names one."""
+    sets: dict[str, ControlSet]
 
     @property
     def bits(self) -> tuple[int, ...]:
-        """Every bit that conversions read."""
-        return (self.float_saturation_off, self.nan_kept, self.integer_saturation_off, self.saturation_global)
+        """Every bit that is read."""
+        return (
+            *(self.float_saturation_off, self.nan_kept, self.integer_arithmetic_saturates),
+            *(self.integer_saturation_off, self.saturation_global),
+        )
+
+    @property
+    def options(self) -> dict[str, int]:
+        """The option of each bit's value when a kernel starts."""
+        return {f"ctrl_{bit}_at_start": bit for bit in self.bits}
 
 
 class ControlWriteRule(Table):
@@ -214,6 +240,24 @@ class VectorFunctionTarget(DataflowTarget):
         """Bytes of one buffer access."""
         return self.registers.block_bytes
 
+    def option(self, name: str) -> int | str:
+        """Return the value of a named option; of a bit of CTRL that of the set with which a tile kernel starts.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        bit = self.control.options.get(name)
+        return super().option(name) if bit is None else self.control_at_start(bit, "tile")
+
+    def control_at_start(self, bit: int, level: Level) -> int:
+        """Return a bit of CTRL when a kernel of the level starts: by its own option, else by option `ctrl`."""
+        own = self.options[f"ctrl_{bit}_at_start"].value
+        if own != BY_SET:
+            return int(own)
+        named = self.options["ctrl"].value
+        found = self.control.sets[self.control.starts[level] if named == BY_LEVEL else str(named)]
+        return int(bit in found.ones)
+
     def cast(self, src: str, dst: str) -> VectorCast | None:
         """Return the rule of a type pair, None if the chip has no such cast."""
         return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
@@ -269,9 +313,13 @@ class VectorFunctionTarget(DataflowTarget):
         self._check_variants(pairs)
         if len(self.variant_choice.contiguous) != len(self.variant_choice.padded):
             raise ValueError("variant_choice: contiguous and padded list different numbers of kinds")
-        for bit in self.control.bits:
-            if f"ctrl_{bit}_at_start" not in self.options:
-                raise ValueError(f"options.ctrl_{bit}_at_start is missing: conversions read that bit")
+        for name in ("ctrl", *self.control.options):
+            if name not in self.options:
+                raise ValueError(f"options.{name} is missing: conversions read CTRL")
+        if unknown := sorted(
+            {*self.options["ctrl"].legal, *self.control.starts.values()} - {BY_LEVEL, *self.control.sets}
+        ):
+            raise ValueError(f"control.sets: no set named {', '.join(map(str, unknown))}")
         self._check_operations()
         return self
 

@@ -152,9 +152,9 @@ def key(code: int, name: str) -> tuple[int, Fraction, bool]:
 
 
 def extreme(a: int, b: int, name: str, *, largest: bool) -> int:
-    """The number wins over NaN, +0 is above -0."""
+    """NaN wins, +0 is above -0."""
     if is_nan(a, name) or is_nan(b, name):
-        return nan(name) if is_nan(a, name) and is_nan(b, name) else b if is_nan(a, name) else a
+        return nan(name)
     above = key(b, name) > key(a, name)
     return b if above == largest else a
 
@@ -168,11 +168,14 @@ def is_positive(code: int, name: str) -> bool:
 
 
 def relu(code: int, name: str) -> int:
-    return code if is_positive(code, name) else 0
+    return nan(name) if is_nan(code, name) else code if is_positive(code, name) else 0
 
 
 def leaky(code: int, factor: int, name: str) -> int:
-    return code if is_positive(code, name) else mul(code, factor, name)
+    """The sign bit decides, of zeros too."""
+    if is_nan(code, name):
+        return nan(name)
+    return mul(code, factor, name) if code & oracle.fmt(name).sign_code else code
 
 
 def fused(before: int, a: int, b: int, name: str) -> int:

@@ -91,7 +91,7 @@ def element(code: int, src: str, dst: str, rnd: str | None, sat: str | None) -> 
     if dst in oracle.INTS:
         if special == "nan":
             return 0
-        return cast(code, src, dst, mode, "wrap" if sat == "NOSAT" else "saturate")
+        return cast(code, src, dst, mode, "wrap" if sat == "NOSAT" and special == "finite" else "saturate")
     if dst in ("e1m2", "e2m1") or sat == "SAT":
         return 0 if special == "nan" else cast(code, src, dst, mode, "saturate")
     return cast(code, src, dst, mode, "special")

@@ -160,8 +160,9 @@ def _reduce(given: Given) -> list[Result]:
 
 
 def _pairs(given: Given) -> list[Result]:
-    values = [x if bit else 0 for x, bit in zip(given.lanes(), given.active(), strict=True)]
-    sums = [BINARY["vadd"](values[k], values[k + 1], given.one.element) for k in range(0, len(values), 2)]
+    a, bits = given.lanes(), given.active()
+    pairs = [[x for x, bit in zip(a[k : k + 2], bits[k : k + 2], strict=True) if bit] for k in range(0, len(a), 2)]
+    sums = [BINARY["vadd"](*pair, given.one.element) if len(pair) > 1 else sum(pair) for pair in pairs]
     return [of(sums + [0] * len(sums), given.bits)]
 
 

@@ -64,7 +64,7 @@ class Doubt:
     nan_int: int = 0
     inf_off: int = 0
     intermediate_bits: int = 64
-    ctrl48: bool = False
+    ctrl48: bool = True
     nan_float: int = 0
 
 

@@ -48,16 +48,17 @@ class Doubt:
     """Points the sources leave open, with the readings taken by default.
 
     `bits`: the CTRL bits that are 1 at start. `writes`: whether the tile instruction writes its bits. `nan_int`: NaN to
-    an integer, zero, maximum or minimum. `off_int64`: OFF takes the low bits of the value clamped to int64, infinity
-    included. `first_step`: the first conversion of a multi-step route: `infinity` becomes the extreme and the rest
-    keeps low bits, everything is clamped (`all`), or nothing (`none`). `fp8`: overflow to 8-bit floats: `ctrl`,
-    `special` or `saturate`. `full_fill`: the zero fill ends with a whole register.
+    an integer, zero, maximum or minimum. `off`: OFF takes the low bits of the number, infinity becoming the extreme or
+    0 (`exact`); or those of the value clamped to int64, infinity included (`int64`). `first_step`: the first conversion
+    of a multi-step route: `infinity` becomes the extreme and the rest keeps low bits, everything is clamped (`all`), or
+    nothing (`none`). `fp8`: overflow to 8-bit floats: `ctrl`, `special` or `saturate`. `full_fill`: the zero fill ends
+    with a whole register.
     """
 
-    bits: frozenset[int] = frozenset()
+    bits: frozenset[int] = frozenset({60})
     writes: bool = True
     nan_int: str = "zero"
-    off_int64: bool = False
+    off: str = "extreme"
     first_step: str = "infinity"
     fp8: str = "ctrl"
     full_fill: bool = True
@@ -138,12 +139,12 @@ def _to_integer(src: str, dst: str, code: int, mode: str, bits: frozenset[int], 
     if clamps or (first and doubt.first_step == "all"):
         return cast(code, src, dst, mode, "saturate", nan=nan)
     negative_infinity = is_float(src) and code == (fmt(src).inf | fmt(src).sign_code)
-    if first and doubt.first_step == "infinity":
+    if doubt.off == "extreme" or (first and doubt.first_step == "infinity"):
         extreme = (row.low if negative_infinity else row.high) & mask
     else:
         int64 = -(1 << 63) if negative_infinity else (1 << 63) - 1
-        extreme = int64 & mask if doubt.off_int64 else 0
-    width = 64 if doubt.off_int64 else None
+        extreme = int64 & mask if doubt.off == "int64" else 0
+    width = 64 if doubt.off == "int64" else None
     return cast(code, src, dst, mode, "wrap", nan=nan, inf_wrap=extreme, clamp_bits=width)
 
 

@@ -15,6 +15,7 @@ from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")
 FULL = (1 << 128) - 1
+START = 1 << 48  # the Inf/NaN mode
 OFF = 1 << 59
 CTRL_ON, CTRL_OFF = "ctrl 0", "ctrl off"
 TMP = 131_072
@@ -24,8 +25,8 @@ def text(operation: Operation) -> str:
     """One operation in the shorthand of this file: `NAME REPEATSxMASKLANES dst+STRIDE <- src+STRIDE`."""
     if isinstance(operation, ControlWrite):
         if operation.register == "ctrl":
-            assert operation.value in (0, OFF)
-            return CTRL_OFF if operation.value else CTRL_ON
+            assert operation.value in (START, START | OFF)
+            return CTRL_OFF if operation.value & OFF else CTRL_ON
         if operation.register == "mask":
             lanes = operation.value.bit_length()
             assert operation.value == (1 << lanes) - 1

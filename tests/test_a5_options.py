@@ -14,10 +14,11 @@ from castsim.casting import cast
 from castsim.execution.dataflow.operations import ControlWrite
 from castsim.execution.tree import Loop, Lowered, elements
 from castsim.machines.vector_function.operations import VectorFunction
+from castsim.targets.options import with_options
 
 FULL = Shape(2, 256, 2, 256)
 PADDED = Shape(2, 320, 2, 256)
-START = {48: "ctrl_48_at_start", 50: "ctrl_50_at_start", 59: "ctrl_59_at_start", 60: "ctrl_60_at_start"}
+START = {bit: f"ctrl_{bit}_at_start" for bit in (48, 50, 59, 60)}
 AFFECTED = [
     ("f32", "f16"), ("f32", "bf16"), ("bf16", "f16"), ("f32", "e4m3fn"), ("f32", "e5m2"), ("f32", "hif8"),
     ("f16", "hif8"), ("bf16", "e2m1"), ("f32", "i32"), ("f32", "f32"), ("i16", "u32"), ("i32", "i16"), ("i16", "f16"),
@@ -46,11 +47,11 @@ def test_nan_to_integer(src: str, dst: str, value: str) -> None:
         check(make_cast(src, dst, shape, None, saturation), source_codes(src, dst), doubt, nan_to_integer=value)
 
 
-@pytest.mark.parametrize("native", ["exact", "int64"])
+@pytest.mark.parametrize("native", ["extreme", "exact", "int64"])
 @pytest.mark.parametrize("inner", ["clamp_infinity", "clamp", "low_bits"])
 def test_low_bits_of_what(native: str, inner: str) -> None:
     doubt = oracle_a5.Doubt(
-        off_int64=native == "int64",
+        off=native,
         first_step={"clamp_infinity": "infinity", "clamp": "all", "low_bits": "none"}[inner],
     )
     for src, dst in (*oracle_a5.MULTI_STEP, ("f16", "u8"), ("f32", "i32"), ("f32", "i64")):
@@ -122,9 +123,12 @@ def test_one_control_write_per_bit_before_and_after() -> None:
         body = lowerer(**options).cast(make_cast(src, dst, FULL, None, saturation)).body
         return [item.value for item in body.items if isinstance(item, ControlWrite)]
 
-    assert writes("f32", "i32", "off") == [1 << 60, 1 << 60 | 1 << 59, 1 << 59, 0]
-    assert writes("f32", "i32", "on") == [1 << 60, 1 << 60, 0, 0]
-    assert writes("bf16", "f16", "off", ctrl_59_at_start=1) == [1 << 48 | 1 << 59, 1 << 59]
+    clear = {"ctrl_60_at_start": 0}
+    assert writes("f32", "i32", "off", **clear) == [1 << 60, 1 << 60 | 1 << 59, 1 << 59, 0]
+    assert writes("f32", "i32", "on", **clear) == [1 << 60, 1 << 60, 0, 0]
+    assert writes("f32", "i32", "on") == [1 << 60] * 4
+    assert writes("bf16", "f16", "off", ctrl_59_at_start=1, **clear) == [1 << 48 | 1 << 59, 1 << 59]
+    assert writes("bf16", "f16", "on", ctrl="hivm") == [0, 1 << 48]
     assert writes("f32", "e4m3fn", "off") == []
     assert writes("f32", "i32", "off", control_writes="suppressed") == []
 
@@ -135,19 +139,23 @@ def single(values: list[float]) -> np.ndarray:
 
 def test_worked_numbers_of_the_sheet() -> None:
     """Section 4.1, table of consequences, and section 5."""
+    clear = with_options(A5, {"ctrl": "hivm"})
     numbers = single([464, 480, np.inf, np.nan])
-    e4m3 = cast(numbers.view(np.uint32), "f32", "e4m3fn", target=A5)
+    assert cast(numbers.view(np.uint32), "f32", "e4m3fn", target=A5).tolist() == [0x7E, 0x7E, 0x7E, 0]
+    e4m3 = cast(numbers.view(np.uint32), "f32", "e4m3fn", target=clear)
     assert e4m3.tolist() == [0x7E, 0x7F, 0x7F, 0x7F]
-    e5m2 = cast(single([61440, 57344, 480, 512, np.nan]).view(np.uint32), "f32", "e5m2", target=A5)
+    e5m2 = cast(single([61440, 57344, 480, 512, np.nan]).view(np.uint32), "f32", "e5m2", target=clear)
     assert e5m2.tolist()[:4] == [0x7C, 0x7B, 0x60, 0x60]
     assert e5m2[4] & 0x7F > 0x7C
-    hif8 = cast(single([40960, 32768, -0.0, np.nan]).view(np.uint32), "f32", "hif8", target=A5)
+    hif8 = cast(single([40960, 32768, -0.0, np.nan]).view(np.uint32), "f32", "hif8", target=clear)
     assert hif8.tolist() == [0x6F, 0x6E, 0x00, 0x80]
     for saturation in ("on", "off"):
         half = cast(single([1e6, -np.inf, np.nan]).view(np.uint32), "f32", "f16", target=A5, saturation=saturation)
         assert half.tolist() == [0x7BFF, 0xFBFF, 0]
         wide = np.array([0x7F7F, 0x7FC0], np.uint16)
-        assert cast(wide, "bf16", "f16", target=A5, saturation=saturation).tolist()[0] == 0x7C00
+        assert cast(wide, "bf16", "f16", target=clear, saturation=saturation).tolist()[0] == 0x7C00
+        default = cast(wide, "bf16", "f16", target=A5, saturation=saturation).tolist()[0]
+        assert default == (0x7BFF if saturation == "on" else 0x7C00)
     fp4 = cast(np.array([0x7F80, 0xFF80, 0x7FC0, 0x8000, 0xBD00], np.uint16), "bf16", "e2m1", target=A5)
     assert fp4.tolist() == [7, 15, 0, 8, 8]
     low = cast(np.array([40000, 200, np.inf, -np.inf, np.nan], np.float16), "f16", "i16", target=A5, saturation="off")

@@ -14,6 +14,7 @@ from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.targets.options import with_options
 
 FULL = Shape(2, 256, 2, 256)
 
@@ -58,8 +59,8 @@ def test_saturation_in_vain() -> None:
             )
     assert "saturation OFF has no effect" in warnings("f32", "f16", None, "off")
     assert warnings("f32", "f16", None, "on") == ""
-    assert "saturation ON has no effect" in warnings("bf16", "f16", None, "on")
-    assert warnings("bf16", "f16", None, "on", ctrl_60_at_start=1) == ""
+    assert "saturation ON has no effect" in warnings("bf16", "f16", None, "on", ctrl_60_at_start=0)
+    assert warnings("bf16", "f16", None, "on") == ""
     assert warnings("f32", "i32", None, "off") == warnings("i64", "i32", None, "on") == ""
     assert "saturation OFF" in warnings("f32", "i32", None, "off", control_writes="suppressed")
 
@@ -138,8 +139,10 @@ def test_elementwise_reports_what_was_in_force() -> None:
     assert (asked.rounding, asked.saturation.value, asked.overflow.value) == ("trunc", "off", "wrap")
     assert len(asked.warnings) == 2
     assert RoundMode.ODD.name in asked.warnings[0]
-    special = cast_on_target(codes, format_named("f32"), format_named("hif8"), A5)
-    assert (special.rounding, special.overflow.value) == ("round", "special")
+    for start, overflow in ((1, "saturate"), (0, "special")):
+        chip = with_options(A5, {"ctrl_60_at_start": start})
+        found = cast_on_target(codes, format_named("f32"), format_named("hif8"), chip)
+        assert (found.rounding, found.overflow.value) == ("round", overflow)
 
 
 def test_elementwise_takes_any_shape() -> None:

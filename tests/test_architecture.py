@@ -118,7 +118,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("hypothesis", ()),
         ("pytest", ("castsim.testing.plugin",)),
         ("shtab", ("castsim.commands.execution.completion",)),
-        ("platformdirs", ("castsim.targets.kept", "castsim.commands.compiled_code")),
+        ("platformdirs", ("castsim.files.kept_code",)),
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:

@@ -135,7 +135,7 @@ def test_every_cycle_has_its_cause() -> None:
     wide = causes("e4m3fn", "f32", padded(2, 256))
     assert (wide[Cause.BUSY], wide[Cause.INITIATION_INTERVAL]) == (4, 16)
     narrow = causes("f32", "e4m3fn", flat(640))
-    assert narrow[Cause.BARRIER] > narrow[Cause.BUSY]
+    assert narrow[Cause.STORE_BARRIER] > narrow[Cause.BUSY]
     branched = causes("f32", "e4m3fn", padded(2, 256))
     # 2 * (2 * 4 + 1) branches, a cycle of each trip's converts among them, ended by one barrier.
     assert branched[Cause.SERIALISING_BRANCH] + branched[Cause.BUSY] == 18 * 39.5

@@ -149,7 +149,7 @@ NEEDED = {
     "masks": Case("tsel", "f32", SHAPES[0]),
     "sums": Case("trowsum", "f32", (16, 1024, 16, 1024)),
     "fold": Case("trowprod", "i32", SHAPES[0]),
-    "first": Case("tcolmax", "f32", (16, 1024, 16, 1024)),
+    "first": Case("tcolmax", "f32", (16, 1024, 16, 1024), options=("maximum_of_nan=number",)),
     "narrow rows": Case("trowexpandmul", "i8", (5, 128, 4, 70), column=True),
     "unaligned": Case("tfillpad", "f32", SHAPES[2]),
     "barrier": Case("tpartadd", "f32", SHAPES[3]),

@@ -201,7 +201,7 @@ def test_waits_of_the_last_trip_are_told() -> None:
     # Twenty exponentials, sent one per cycle, pass two ports of 4 cycles: the last one at 4 * 9 + 1 instead of 19.
     assert causes(lanewise("texp", "f32", 1, 1280))[Cause.PORT] == 37 - 19
     # Four sums of a row, ready one per cycle, are accumulated 3 cycles apart.
-    assert causes(work_of("trowsum", reduced(1), tile("f32", 1, 256)))[Cause.OPERAND_WAIT] == 3 * 3 - 3
+    assert causes(work_of("trowsum", reduced(1), tile("f32", 1, 256)))[Cause.DEPENDENCE] == 3 * 3 - 3
     assert Cause.PORT not in causes(lanewise("tadd", "f32", 1, 1280))
 
 

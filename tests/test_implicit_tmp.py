@@ -5,6 +5,7 @@ Values are NumPy's; sizes those of docs/reference/pto.md section 1.3.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from cast_kernels import OFF, ON, chip, given, integer_result, kernel, outputs
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.execution.tree import Lowered, elements
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.strided.operations import VectorOperation
@@ -292,3 +294,27 @@ def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> Non
         file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3"))
         x = given("f32", (5, cols))
         outputs(file, chip("a2a3", toolchain="2026-07"), {"x": x})
+
+
+def warned(capsys: pytest.CaptureFixture[str], text: str, target: str) -> list[str]:
+    assert main(["run", "-e", text, "--target", target, "--json", "-"]) == 0
+    return [str(one) for one in json.loads(capsys.readouterr().out)["warnings"] if "tmp tile" in str(one)]
+
+
+def test_a_cast_whose_sequence_lacks_its_tmp_tile_says_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    # docs/reference/a2a3.md section 3.4: with tmp the number is clamped to int32 first, so that 2^31 gives -1; one step
+    # keeps the low bits of 2^31, which are 0. What infinity gives in one step is an option.
+    text = "tcvt f32 -> i16 4x64 nosat"
+    (found,) = warned(capsys, text, "a2a3")
+    assert "2147483648 gives 0, with tmp -1" in found
+    for other in (f"{text} tmp", "tcvt f32 -> i16 4x64 sat", "tcvt f32 -> f16 4x64"):
+        assert not warned(capsys, other, "a2a3")
+
+
+@pytest.mark.parametrize("operation", ["txor i16", "trem f32", "tprelu f32"])
+def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(
+    operation: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = warned(capsys, f"{operation} 4x64", "a2a3")
+    assert "has no call without one" in found
+    assert not warned(capsys, f"{operation} 4x64", "a5")

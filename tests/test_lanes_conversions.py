@@ -193,9 +193,10 @@ def test_integers_whose_handling_the_sources_leave_open() -> None:
     assert one("i16", "u32", 0xFFFE, None, None, micro_negative_to_unsigned="sign_extend") == 0xFFFFFFFE
     assert one("i32", "f32", 0x7FFFFFFF, "Z", None) == f32(2147483648.0)
     assert one("i32", "f32", 0x7FFFFFFF, "Z", None, micro_integer_to_float="as_asked") == f32(2147483520.0)
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT") == 0
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="int64") == 0xFFFF
-    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", micro_infinity_to_integer="extreme") == 0x7FFF
+    assert one("f32", "i16", f32(np.inf), "R", "NOSAT") == 0x7FFF
+    native = {"micro_infinity_to_integer": "native"}
+    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="int64", **native) == 0xFFFF
+    assert one("f32", "i16", f32(np.inf), "R", "NOSAT", native_off_intermediate="exact", **native) == 0
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)

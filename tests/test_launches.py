@@ -71,8 +71,8 @@ def test_a_loop_by_hand(loop: tuple[Result, dict[str, int]]) -> None:
     result, line = loop
     (found,) = written(result)
     load_text, abs_text = "vlds f32", "vabs f32"
-    behind_load = LineWait(Cause.OPERAND_WAIT, 10 * 6.0, line["vlds"], load_text)
-    behind_abs = LineWait(Cause.OPERAND_WAIT, 10 * (6.0 + 2), line["vabs"], abs_text)
+    behind_load = LineWait(Cause.DEPENDENCE, 10 * 6.0, line["vlds"], load_text)
+    behind_abs = LineWait(Cause.DEPENDENCE, 10 * (6.0 + 2), line["vabs"], abs_text)
     assert (found.line, found.executions, found.cycles) == (line["vecscope"], 1, 62)
     assert found.lines == (
         LaunchLine(None, "launch", 1, 36, {Cause.FILL: 22, Cause.DRAIN: 12, Cause.LOOP_TURNAROUND: 2}, ()),

@@ -22,7 +22,7 @@ from castsim.reports.losses import Loss, lost_most
 from castsim.running.source_lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
+from castsim.timing import WAITING, Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 SAMPLES = sorted(PROGRAMS.rglob("*.pto"))
@@ -32,7 +32,7 @@ LIMITS: Mapping[tuple[Cause, str], tuple[str, str]] = {
     (Cause.SERIALISING_BRANCH, "V"): ("free-branches", "[timing.branch]\ncycles = 0"),
 }
 """The limit behind a cause on a pipe: its name for `--what-if`, and the description of a chip that lacks it."""
-NO_LIMIT = {Cause.BARRIER}
+NO_LIMIT = {Cause.BARRIER, Cause.DEPENDENCE, Cause.STORE_BARRIER}
 """Causes that the glossary says have no limit of their own."""
 
 GAUDI = load_target("gaudi")
@@ -151,3 +151,17 @@ def test_what_the_glossary_says_about_losses_and_gains_is_true(path: Path, tmp_p
     lifted = run(path, chip, timing_only=True, args=scalars(path))
     assert lifted.timing.pipes[pipe].causes.get(cause, 0) == 0
     assert 0 <= result.cycles - lifted.cycles <= whole
+
+
+@pytest.mark.parametrize("engine", ["fast", "event"])
+def test_a_function_whose_stores_wait_at_its_own_barriers_is_occupied(engine: str) -> None:
+    """docs/reference/a5.md section 6: every store of the fp8 casts stands behind a barrier of the function itself, so
+    that no other pipe is what V waits for.
+    """
+    result = run("programs/a5_f32_to_e4m3fn_padded.pto", timing_only=True, engine=engine)
+    for pipe in result.timing.pipes.values():
+        assert sum(pipe.causes.values()) == result.cycles
+    vector = result.timing.pipes["V"].causes
+    assert vector[Cause.STORE_BARRIER] > 0
+    assert Cause.BARRIER not in vector
+    assert Cause.STORE_BARRIER not in WAITING

@@ -29,13 +29,13 @@ PICTURE = """
  6  running          -> engines machines synchronisation execution numerics targets isa timing
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa
- 5  engines          -> machines execution targets isa timing
+ 5  engines          -> machines execution targets files isa timing
  4  machines         -> execution numerics targets isa timing
  4  synchronisation  -> execution targets isa
  3  execution        -> numerics targets files isa timing
  3  specifications   -> numerics targets isa
  2  __init__
- 2  numerics         -> isa
+ 2  numerics         -> files isa
  2  targets          -> isa
  1  files
  1  former_name

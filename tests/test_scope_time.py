@@ -175,4 +175,4 @@ def test_what_waits_is_named_with_its_line() -> None:
     timing = time_scope(stored(scope, name), A5)
     # A chain of 400 additions, of which no more than 68 find a register: the front end waits for them.
     assert timing.cycles == FILL + LOAD_USE + 399 * 3 + 4 + STORED + DRAIN
-    assert timing.by_line[7, Cause.OPERAND_WAIT] > 800
+    assert timing.by_line[7, Cause.DEPENDENCE] > 800

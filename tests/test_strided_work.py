@@ -76,7 +76,7 @@ def test_rows_too_far_apart_run_in_count_mode():
 
 def test_count_mode_is_the_documented_bit_of_ctrl():
     values = [op.value for op in issued(three("tmin", "f16", 2, 4096, (2, 3600))) if isinstance(op, ControlWrite)]
-    assert values == [1 << 56, 3600, 0, (1 << 128) - 1]
+    assert values == [1 << 48 | 1 << 56, 3600, 1 << 48, (1 << 128) - 1]
 
 
 def test_a_tile_and_a_scalar_take_a_call_per_column_of_repeats():

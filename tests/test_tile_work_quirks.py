@@ -251,25 +251,28 @@ MINUS = 0x80000000
 def test_extremes_of_nan_and_zeros(operation: str, x: float, y: float, by: dict[str, int], chip: str) -> None:
     for choice, expected in by.items():
         assert pair(operation, x, y, chip, ("maximum_of_nan", choice)) == expected
-    assert pair(operation, x, y, chip) == by["number"]
+    assert pair(operation, x, y, chip) == by["nan"]
 
 
 @pytest.mark.parametrize("chip", ["a2a3", "a5"])
 def test_relu_of_nan(chip: str) -> None:
-    assert pair("trelu", NOT, None, chip) == 0
-    assert pair("trelu", NOT, None, chip, ("relu_of_nan", "nan")) == NAN["f32"]
+    assert pair("trelu", NOT, None, chip) == NAN["f32"]
+    assert pair("trelu", NOT, None, chip, ("relu_of_nan", "zero")) == 0
     assert pair("trelu", -0.0, None, chip) == 0
 
 
 def test_half_precision_results_clamp_by_control_bit() -> None:
     big, infinity = 0x7BFF, 0x7C00
-    assert pair("tadd", 60000, 60000, "a2a3", element="f16") == big
-    assert pair("tadd", 60000, 60000, "a2a3", ("float_saturation_off_at_start", 1), element="f16") == infinity
-    assert pair("tsub", np.inf, np.inf, "a2a3", element="f16") == 0
-    assert pair("tadd", 60000, 60000, "a5", element="f16") == infinity
-    assert pair("tadd", 60000, 60000, "a5", ("ctrl_60_at_start", 1), element="f16") == big
-    assert pair("tadd", 60000, 60000, "a5", ("ctrl_60_at_start", 1), ("ctrl_48_at_start", 1), element="f16") == infinity
+    clamps = ("float_saturation_off_at_start", 0)
+    assert pair("tadd", 60000, 60000, "a2a3", element="f16") == infinity
+    assert pair("tadd", 60000, 60000, "a2a3", clamps, element="f16") == big
+    assert pair("tsub", np.inf, np.inf, "a2a3", clamps, element="f16") == 0
+    assert pair("tadd", 60000, 60000, "a5", ("ctrl_60_at_start", 0), element="f16") == infinity
+    assert pair("tadd", 60000, 60000, "a5", ("ctrl", "hivm"), element="f16") == infinity
+    assert pair("tadd", 60000, 60000, "a5", element="f16") == big
+    assert pair("tadd", 60000, 60000, "a5", ("ctrl_48_at_start", 1), element="f16") == infinity
     assert pair("tmax", np.inf, 1, "a2a3", element="f16") == infinity
+    assert pair("tmax", np.inf, 1, "a2a3", clamps, element="f16") == big
 
 
 def test_integer_division_by_zero() -> None:

@@ -97,13 +97,13 @@ NAN = {"f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0}
 
 
 class Model:
-    """The formulas in one element type on one target: A2/A3 clamps f16 results (CTRL[48] = 0), A5 does not."""
+    """The formulas in one element type on one target: A5 clamps f16 results (CTRL[60] = 1), A2/A3 does not."""
 
     def __init__(self, element: str, target: str) -> None:
         self.element = element
         self.dtype = NATIVE[element]
         self.is_float = element in FLOATS
-        self.clamps = target == "a2a3" and element in ("f16", "bf16")
+        self.clamps = target == "a5" and element == "f16"
         self.target = target
 
     # ------------------------------------------------------------------------------------------------- elements
@@ -166,10 +166,13 @@ class Model:
         if not self.is_float:
             return result
         no_a, no_b = np.isnan(a.astype(np.float64)), np.isnan(b.astype(np.float64))
-        result = np.where(no_a, b, np.where(no_b, a, result))
         codes = self.codes(result).copy()
-        codes[no_a & no_b] = NAN[self.element]
-        return codes.view(self.dtype)
+        codes[no_a | no_b] = NAN[self.element]
+        return self.kept(codes.view(self.dtype))
+
+    def kept(self, result: np.ndarray) -> np.ndarray:
+        """A result that has the bits of an operand: as it is unless the target clamps."""
+        return self.rounded(result) if self.clamps else result
 
     def _min(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return self._max(a, b, larger=False)
@@ -193,13 +196,14 @@ class Model:
 
     def _abs(self, a: np.ndarray) -> np.ndarray:
         sign = 1 << (8 * self.dtype.itemsize - 1)
-        return (self.codes(a) & (sign - 1)).view(self.dtype)
+        return self.kept((self.codes(a) & (sign - 1)).view(self.dtype))
 
     def _neg(self, a: np.ndarray) -> np.ndarray:
         return self.rounded(a * self.one(-1))
 
     def _relu(self, a: np.ndarray) -> np.ndarray:
-        return np.where(a > 0, a, self.one(0))
+        result = np.where(a > 0, a, self.one(0))
+        return self.rounded(np.where(np.isnan(a.astype(np.float64)), a, result)) if self.is_float else result
 
     def _expdif(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return self._exp(self._sub(a, b))
@@ -250,23 +254,29 @@ class Model:
         return np.array(exact, np.int64).astype(self.dtype).reshape(rest.shape)
 
     def _prelu(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return self.rounded(np.where(a > 0, a, a * b))
+        return self.rounded(np.where(np.signbit(a.astype(np.float64)), a * b, a))
 
     def _compare(self, mode: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if self.target == "a2a3" and self.element == "i32":
             mode = "eq"
         a, b = a.astype(np.float64), b.astype(np.float64)  # every element type is exact in it
+        if self.target == "a2a3" and mode == "ne":
+            return (a != b) & ~np.isnan(a) & ~np.isnan(b)
         return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[mode]
 
     # ----------------------------------------------------------------------------------------------- reductions
 
     def by_neighbours(self, name: str, vectors: Sequence[np.ndarray]) -> np.ndarray:
-        """Join neighbours, then neighbours of the results; one without a partner goes to the next round."""
-        function, left = self.function(name), list(vectors)
+        """Join neighbours, then neighbours of the results; one without a partner goes to the next round.
+
+        Every sum clamps where results do, of extremes the last one.
+        """
+        plain = Model(self.element, "a2a3") if name in ("max", "min") else self
+        function, left = plain.function(name), list(vectors)
         while len(left) > 1:
             pairs = [function(left[i], left[i + 1]) for i in range(0, len(left) - 1, 2)]
             left = pairs + ([left[-1]] if len(left) % 2 else [])
-        return left[0]
+        return self.kept(left[0])
 
     def row_reduction(self, name: str, values: np.ndarray) -> np.ndarray:
         """One value per row: 256 bytes at a time."""

@@ -211,7 +211,7 @@ class _Spent:
             (Cause.BUSY, self.busy),
             (Cause.FILL, self.start),
             (Cause.DRAIN, self.drain),
-            (Cause.BARRIER, self.held),
+            (Cause.STORE_BARRIER, self.held),
             (Cause.BANK_CONFLICT, self.conflict),
             (Cause.INITIATION_INTERVAL, self.interval),
             (Cause.LOOP_TURNAROUND, self.turn),

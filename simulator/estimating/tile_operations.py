@@ -43,6 +43,7 @@ def estimate_tile_operation(
     scratch: bool = False,
     in_place: bool = False,
     apart: bool = False,
+    runtime_valid: bool = False,
 ) -> Estimate:
     """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
 
@@ -58,6 +59,7 @@ def estimate_tile_operation(
         in_place: whether the result lies on the first source.
         apart: whether operands lie in different banks of the buffer as far as it has some, and disturb none another.
         scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
+        runtime_valid: whether the tiles' types leave the valid region to run time, which may choose another loop.
 
     Raises:
         ReadError: no such operation or format. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
@@ -69,6 +71,7 @@ def estimate_tile_operation(
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
     operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
+    operands.runtime_valid = runtime_valid
     if apart:
         operands.bank = tile_target(chip).group_bytes
     laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
@@ -93,6 +96,7 @@ class _Operands:
         self.region = region
         self.next = 0
         _, self.capacity, self.alignment = lowerer.buffer()
+        self.runtime_valid = False
         self.bank = 0
         """Bytes after which another bank begins, if tiles are to begin there."""
 
@@ -234,7 +238,7 @@ class _Operands:
         fixed: bool = True,
     ) -> Tile:
         """Place a tile, whose type states its valid region if that is `fixed`."""
-        rows, cols = region if fixed else (None, None)
+        rows, cols = region if fixed and not self.runtime_valid else (None, None)
         kind = TileType("vec", fmt.name, *shape, rows, cols, pad=pad)
         if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
             self.next = -(-self.next // self.bank) * self.bank

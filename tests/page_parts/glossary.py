@@ -30,6 +30,17 @@ CAUSES: Mapping[Cause, tuple[str, str]] = {
         "of the kernel, and no bottleneck.",
         "Remove barriers between instructions that touch different bytes.",
     ),
+    Cause.DEPENDENCE: (
+        "Inside a vector function, an instruction waits for a result of another one of the same function. The pipe is "
+        "occupied meanwhile.",
+        "Put independent work between the two, or let several chains run side by side.",
+    ),
+    Cause.STORE_BARRIER: (
+        "Inside a vector function, an access waits at a barrier of the function until earlier accesses have ended. The "
+        "pipe is occupied meanwhile.",
+        "Pack the results in a vector function of your own that stores once and needs no barrier; `castsim expand` "
+        "shows the pieces.",
+    ),
     Cause.BANK_CONFLICT: (
         "Two accesses want one bank, or one group of banks, of the buffer.",
         "Move a tile to another address.",

@@ -86,9 +86,9 @@ class StoreQueue:
         self._latest = start + (passed - asked) * TICKS
         self.held = {
             Cause.PORT: store.port_wait,
-            Cause.OPERAND_WAIT: store.operand_wait,
+            Cause.DEPENDENCE: store.operand_wait,
             Cause.MEMORY_BANDWIDTH: store.path_wait,
-            Cause.BARRIER: start - store.data_at if store.barrier_at != NO_TICK else 0,
+            Cause.STORE_BARRIER: start - store.data_at if store.barrier_at != NO_TICK else 0,
             Cause.BANK_CONFLICT: (passed - asked) * TICKS + store.load_wait,
         }
         self.completed_at = max(self.completed_at, self._latest + facts.store_latency)

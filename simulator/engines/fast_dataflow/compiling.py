@@ -14,7 +14,6 @@ import ctypes
 import hashlib
 import inspect
 import operator
-import pickle
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, cast
@@ -48,6 +47,7 @@ from castsim.engines.fast_dataflow.rows import names_of
 from castsim.engines.fast_dataflow.sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow import timing as transfer_timing
+from castsim.files import kept_code
 from castsim.machines.strided import timing as strided_timing
 from castsim.machines.vector_function import timing as function_timing
 
@@ -224,23 +224,13 @@ def compiled_machine() -> Callable[[MachineState], int]:
         for _, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__:
                 register_jitable(function)
-    try:
-        compiled = _compiled(keep=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
-            raise  # not about the disk
-        compiled = _compiled(keep=False)
+    made, _ = kept_code.compiled(_machine(_source_stamp()), types.int64(types.intp), nogil=True, error_model="numpy")
+    compiled: Callable[[int], int] = made
 
     def run(m: MachineState) -> int:
         return compiled(ctypes.addressof(cast(ctypes.Structure, m)))
 
     return run
-
-
-def _compiled(*, keep: bool) -> Callable[[int], int]:
-    make = numba.njit(types.int64(types.intp), nogil=True, error_model="numpy", cache=keep)
-    compiled: Callable[[int], int] = make(_machine(_source_stamp()))
-    return compiled
 
 
 def _machine(stamp: int) -> Callable[[int], int]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from hashlib import sha1
 from pathlib import Path
 from time import perf_counter
 
@@ -60,36 +58,8 @@ class Driver:
 @cache
 def _is_kept() -> bool:
     """Whether the machine has been compiled since its sources were written."""
-    folder = next((each for each in _folders(Path(__file__).parent) if _is_writable(each)), None)
+    from castsim.files.kept_code import folder_of  # noqa: PLC0415 - short runs ask for none of it
+
+    folder = folder_of(Path(__file__).parent)
     kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
     return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
-
-
-def _folders(package: Path) -> Iterator[Path]:
-    """Yield the folders of which numba takes the first that it can write to (the locators of `numba.core.caching`).
-
-    numba itself is not asked: importing it takes longer than most runs.
-    """
-    own = f"{package.name}_{sha1(str(package).encode(), usedforsecurity=False).hexdigest()}"
-    settings = sys.modules.get("numba.core.config")
-    asked = os.environ.get("NUMBA_CACHE_DIR", "") if settings is None else settings.CACHE_DIR
-    if asked:
-        yield Path(asked) / own
-    yield package / "__pycache__"
-    yield _user_wide() / own
-
-
-def _user_wide() -> Path:
-    """Return numba's folder among the user's caches."""
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "numba" / "Cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "numba"
-    return Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "numba"
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which need not be there yet."""
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from castsim.engines.fast_dataflow.codes import (
     BANK_CONFLICT,
-    BARRIER,
     BRANCHING,
     BUSY,
     CLOSED,
+    DEPENDENCE,
     DRAIN,
     FILL,
     HOLDING,
@@ -22,13 +22,13 @@ from castsim.engines.fast_dataflow.codes import (
     MEMORY_BANDWIDTH,
     NEVER,
     NONE,
-    OPERAND_WAIT,
     PORT,
     ROW_BRANCHING,
     ROW_TURNING,
     SENDING,
     SERIALISING_BRANCH,
     SETTING_UP,
+    STORE_BARRIER,
     UNPACKING,
     UPDATING,
     WORKING,
@@ -146,9 +146,9 @@ def _end(m: MachineState, p: int, function: FunctionRow) -> None:
     e = pipe.current
     cycle = function_end(stores.completed_at, m.front_end.now, function.drain)
     _spend_held(m, p, PORT, stores.held_port, cycle)
-    _spend_held(m, p, OPERAND_WAIT, stores.held_operand, cycle)
+    _spend_held(m, p, DEPENDENCE, stores.held_operand, cycle)
     _spend_held(m, p, MEMORY_BANDWIDTH, stores.held_path, cycle)
-    _spend_held(m, p, BARRIER, stores.held_barrier, cycle)
+    _spend_held(m, p, STORE_BARRIER, stores.held_barrier, cycle)
     _spend_held(m, p, BANK_CONFLICT, stores.held_block, cycle)
     spend(m, p, DRAIN, cycle, e)
     finish(m, m.entries[e], cycle)

@@ -174,6 +174,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 in_place=in_place,
                 scratch=row.parameters == BINARY,
                 apart=row.convention is not None,
+                runtime_valid=row.runtime_valid,
             )
     except CastsimError as error:
         error.span = row.span

@@ -2,9 +2,9 @@
 
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
-`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`; of loads `transfers` and
-`layout`. All others are carried along. A table with a column `program` measures programs of vector instructions
-(`castsim.evidence.accuracy.scopes`).
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`, `runtime_valid`; of loads
+`transfers` and `layout`. All others are carried along. A table with a column `program` measures programs of vector
+instructions (`castsim.evidence.accuracy.scopes`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class MeasuredRow:
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
-    names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source. A
+    names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source;
+    tiles of `runtime_valid` rows leave their valid region to run time. A
     load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
     `body` is the program of a row that measures one; its rows are loops and its columns their trips.
     """
@@ -74,6 +75,7 @@ class MeasuredRow:
     predicted: int | None
     convention: str | None = None
     in_place: bool = False
+    runtime_valid: bool = False
     transfers: int = 1
     layout: str = "nd"
     body: Body | None = None
@@ -206,6 +208,7 @@ class _Record:
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
             convention=self._cells.get("convention") or None,
             in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
+            runtime_valid=_ANSWERS[self._word("runtime_valid", tuple(_ANSWERS))],
             transfers=self._optional("transfers") or 1,
             layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
         )

@@ -64,6 +64,9 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
     values = [numbers(codes, fmt) for codes in operands]
     if isinstance(fmt, IntFormat) and function == "div":
         return _quotient(values[0], values[1], fmt, behaviour)
+    if isinstance(fmt, IntFormat) and behaviour.saturates:
+        exact = _ARITHMETIC[function](*(each.astype(np.int64) for each in values))
+        return encoded(np.clip(exact, fmt.minimum, fmt.maximum).astype(values[0].dtype), fmt)
     return encoded(_ARITHMETIC[function](*values), fmt, saturates=behaviour.saturates)
 
 
@@ -87,7 +90,7 @@ def _extreme(function: str, operands: Sequence[Codes], fmt: Format, behaviour: B
         return np.where(beyond, two, one)
     choice = behaviour.choice("maximum_of_nan")
     if choice == "first":
-        return np.where(beyond, two, one)
+        return clamped(np.where(beyond, two, one), fmt, behaviour)
     negative = (one & fmt.sign_bit) != 0
     beyond |= (a == b) & (negative if function == "max" else ~negative)  # zeros of either sign
     result = np.where(beyond, two, one)
@@ -97,7 +100,14 @@ def _extreme(function: str, operands: Sequence[Codes], fmt: Format, behaviour: B
         nan_a &= nan_b
     else:
         nan_a |= nan_b
-    return np.where(nan_a, result.dtype.type(fmt.nan_code), result)
+    return clamped(np.where(nan_a, result.dtype.type(fmt.nan_code), result), fmt, behaviour)
+
+
+def clamped(codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
+    """Return results that kept the bits of an operand: clamped, and 0 for NaN, where the target saturates."""
+    if not (behaviour.saturates and isinstance(fmt, FloatFormat)):
+        return codes
+    return encoded(numbers(codes, fmt), fmt, saturates=True)
 
 
 def _moved(_function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: Behaviour) -> Codes:
@@ -109,11 +119,13 @@ def _keeping(function: str, operands: Sequence[Codes], fmt: Format, behaviour: B
     (codes,) = operands
     values = numbers(codes, fmt)
     if function == "abs":
-        return encoded(np.abs(values), fmt) if isinstance(fmt, IntFormat) else codes & _positive_mask(fmt, codes)
+        if isinstance(fmt, IntFormat):
+            return encoded(np.abs(values), fmt)
+        return clamped(codes & _positive_mask(fmt, codes), fmt, behaviour)
     result = np.where(values > 0, codes, codes.dtype.type(0))
     if isinstance(fmt, FloatFormat) and behaviour.choice("relu_of_nan") == "nan":
-        return np.where(np.isnan(values), codes.dtype.type(fmt.nan_code), result)
-    return result
+        result = np.where(np.isnan(values), codes.dtype.type(fmt.nan_code), result)
+    return clamped(result, fmt, behaviour)
 
 
 def _positive_mask(fmt: Format, codes: Codes) -> Codes:
@@ -129,10 +141,11 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
 
 
 def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Keep what is positive, multiply everything else by the second operand."""
+    """Multiply what has a sign bit by the second operand, -0 included; keep everything else."""
     one, two = np.broadcast_arrays(*operands)
-    values = numbers(one, fmt)
-    return encoded(np.where(values > 0, values, values * numbers(two, fmt)), fmt, saturates=behaviour.saturates)
+    assert isinstance(fmt, FloatFormat)
+    values, negative = numbers(one, fmt), (one & fmt.sign_bit) != 0
+    return encoded(np.where(negative, values * numbers(two, fmt), values), fmt, saturates=behaviour.saturates)
 
 
 def _accumulated(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from castsim.execution.tiles import TileWork
@@ -15,7 +16,7 @@ from castsim.targets.tile_operations import TileArithmetic
 class Behaviour:
     """The target's part in one operation.
 
-    `saturates` says that float results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
+    `saturates` says that results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
     bytes that the operation overwrites without being given them.
     """
 
@@ -36,14 +37,24 @@ def behaviour_of(target: DataflowTarget, work: TileWork) -> Behaviour:
     operation = VECTOR_OPERATIONS[work.mnemonic]
     rule = target.tile_operation(work.mnemonic)
     fmt = float_route(work, facts) or compared_format(work)
-    saturating = not {operation.function, *operation.parts}.isdisjoint(facts.saturating_functions)
-    saturates = saturating and fmt in facts.saturating_formats
     return Behaviour(
         facts=facts,
-        saturates=saturates and all(target.option(name) == value for name, value in facts.saturates_while),
+        saturates=saturates(facts, {operation.function, *operation.parts}, fmt, target.option),
         uses_tmp=work.tmp is not None and rule is not None and rule.tmp == "used",
         choices=tuple((name, target.option(name)) for name in _relevant(work, facts)),
         window=_window(target, work),
+    )
+
+
+def saturates(
+    facts: TileArithmetic, functions: Collection[str], fmt: str, value_of: Callable[[str], int | str]
+) -> bool:
+    """Return whether one of the functions clamps its results in a format; `value_of` gives the value of an option."""
+    return any(
+        fmt in rule.formats
+        and not set(rule.functions).isdisjoint(functions)
+        and all(value_of(name) == value for name, value in rule.holds_while)
+        for rule in facts.saturation
     )
 
 
@@ -65,7 +76,10 @@ def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     if operation.kind is Kind.COMPARE_GATHER:
         return ()
     if operation.kind is Kind.COMPARE:
-        return ("spare_mask_bits",) if facts.compare_bytes is None else ()
+        if facts.compare_bytes is None:
+            return ("spare_mask_bits",)
+        inverts = facts.inverts_whole_mask and work.mode == "ne" and not isinstance(work.sources[0].format, IntFormat)
+        return ("unequal_of_nan",) if inverts else ()
     if operation.kind.gives_places:  # a comparison has been dealt with
         return () if isinstance(work.sources[0].format, IntFormat) else ("maximum_of_nan",)
     read = _OF_FUNCTION.get(operation.function)

@@ -5,9 +5,11 @@ Source: docs/reference/pto.md sections 7.4 and 7.5. The order within one instruc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from castsim.execution.vector_operations.arithmetic import apply, constant_codes
+from castsim.execution.vector_operations.arithmetic import apply, clamped, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.elements import numbers
 from castsim.isa.codes import Codes
@@ -19,10 +21,10 @@ def reduce_rows(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) 
     lanes = behaviour.facts.piece_bytes * 8 // fmt.storage_bits
     pieces = [codes[:, start : start + lanes] for start in range(0, codes.shape[1], lanes)]
     if behaviour.facts.row_pieces == "tree":
-        return _lanes(function, _joined(function, pieces, fmt, behaviour), fmt, behaviour)
+        return reduce_lanes(function, _joined(function, pieces, fmt, behaviour), fmt, behaviour)
     total = np.full(codes.shape[0], neutral_code(function, fmt), codes.dtype)
     for piece in pieces:
-        total = apply(function, (total, _lanes(function, piece, fmt, behaviour)), fmt, behaviour)
+        total = apply(function, (total, reduce_lanes(function, piece, fmt, behaviour)), fmt, behaviour)
     return total
 
 
@@ -100,8 +102,16 @@ def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviou
     return pieces[0]
 
 
-def _lanes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
-    """Reduce what one instruction takes; a lane without a partner passes on to the next round."""
+def reduce_lanes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
+    """Reduce what one instruction takes; a lane without a partner passes on to the next round.
+
+    Where results clamp, every sum does; of extremes only the last, so that NaN and infinity win until then.
+    """
+    inside = replace(behaviour, saturates=False) if function in ("max", "min") else behaviour
+    return clamped(_in_order(function, codes, fmt, inside), fmt, behaviour)
+
+
+def _in_order(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     if not isinstance(fmt, IntFormat) and behaviour.choice("lane_order") == "sequential":
         return reduce_columns(function, codes.T, fmt, behaviour)
     while codes.shape[1] > 1:

@@ -15,6 +15,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat
 
+UNORDERED = "unordered"
+"""A comparison that no text can ask for: whether NaN is on either side."""
+
 _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
     "eq": np.equal,
     "ne": np.not_equal,
@@ -22,11 +25,15 @@ _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
+    UNORDERED: lambda a, b: np.isnan(a) | np.isnan(b),
 }
 
 
 def compare(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
-    """Write packed results, element j of a row as bit j mod 8 of byte j div 8; NaN compares false, unequal true."""
+    """Write packed results, element j of a row as bit j mod 8 of byte j div 8.
+
+    NaN compares false, and unequal true but where option `unequal_of_nan` says otherwise.
+    """
     facts = behaviour.facts
     fmt = work.sources[0].format
     only_equality = fmt.name in facts.equality_only
@@ -34,6 +41,8 @@ def compare(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     inverted = facts.inverts_whole_mask and mode == "ne"
     read, written = compared_bytes(work, facts.compare_bytes)
     found = _compared(buffer, work, "eq" if inverted else mode, read)
+    if inverted and not isinstance(fmt, IntFormat) and behaviour.choice("unequal_of_nan") == 0:
+        found |= _compared(buffer, work, UNORDERED, read)
     _write_bits(buffer, work, found, written, keep=facts.compare_bytes is None and _keeps(behaviour))
     if inverted:
         buffer[work.dst.address : work.dst.end] ^= 0xFF

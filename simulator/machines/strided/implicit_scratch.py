@@ -34,13 +34,19 @@ def implicit_scratch(target: StridedRepeatTarget, node: Needy, pitch: int | None
     if isinstance(node, pto.Tcvt):
         return _of_cast(target, node, pitch)
     rule = target.tile_operation(node.mnemonic)
-    if rule is None or rule.tmp != "used" or not _on_vectors(node):
+    return tmp_of_work(target, _work(node)) if rule is not None and rule.tmp == "used" and _on_vectors(node) else None
+
+
+def tmp_of_work(target: StridedRepeatTarget, work: TileWork) -> pto.TileType | None:
+    """Return the type of the tmp tile that an operation needs; None if it needs none, or makes no use of one."""
+    rule = target.tile_operation(work.mnemonic)
+    if rule is None or rule.tmp != "used":
         return None
-    operation, work = VECTOR_OPERATIONS[node.mnemonic], _work(node)
+    operation = VECTOR_OPERATIONS[work.mnemonic]
     like, dst = (work.sources or (work.dst,))[0], work.dst
     block = target.block_bytes
     match operation.kind:
-        case Kind.SORT if _sorts_whole_groups(node):
+        case Kind.SORT if _sorts_whole_groups(like.type):
             return None
         case Kind.ROW_REDUCE | Kind.COLUMN_REDUCE | Kind.ROW_ARGUMENT | Kind.COLUMN_ARGUMENT | Kind.SORT:
             return replace(like.type, valid_rows=like.valid_rows, valid_cols=like.valid_cols)
@@ -100,10 +106,9 @@ def _row(rows: int, cols: int, element: str) -> pto.TileType:
     return pto.TileType("vec", element, rows, cols, rows, cols)
 
 
-def _sorts_whole_groups(node: pto.TileOperation) -> bool:
+def _sorts_whole_groups(kind: pto.TileType) -> bool:
     """Whether the text says that a sort works on whole groups."""
-    (kind, *_) = node.input_types
-    return isinstance(kind, pto.TileType) and kind.valid_cols is not None and kind.valid_cols % _GROUP == 0
+    return kind.valid_cols is not None and kind.valid_cols % _GROUP == 0
 
 
 def _on_vectors(node: pto.TileOperation) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from castsim.execution.choices import MAKE_SCRATCH
 from castsim.execution.dataflow.implicit_scratch import Needy
 from castsim.execution.dataflow.lowerer import DataflowLowerer, cast_accesses
 from castsim.execution.tiles import CastTiles, Tile, TileCast, TileTransfer, TileWork
@@ -12,18 +13,21 @@ from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import Format, IntFormat
-from castsim.isa.modes import Overflow
+from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import held_format
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.strided.elementwise import told_by_scratch
 from castsim.machines.strided.geometry import active_bytes
-from castsim.machines.strided.implicit_scratch import implicit_scratch
+from castsim.machines.strided.implicit_scratch import implicit_scratch, tmp_of_work
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowering import lower_cast
 from castsim.machines.strided.operations import BLOCK, Convert, ScaledConvert, VectorOperation
-from castsim.machines.strided.plan import plan_cast
-from castsim.machines.strided.scratch import ScratchNeed
+from castsim.machines.strided.plan import CastPlan, plan_cast
+from castsim.machines.strided.scratch import ScratchNeed, scratch_need
 from castsim.machines.strided.whole_tile import natural_map
+from castsim.machines.target_cast import CastAsked
 from castsim.targets.options import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -132,6 +136,19 @@ class StridedLowerer(DataflowLowerer):
         ]
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
+    def work(self, work: TileWork) -> LoweredInstruction:
+        """Lower one vector operation, and say so if the library has no call of it without a tmp tile."""
+        lowered = super().work(work)
+        kind = None if work.tmp is not None else tmp_of_work(self.target, work)
+        if kind is None or VECTOR_OPERATIONS[work.mnemonic].kind not in _ALWAYS_WITH_TMP:
+            return lowered
+        text = (
+            f"pto.{work.mnemonic} has no tmp tile, and {self.target.name} has no call without one: run with the "
+            f"results that it gives with {kind.rows} x {kind.cols} {kind.element}, whose bytes the buffer "
+            f"lacks; {_ADDED}"
+        )
+        return replace(lowered, warnings=(*lowered.warnings, WarningText(WarningKind.SCRATCH, text)))
+
     def lower_work(self, work: TileWork) -> Block:
         """Return the instructions of one vector operation. Equal ones are lowered once."""
         found = self._works.get(work)
@@ -149,7 +166,37 @@ class StridedLowerer(DataflowLowerer):
         plan, action = lowered.plan, lowered.plan.action
         wraps = isinstance(action, Convert | ScaledConvert) and action.policy.overflow is Overflow.WRAP
         tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps or plan.sequence is not None)
-        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, lowered.warnings, cast=tiles)
+        warnings = lowered.warnings + self._lacks_scratch(cast, plan)
+        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, warnings, cast=tiles)
+
+    def _lacks_scratch(self, cast: TileCast, plan: CastPlan) -> Warnings:
+        """Warn of a cast whose sequence needs a tmp tile that the program does not give, and say what differs.
+
+        Source: docs/reference/a2a3.md section 3.4, docs/reference/pto.md section 1.3.
+        """
+        src, dst = cast.src.format, cast.dst.format
+        if cast.tmp is not None or plan.saturation is Saturation.ON:
+            return ()
+        through = plan_cast(self._unwatched, src, dst, cast.rounding, Saturation.OFF, scratch=True)
+        if through.sequence is None:
+            return ()
+        valid = cast.dst.valid_rows, cast.dst.valid_cols
+        need = scratch_need(through, self.target.repeat, *valid, cast.src.cols).total
+        if not need:
+            return ()
+        mode = None if cast.rounding is None else cast.rounding.name.lower()
+        differs = told_by_scratch(self._unwatched, CastAsked(src, dst, mode, Saturation.OFF))
+        text = (
+            f"{src.name} -> {dst.name} with saturation OFF has no tmp tile ({need} bytes) and is converted in one "
+            f"step, not by the sequence {through.sequence.steps}: {differs}; {_ADDED}"
+        )
+        return (WarningText(WarningKind.SCRATCH, text),)
+
+
+_ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)
+"""Kinds of which the library's calls that use a tmp tile cannot do without; those of others have a way of their own."""
+
+_ADDED = f"assemblers add the tile from {MAKE_SCRATCH[0]} on, and refuse the program where tiles have addresses"
 
 
 def scratch_writes(use: ScratchUse) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ The kernel of each operation is data of the target (table of kernels, choice of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.operations import ControlWrite
 from castsim.execution.tiles import Tile, TileWork
@@ -45,6 +45,11 @@ from castsim.targets.vector_function_operations import FLAT, KernelVariant, Vect
 DIVISION = ("vdiv",)
 """The instructions of kernels that exist in two precisions."""
 
+_ONE_LOOP = ("compare", "part")
+"""Structures whose rows of one vector follow each other without a turn of the loop also where the valid region is known
+at run time only: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
+docs/reference/a5.md section 9."""
+
 
 def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
     """Choose the kernel of one vector operation and lay out its loops.
@@ -59,6 +64,8 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
     operands = Operands()
     nests = _nests(_Context(target, work, kernel, variant, operands))
     first, *others = operands.addresses or [work.dst.address]
+    if kernel.structure not in _ONE_LOOP and any(tile.type.valid_cols is None for tile in (work.dst, *work.sources)):
+        nests = tuple(replace(nest, runtime_trips=True) for nest in nests)
     function = VectorFunction(
         name=f"{work.mnemonic} {work.dst.format.name} {variant}",
         source=first,

@@ -43,7 +43,7 @@ from castsim.machines.vector_function.lanes.operations import OPERATIONS, execut
 from castsim.machines.vector_function.lanes.rearranging import squeezed_bytes
 from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
 from castsim.machines.vector_function.logical import lower_function
-from castsim.machines.vector_function.plan import start_ctrl
+from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.machines.vector_function.scopes.bodies import body_cycles
 from castsim.machines.vector_function.scopes.recorder import Recorder
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -77,7 +77,7 @@ class LaneUnits:
         """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
         of functions with a `sat` (docs/reference/micro.md section 3.4).
         """
-        start = start_ctrl(self.target)
+        start = ctrl_of_level(self.target, "micro")
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:

@@ -53,7 +53,7 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
         facts.update(HEAD_FACTS)
         unpack_head = head_of(target, seen.source_bytes)
     every = len(shape.row_loads) + len(shape.loads)
-    if seen.trips > 1:
+    if seen.trips > 1 or (nest.runtime_trips and nest.row_loop):
         if not seen.branch:  # a serialising branch has turned already
             between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
         between += first_row

@@ -210,7 +210,8 @@ class Nest:
     destination_trip` of the function, unless a load has steps of its own. `counters` are set at the start of each row,
     then `row` runs, then the trips, then `close`, whose stores write up to `close_bytes` at the row's own place.
     `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
-    themselves.
+    themselves. `runtime_trips`: how many trips a row has is known at run time only, so that the loop over them turns
+    from row to row also where it is a single trip, which folds away otherwise (docs/reference/a5.md section 9).
     """
 
     rows: int
@@ -229,6 +230,7 @@ class Nest:
     close_bytes: int = 0
     writes: int | None = None
     post_update: bool = False
+    runtime_trips: bool = False
 
     @property
     def runs(self) -> bool:

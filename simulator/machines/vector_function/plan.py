@@ -17,7 +17,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.tile_modes import DEFAULT_MODE
 from castsim.machines.vector_function.backends import is_micro, micro_rule
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
-from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
+from castsim.targets.vector_function import KernelText, Level, VectorCast, VectorFunctionTarget, VectorVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,13 @@ def plan_cast(
 
 def start_ctrl(target: VectorFunctionTarget) -> int:
     """Return CTRL as a kernel finds it, from the target's options; a kernel of the micro back end clears a bit."""
-    found = sum(int(target.option(f"ctrl_{bit}_at_start")) << bit for bit in target.control.bits)
+    found = ctrl_of_level(target, "micro" if is_micro(target) else "tile")
     return found & ~(1 << target.control.saturation_global) if is_micro(target) else found
+
+
+def ctrl_of_level(target: VectorFunctionTarget, level: Level) -> int:
+    """Return CTRL as a kernel of tile operations, or of vector instructions, finds it."""
+    return sum(target.control_at_start(bit, level) << bit for bit in target.control.bits)
 
 
 def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: Format) -> Policy:
@@ -152,14 +157,14 @@ def _integer_policy(
     first = target.option("multi_step_intermediate") if first_of_many else "low_bits"
     if first == "clamp":
         return clamps
-    exact = target.option("native_off_intermediate") == "exact"
-    infinity = InfinityWrap.ZERO if exact else InfinityWrap.CLAMP
+    kept = str(target.option("native_off_intermediate"))
+    infinity = {"extreme": InfinityWrap.EXTREME, "exact": InfinityWrap.ZERO}.get(kept, InfinityWrap.CLAMP)
     return Policy(
         rounding=rounding,
         overflow=Overflow.WRAP,
         nan_to_integer=nan,
         infinity_wrap=InfinityWrap.EXTREME if first == "clamp_infinity" else infinity,
-        wrap_bits=None if exact else format_named("i64").bits,
+        wrap_bits=format_named("i64").bits if infinity is InfinityWrap.CLAMP else None,
     )
 
 

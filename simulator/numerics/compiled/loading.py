@@ -6,7 +6,6 @@ Importing this module imports numba.
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ import numba
 import numpy as np
 from numba import types
 
+from castsim.files import kept_code
 from castsim.numerics import rounding
 from castsim.numerics.compiled import fields, kernels, lookups, shortcuts, steps, words
 from castsim.numerics.compiled.hint import hint
@@ -45,14 +45,14 @@ def has_half_conversion() -> bool:
 
 def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
     """Return the machine code of the loop that `make` returns, from the disk where it is there."""
-    try:
-        loop: Callable[..., None] = numba.njit(signature, nogil=True, cache=True)(make())
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
-            raise  # not about the disk
-        hint("compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a writable directory")
-        loop = numba.njit(signature, nogil=True)(make())
-    return loop
+    loop, is_kept = kept_code.compiled(make(), signature, nogil=True)
+    if not is_kept:
+        hint(
+            "compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a folder that "
+            "only you can write to"
+        )
+    found: Callable[..., None] = loop
+    return found
 
 
 def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:

@@ -144,7 +144,8 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
     for count in range(1, MOST + 1):
         for together in combinations(names, count):
             values = [
-                [value for value in target.options[name].legal if value != target.option(name)] for name in together
+                [value for value in option.legal if value not in (option.value, target.option(name))]
+                for name, option in ((name, target.options[name]) for name in together)
             ]
             for setting in product(*values):
                 yield tuple(zip(together, setting, strict=True))

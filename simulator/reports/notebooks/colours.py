@@ -20,6 +20,8 @@ _CAUSES = {
     Cause.OPERAND_WAIT: "#56b4e9",
     Cause.FLAG_WAIT: "#0072b2",
     Cause.BARRIER: "#5a4fcf",
+    Cause.DEPENDENCE: "#3a6ea5",
+    Cause.STORE_BARRIER: "#9467bd",
     Cause.BANK_CONFLICT: "#d55e00",
     Cause.PORT: "#a0522d",
     Cause.INITIATION_INTERVAL: "#cc79a7",

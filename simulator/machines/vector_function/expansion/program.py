@@ -102,10 +102,9 @@ class ProgramWriter:
     _pipes: set[str] = field(default_factory=set)
 
     def start(self, ctrl: int) -> None:
-        """Set CTRL to what the tile program starts with; the tool chain has cleared its bit 60."""
+        """Set CTRL to what the tile program starts with, which vector instructions do not."""
         self.ctrl = ctrl
-        if ctrl:
-            self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
+        self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
 
     def drain(self) -> None:
         """Wait for all pipes."""

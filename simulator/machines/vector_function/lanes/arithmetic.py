@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from castsim.execution.vector_operations.arithmetic import apply
-from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.arithmetic import apply, clamped
+from castsim.execution.vector_operations.behaviour import Behaviour, saturates
 from castsim.execution.vector_operations.elements import Numbers, encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.machines.vector_function.lanes.conversion import holds_for_all
+from castsim.isa.formats import Format, IntFormat
 from castsim.machines.vector_function.lanes.operands import Operands, Value, low_bits, signed
 from castsim.machines.vector_function.lanes.registers import Bits, mask_of, masked, register_of
 
@@ -34,14 +33,17 @@ _OF = {
 def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
     """Return the target's part in a function that reads these options.
 
-    Float results clamp where CTRL holds for all instructions and says so (docs/reference/pto.md section 7.1).
+    Results clamp as those of tile operations do, CTRL being what it is at this instruction (docs/reference/pto.md
+    section 7.1).
     """
     target, ctrl = operands.target, operands.ctrl
-    facts, control = target.tile_arithmetic, target.control
-    clamps = holds_for_all(target, ctrl) and not ctrl >> control.float_saturation_off & 1
-    concerned = fmt.name in facts.saturating_formats and function in facts.saturating_functions
+    facts, bits = target.tile_arithmetic, target.control.options
+
+    def value_of(option: str) -> int | str:
+        return ctrl >> bits[option] & 1 if option in bits else target.option(option)
+
     choices = tuple((name, target.option(name)) for name in names)
-    return Behaviour(facts, saturates=clamps and concerned, uses_tmp=False, choices=choices)
+    return Behaviour(facts, saturates(facts, {function}, fmt.name, value_of), uses_tmp=False, choices=choices)
 
 
 def compute(function: str, codes: Sequence[Codes], fmt: Format, operands: Operands) -> Codes:
@@ -77,9 +79,7 @@ def _amount(operands: Operands) -> Codes:
 
 
 def _doubtful(function: str, codes: Sequence[Codes], fmt: Format) -> Bits:
-    """Return the lanes whose result no source defines: extremes with NaN, shifts by the width or more."""
-    if function in ("max", "min") and isinstance(fmt, FloatFormat):
-        return np.isnan(numbers(codes[0], fmt)) | np.isnan(numbers(codes[1], fmt))
+    """Return the lanes whose result no source defines: shifts by the width or more."""
     if function in ("shl", "shr"):
         amounts = np.broadcast_to(codes[1], codes[0].shape)
         return amounts >= fmt.bits  # a negative amount is a large code
@@ -110,9 +110,15 @@ def bitwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 
 
 def negated(operands: Operands) -> tuple[Value, ...]:
-    """`vneg`: the sign bit of floats flips, integers wrap."""
+    """`vneg`: the sign bit of floats flips, integers wrap; where results clamp, so do these."""
     codes, fmt = operands.registers[0].lanes(operands.bits), operands.element
-    flipped = codes ^ codes.dtype.type(fmt.sign_bit) if not isinstance(fmt, IntFormat) else np.negative(codes)
+    how = behaviour("neg", fmt, operands)
+    if not isinstance(fmt, IntFormat):
+        flipped = clamped(codes ^ codes.dtype.type(fmt.sign_bit), fmt, how)
+    elif how.saturates:
+        flipped = apply("sub", (np.zeros_like(codes), codes), fmt, how)
+    else:
+        flipped = np.negative(codes)
     return (masked(flipped, _defined(operands), operands.masks[-1]),)
 
 

@@ -9,20 +9,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from castsim.execution.vector_operations.arithmetic import apply
 from castsim.execution.vector_operations.elements import numbers
-from castsim.execution.vector_operations.reductions import neutral_code, reduce_rows
+from castsim.execution.vector_operations.reductions import neutral_code, reduce_lanes
 from castsim.isa.codes import Codes
-from castsim.isa.formats import IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.machines.vector_function.lanes.arithmetic import behaviour
 from castsim.machines.vector_function.lanes.operands import Operands, Value
-from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, every_of_row, register_of
+from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bits, every_of_row, register_of
 from castsim.targets.dataflow import BLOCK_BYTES
 
 
-def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...]]:
-    """A reduction (`add`, `max`, `min`) of `groups` equal parts of a register to as many leading lanes; the rest is 0.
+def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Value, ...]]:
+    """A reduction (`add`, `max`, `min`) of equal parts of a register to as many leading lanes; the rest is 0.
 
+    None parts: one for every two lanes.
     Inactive lanes take no part. Sums are rounded step by step in the result's format, in the order of option
     `lane_order`.
     """
@@ -32,10 +32,10 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         fmt = operands.result
         codes = _widened(source.lanes(bits), operands)
         active = mask.lanes(bits)
-        neutral = codes.dtype.type(neutral_code(function, fmt))
-        rows = np.where(active, codes, neutral).reshape(groups, -1)
+        groups = len(codes) // 2 if parts is None else parts
+        rows = _without(function, fmt, codes.reshape(groups, -1), active.reshape(groups, -1))
         names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
-        totals = reduce_rows(function, rows, fmt, behaviour(function, fmt, operands, *names))
+        totals = reduce_lanes(function, rows, fmt, behaviour(function, fmt, operands, *names))
         lanes = REGISTER_BYTES // codes.dtype.itemsize
         result, defined = np.zeros(lanes, codes.dtype), np.ones(lanes, np.bool_)
         result[:groups] = totals
@@ -46,20 +46,12 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
     return run
 
 
-def pairs_summed(operands: Operands) -> tuple[Value, ...]:
-    """`vcpadd`: sums of neighbouring lanes in the lower half of the register, the rest is 0.
-
-    Inactive lanes count as 0 (assumed).
-    """
-    (source,), (mask,), bits, fmt = operands.registers, operands.masks, operands.bits, operands.result
-    codes, active = source.lanes(bits), mask.lanes(bits)
-    summed = np.where(active, codes, codes.dtype.type(0))
-    count = len(codes) // 2
-    result, defined = np.zeros_like(codes), np.ones(len(codes), np.bool_)
-    result[:count] = apply("add", (summed[0::2], summed[1::2]), fmt, behaviour("add", fmt, operands))
-    known = (source.defined_lanes(bits) | ~active) & mask.defined_lanes(bits)
-    defined[:count] = every_of_row(known.reshape(count, 2))
-    return (register_of(result, defined),)
+def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
+    """Return rows of lanes with those that take no part made neutral: beside others a zero of a sum is -0."""
+    neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
+    if isinstance(fmt, FloatFormat) and function == "add":
+        neutral[active.any(axis=1)] = fmt.sign_bit
+    return np.where(active, codes, neutral)
 
 
 def _widened(codes: Codes, operands: Operands) -> Codes:

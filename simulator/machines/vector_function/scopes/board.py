@@ -155,10 +155,10 @@ class Board:
         there = loaded(begun, number, function.second_load, wait, function.load_use)
         self._loads += 1
         self._arrival = max(self._arrival, there)
-        number = self._note(Cause.BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
+        number = self._note(Cause.STORE_BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
         self._read(issue, begun, number)
         use = self.account.uses[instruction.line]
-        use.wait(Cause.BARRIER, 0, begun - sent)
+        use.wait(Cause.STORE_BARRIER, 0, begun - sent)
         use.wait(Cause.BANK_CONFLICT, 0, wait)
         for name in issue.writes:
             self._write(name, Value(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)), number)
@@ -179,7 +179,7 @@ class Board:
             if there > ready:
                 ready, port, buffer, chain = there, value.port, value.buffer, value.chain
         use = self.account.uses[instruction.line]
-        use.wait(Cause.OPERAND_WAIT, chain[-1][0] if chain else 0, ready - self.account.now)
+        use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
             start = self._ports.start_serial(ready, cost.serial)
@@ -189,7 +189,7 @@ class Board:
             start = self._ports.start(ready, cost.latency)
         use.wait(Cause.PORT, 0, start - ready)
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
-        number = self._note(Cause.PORT if start > ready else Cause.OPERAND_WAIT, instruction.line)
+        number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
         self._queue.add(start, number)
         self._read(issue, start + cost.latency, number)
         for name in issue.writes:
@@ -221,8 +221,8 @@ class Board:
         passed = self._groups.grant(asked, issue.address, instruction.size, write=True)
         held.buffer += (passed - asked) * TICKS
         waits = (
-            (Cause.BARRIER, held.barrier), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
-            (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.OPERAND_WAIT, 1),
+            (Cause.STORE_BARRIER, held.barrier), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
+            (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
         )  # fmt: skip
         number = self._note(next(cause for cause, wait in waits if wait > 0), instruction.line)
         self._waited(instruction.line, data, start, held, passed - asked)
@@ -241,9 +241,9 @@ class Board:
     def _waited(self, line: int, data: int, start: int, held: Store, conflict: int) -> None:
         """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
         use = self.account.uses[line]
-        use.wait(Cause.OPERAND_WAIT, held.chain[-1][0] if held.chain else 0, data - self.account.now)
+        use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
         use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
-        use.wait(Cause.BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
+        use.wait(Cause.STORE_BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
     def _name(self, issue: Issue) -> None:

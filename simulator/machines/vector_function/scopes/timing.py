@@ -62,7 +62,7 @@ class _FrontEnd:
         for cause, wait in (
             (Cause.PORT, held.port),
             (Cause.MEMORY_BANDWIDTH, held.path),
-            (Cause.BARRIER, held.barrier),
+            (Cause.STORE_BARRIER, held.barrier),
             (Cause.BANK_CONFLICT, held.buffer),
         ):
             before = account.spans[-1].until if account.spans else 0
