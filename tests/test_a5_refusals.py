@@ -9,6 +9,7 @@ import pytest
 from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_codes, tile
 
 from castsim.casting import cast, cast_on_target
+from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.execution.tiles import Part, TileCast, TileTransfer
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import format_named
@@ -150,3 +151,25 @@ def test_elementwise_takes_any_shape() -> None:
     assert cast(values, "f32", "f16", target="a5").tolist() == values.tolist()
     assert cast(np.float32(2.5), "f32", "i32", target="a5").item() == 2
     assert cast(np.zeros((0, 4), np.float32), "f32", "f16", target="a5").shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "src", "dst", "said", "unsaid"),
+    [
+        # i8 is exact in f16: i8 -> f16 -> i4 rounds nowhere; u8 has no negative numbers.
+        ([("i8", "f16"), ("i8", "u8"), ("f16", "i4"), ("u8", "i4")], "i8", "i4", "i8 -> f16 -> i4 (the first", "u8 ->"),
+        # Through u8 nothing of f16 is left; through f32 everything is.
+        ([("bf16", "u8"), ("bf16", "f32"), ("u8", "f16"), ("f32", "f16")], "bf16", "f16", "-> f32 -> f16", "-> u8 ->"),
+        (
+            [("f32", "f16"), ("f32", "i4"), ("f16", "i8"), ("i4", "i8")],
+            "f32",
+            "i8",
+            "f16 -> i8 (rounds twice)",
+            "i4 ->",
+        ),
+    ],
+)
+def test_detours_keep_values(pairs: list[tuple[str, str]], src: str, dst: str, said: str, unsaid: str) -> None:
+    error = no_such_pair("chip", pairs, src, dst)
+    assert said in error.message
+    assert unsaid not in error.message

@@ -219,3 +219,9 @@ def test_what_uses_a_value_left_out_as_unknown_is_left_out(target: str) -> None:
     """The element read is outside of its view as far as is known: pointers, branches and loops on it are not judged."""
     found = check_text("k.pto", UNKNOWN_VALUES, target=target)
     assert [(one.severity, one.kind) for one in found] == [(Severity.NOTE, "not checked")]
+
+
+@pytest.mark.parametrize("text", ["", "// nothing\n", "module {\n}\n"])
+def test_a_program_without_functions_is_refused_as_by_run(text: str) -> None:
+    found = castsim.check_text("empty.pto", text)
+    assert [(one.severity, one.message) for one in found] == [("error", "no function to run")]

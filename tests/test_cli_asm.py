@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,11 @@ from tpc_bundles import packed
 from tpc_text import dialect
 
 from castsim.__main__ import main
+from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse, print_program
+from castsim.isa.tpc.encoding import assemble
+from castsim.targets import load_target
+from castsim.targets.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -218,3 +223,21 @@ def test_what_was_read_is_not_replaced(command: str, kernel: str, tmp_path: Path
         assert f"{option} " in err
         assert "would replace" in err
         assert Path(file).read_bytes() == before
+
+
+def test_the_file_of_canonical_text_is_named_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, written = tmp_path / "a.tpc", tmp_path / "b.tpc"
+    text.write_text("nop; halt; halt; nop\n")
+    assert main(["asm", str(text), "--target", "gaudi2", "--text", "--json", "-", "--out", str(written)]) == 0
+    assert json.loads(capsys.readouterr().out)["output"] == str(written)
+
+
+def test_an_instruction_without_a_known_opcode_is_refused_with_its_place() -> None:
+    encoding = encoding_of(load_target("gaudi2"))
+    program = parse("nop; halt; halt; nop\n", load_target("gaudi2").dialect, "a.tpc")
+    fewer = {key: code for key, code in encoding.opcodes.items() if "halt" not in key[1].lower()}
+    assert len(fewer) < len(encoding.opcodes)
+    with pytest.raises(IllegalError, match="has no opcode that is known") as caught:
+        assemble(program, replace(encoding, opcodes=fewer))
+    assert caught.value.span is not None
+    assert caught.value.span.line == 1

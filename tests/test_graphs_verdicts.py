@@ -151,3 +151,20 @@ def test_a_tensor_of_half_a_buffer_runs_on_a5(tmp_path: Path) -> None:
     found = ran(tmp_path, made, "a5", x=x)
     assert found.nodes[0].refusal is None
     assert (found.outputs["y"].array == np.maximum(x, np.float16(-1))).all()
+
+
+def test_nodes_that_do_not_need_the_refused_one_run_and_the_others_are_listed(tmp_path: Path) -> None:
+    """A5 has no e4m3fnuz; what reads it cannot run, what stands beside it can: NumPy's f16 of the same input."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["lost"], name="lost", to=TensorProto.FLOAT8E4M3FNUZ),
+        helper.make_node("Cast", ["lost"], ["behind"], name="behind", to=F32),
+        helper.make_node("Cast", ["x"], ["beside"], name="beside", to=F16),
+    ]
+    made = model(nodes, {"x": (F32, [64])}, {"behind": (F32, [64]), "beside": (F16, [64])})
+    x = np.linspace(-100, 100, 64, dtype=np.float32)
+    found = ran(tmp_path, made, "a5", x=x)
+    assert [run.node.name for run in found.nodes] == ["lost", "behind", "beside"]
+    assert [run.verdict is NodeVerdict.NOT_RUN for run in found.nodes] == [True, True, False]
+    assert "reads lost of lost, not run" in str(found.nodes[1].refusal)
+    assert (found.outputs["beside"].array == x.astype(np.float16)).all()
+    assert not found.conforms

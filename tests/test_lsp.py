@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import time
@@ -212,3 +213,27 @@ def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsy
 def test_nothing_but_the_server_loads_pygls() -> None:
     code = "import sys, castsim; [getattr(castsim, n) for n in castsim.__all__]; sys.exit('pygls' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def message(**content: object) -> bytes:
+    data = json.dumps({"jsonrpc": "2.0", **content}).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(data) + data
+
+
+BEGIN = message(id=1, method="initialize", params={"processId": None, "rootUri": None, "capabilities": {}})
+END = message(id=2, method="shutdown") + message(method="exit")
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [
+        (BEGIN + END, 0, ""),
+        (BEGIN, 0, ""),
+        (BEGIN + b"Content-Length: 99999999999\r\n\r\nx", 2, "error: a message of 99999999999 bytes"),
+    ],
+    ids=["ended", "left", "too long"],
+)
+def test_the_end_of_a_session_is_no_error_and_messages_have_a_limit(sent: bytes, code: int, said: str) -> None:
+    words = [sys.executable, "-m", "castsim", "lsp"]
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr.decode().partition("\n")[0]) == (code, said)

@@ -117,4 +117,4 @@ def test_every_way_occurs() -> None:
             ("f16", "e4m3fn", "goya"),
         )
     }
-    assert ways == {PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.CHAIN, PlanKind.COPY, PlanKind.IMPOSSIBLE}
+    assert ways == {PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.CHAIN, PlanKind.COPY, PlanKind.NONE_FOUND}

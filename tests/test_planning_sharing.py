@@ -25,7 +25,7 @@ from castsim.planning.samples import telling_codes
 from castsim.planning.search import nearest
 from castsim.planning.sharing import Equals, Kept, Numbers, Shared, forget, unshared
 from castsim.planning.steps import LoweringStep, RereadForm, run_chain
-from castsim.planning.tile_arithmetic import tile_arithmetic, tile_truth
+from castsim.planning.tile_arithmetic import tile_arithmetic, tile_choices
 from castsim.planning.vector_steps import vector_arithmetic
 from castsim.running import LoadedProgram
 from castsim.targets import Target, load_specification, load_target, target_names
@@ -101,7 +101,7 @@ def _at_once(target: Target, constants: Constants) -> dict[str, tuple[LoweringSt
     if target.mechanism == "vliw":
         steps = list(vector_arithmetic(target, constants))
     else:
-        steps = [*tile_arithmetic(target, constants), *tile_truth(target, constants)]
+        steps = [*tile_arithmetic(target, constants), *tile_choices(target, constants)]
     found: dict[str, list[LoweringStep]] = {}
     for step in dict.fromkeys(steps):
         found.setdefault(step.src.name, []).append(step)

@@ -117,7 +117,7 @@ def test_i32_to_f16_where_the_pair_is_absent() -> None:
     assert found.evidence.proves
     # TOSA wants infinity beyond the range, where this chip clamps.
     refused = plan(CastRequest("i32", "f16", "a5", spec="tosa"))
-    assert refused.kind is PlanKind.IMPOSSIBLE
+    assert refused.kind is PlanKind.NONE_FOUND
     assert refused.counterexample is not None
     assert abs(refused.counterexample.input.value) > 65504
     assert abs(refused.counterexample.result.value) == 65504
@@ -144,8 +144,8 @@ def test_unsigned_integers_go_through_signed_ones_by_offsets_on_both_sides(targe
 
 def test_a_sum_that_is_rounded_is_no_offset() -> None:
     # 1 - 32768 has 15 bits, a float16 11: it comes back as 0.
-    found = plan(CastRequest("u16", "f16", "a2a3", spec="onnx"))
-    assert found.kind is PlanKind.IMPOSSIBLE
+    found = plan(CastRequest("u16", "f16", "a2a3", spec="onnx", steps=3))
+    assert found.kind is PlanKind.NONE_FOUND
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,12 @@ def test_progress_is_for_those_who_watch(monkeypatch: pytest.MonkeyPatch, capsys
     assert "f16 -> e4m3fn rint" in capsys.readouterr().err
     assert main([*argv, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_tier_that_is_not_there_is_not_said_to_be_right(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("castsim.numerics.tiers._compiled_tier", lambda: "numba cannot be imported")
+    words = "verify f16 e4m3fn --tier compiled --samples 4 --rounding rint --overflow saturate"
+    assert main(words.split()) == 2
+    assert "tier 'compiled' is not available: numba cannot be imported" in capsys.readouterr().err

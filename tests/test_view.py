@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -119,3 +123,66 @@ def test_ports(trace: Path, capsys: Capture) -> None:
     for port in ("65536", "-1", "x", "1" * 5000):
         assert main(["view", str(trace), "--port", port]) == 2
         assert "no port" in capsys.readouterr().err or len(port) > 4096
+
+
+def asked(port: int, method: str, path: str, host: str | None = None) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, headers={} if host is None else {"Host": host})
+    return connection.getresponse().status
+
+
+def test_no_request_gives_more_than_it_should_or_a_traceback(
+    tmp_path: Path, trace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(trace.read_bytes())
+    (tmp_path / "index.html").write_text("<!doctype html>")
+    with view_server.server_of(copy, tmp_path, 0) as server:
+        port = server.server_port
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert asked(port, "HEAD", "/", host="elsewhere.example") == 403
+            assert asked(port, "HEAD", "/") == 200
+            assert asked(port, "HEAD", "/localtrace") == 200
+            assert asked(port, "POST", "/localtrace") == 501
+            for method in ("GET", "HEAD"):
+                assert asked(port, method, "/%00") == 404
+            with socket.create_connection(("127.0.0.1", port)) as leaving:
+                leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                leaving.sendall(b"GET /localtrace HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % port)
+            copy.unlink()
+            assert asked(port, "GET", "/localtrace") == 404
+        finally:
+            server.shutdown()
+            thread.join()
+    assert capfd.readouterr().err == ""
+
+
+def test_silent_connections_end() -> None:
+    assert view_server._Handler.timeout
+
+
+@pytest.mark.parametrize("program", ["--help", "--execute=tcvt f32 -> f16 1x64", "-V", "\ud800", "a\0b"])
+def test_the_program_of_a_result_is_the_name_of_a_file(program: str, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "result.json"
+    assert main(["run", str(SMALL), "--timing-only", "--json", str(file), "--quiet"]) == 0
+    file.write_text(json.dumps({**json.loads(file.read_text()), "program": program}))
+    capsys.readouterr()
+    assert main(["view", str(file), "--no-open"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert "internal" not in said.err
+
+
+@pytest.mark.parametrize("number", ["1e999", "9" * 401, "-1"])
+@pytest.mark.parametrize("command", [["diff", str(SMALL)], ["view", "--no-open"]])
+def test_numbers_of_a_result_that_no_run_has_are_refused(
+    number: str, command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "result.json"
+    assert main(["run", str(SMALL), "--timing-only", "--json", str(file), "--quiet"]) == 0
+    file.write_text(re.sub(r'"total_cycles": \d+', f'"total_cycles": {number}', file.read_text()))
+    assert main([*command, str(file)]) == 2
+    assert "internal" not in capsys.readouterr().err

@@ -92,6 +92,7 @@ class _Reader:
         self.dialect = dialect
         self.errors = errors
         self.line = 0
+        self._known: dict[tuple[Slot, str], tuple[TpcInstruction, int] | None] = {}
 
     def items(self) -> Iterator[Item]:
         """Yield bundles, labels and directives in the order of the text."""
@@ -150,15 +151,31 @@ class _Reader:
             raise self.source.error(message, place.line, place.start, legal=[slot.name for slot in Slot])
         slots: dict[str, TpcInstruction] = {}
         for slot, segment in zip(Slot, segments, strict=False):
-            words = self._words(segment)
-            if not words:
+            if not text[segment.start : segment.end].strip():
                 raise self.source.error(f"the {slot.name} slot is empty", segment.line, segment.start, legal=(_NOP,))
             try:
-                if not self._is_nop(words):
-                    slots[slot.name.lower()] = read_in_slot(self.source, words, slot, self.dialect)
+                instruction = self._in_slot(slot, segment)
             except CastsimError as error:
                 self.errors.take(error)
+                continue
+            if instruction is not None:
+                slots[slot.name.lower()] = instruction
         return _bundle(slots, span, len(segments))
+
+    def _in_slot(self, slot: Slot, segment: _Segment) -> TpcInstruction | None:
+        """Read what stands in a slot, None for a NOP; text that stood in this slot before is not read again."""
+        text = self.source.lines[segment.line][segment.start : segment.end]
+        key = (slot, text.strip())
+        if key not in self._known:
+            words = self._words(segment)
+            read = None if self._is_nop(words) else read_in_slot(self.source, words, slot, self.dialect)
+            self._known[key] = None if read is None else (read, len(words[0].text))
+            return read
+        known = self._known[key]
+        if known is None:
+            return None
+        column = segment.start + len(text) - len(text.lstrip())
+        return known[0].at(self.source.span(segment.line, column, known[1]))
 
     def _block(self, column: int) -> Bundle:
         """Read a bundle in braces; leave `line` at its last line."""

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 
 from castsim.isa.located import Located
+from castsim.isa.spans import Span
 from castsim.isa.tpc.forms import ROUNDING, Form, Value
 
 WORD_BITS = 32
@@ -165,6 +166,10 @@ class TpcInstruction(Located):
     switches: tuple[tuple[str, Value], ...]
     operands: tuple[Operand, ...]
     predicate: Predicate | None = None
+
+    def at(self, span: Span) -> TpcInstruction:
+        """Return the same instruction at another place of the source."""
+        return TpcInstruction(self.form, self.type, self.switches, self.operands, self.predicate, span=span)
 
     @property
     def mnemonic(self) -> str:

@@ -9,7 +9,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
-from castsim.machines.vliw.lint import LintFinding, lint, notices
+from castsim.machines.vliw.lint import Flow, LintFinding, breaches, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.running.request import LoadRequest
 from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
@@ -24,7 +24,8 @@ def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]
             schedule(text, source.file, target, most)
             return
         program = parse(text, target.dialect, source.file, most)
-        found, noticed = lint(program, target), notices(program, target)
+        flow = Flow(program, target)
+        found, noticed = breaches(flow), notices(flow)
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return

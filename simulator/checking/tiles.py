@@ -15,7 +15,7 @@ from castsim.checking.removal import without
 from castsim.execution.entry_and_target import entries
 from castsim.execution.walk.arguments import core_numbers
 from castsim.isa import pto
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.scope import FollowUpError
 from castsim.isa.sources import Source
@@ -54,6 +54,8 @@ def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
     yield from of_warnings(parsed.warnings, source.file)
     chosen = entries(parsed)
     if not chosen:
+        if not parsed.refused:
+            yield from of_errors(ReadError("no function to run", legal=("func.func @NAME(...) { ... }",)), source.file)
         return
     try:
         target = target_of(parsed, source, replace(request, entry=chosen[0].name))

@@ -1,5 +1,5 @@
 """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, a
-chain and its cost, or impossible and why. --option, which may be repeated, and the search for target options work as in
+chain and its cost, or none found and why. --option, which may be repeated, and the search for target options work as in
 `castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on samples, unless --prove is
 given. --markdown prints the page kept in docs/. A full run takes many minutes; --src, --dst and --target narrow it
 down. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is
@@ -20,7 +20,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import declare_page, declare_target_options, declare_targets, declare_workers
 
-SUMMARY = "plan every cast of a specification on every target: native, with options, chain, impossible"
+SUMMARY = "plan every cast of a specification on every target: native, with options, chain, none found, impossible"
 
 
 def declare(parser: ArgumentParser) -> None:

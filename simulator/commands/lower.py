@@ -1,4 +1,4 @@
-"""Searches chains of up to three of the target's instructions for one that gives what a specification asks of a cast,
+"""Searches chains of up to four of the target's instructions for one that gives what a specification asks of a cast,
 proves the best one on every code of SRC where possible, and writes it as a program for `castsim run`. If there is none,
 the chain that fails least is shown with the smallest value on which it fails and every intermediate value, and the exit
 code is 1. --spec is NAME@VERSION:ATTRIBUTE=VALUE:..., exact (default), tosa, onnx or a path. --rounding and --saturate
@@ -57,7 +57,7 @@ def declare(parser: ArgumentParser) -> None:
     declare_target_options(parser)
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
     add("--cols", metavar="C", default="256", help="its columns; default: 256")
-    add("--steps", metavar="N", default="3", help="longest chain, 1 to 3 instructions; default: 3")
+    add("--steps", metavar="N", default="4", help="longest chain, 1 to 4 instructions; default: 4")
     add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
     declare_page(parser)
     declare_workers(parser, "finished casts")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -21,13 +24,18 @@ from castsim.editor.document import Settings, Text, normalised
 from castsim.editor.hover import hover
 from castsim.editor.positions import Places
 from castsim.editor.repair import Repair
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, ReadError
 
 CHECKED = "castsim/checked"
 """A request with `{"uri": ...}`; answered when the last version of that text has been checked as a whole, and timed."""
 
 LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc"}
 """Languages by suffix; a text without one is in the language that the client names."""
+
+MOST_BYTES = 64 << 20
+"""Bytes of a message: a text of the size that castsim reads, escaped as JSON."""
+
+_LONGEST_HEADER = 4096
 
 _KINDS = {
     "operation": lsp.CompletionItemKind.Function,
@@ -79,9 +87,32 @@ def serve(settings: Settings) -> None:
     """Serve a client on standard input and output until it ends the session."""
     server = server_of(settings)
     try:
-        server.start_io()
+        # pygls closes what it writes to at the end, and the command still has to flush its own.
+        answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        server.start_io(_Bounded(sys.stdin.buffer), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
     finally:
         server.checker.end()
+
+
+class _Bounded:
+    """Standard input, of which no message makes the server reserve more memory than a text can need."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+
+    def readline(self) -> bytes:
+        """Return a line of a header, or what is read of one that is too long."""
+        return self._source.readline(_LONGEST_HEADER)
+
+    def read(self, size: int) -> bytes:
+        """Return a message.
+
+        Raises:
+            ReadError: it is too long.
+        """
+        if size > MOST_BYTES:
+            raise ReadError(f"a message of {size} bytes", legal=(f"up to {MOST_BYTES} bytes",))
+        return self._source.read(size)
 
 
 def server_of(settings: Settings) -> CastsimServer:

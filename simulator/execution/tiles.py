@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format
@@ -85,14 +85,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TileCast:
-    """One tile cast with everything resolved: the common input of every mechanism's lowering."""
+    """One tile cast with everything resolved: the common input of every mechanism's lowering.
+
+    Those of equal tiles are equal wherever they stand, so that they are lowered once; of works likewise.
+    """
 
     src: Tile
     dst: Tile
     tmp: Tile | None
     rounding: RoundMode | None
     saturation: Saturation | None
-    span: Span
+    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ class TileWork:
     mnemonic: str
     dst: Tile
     sources: tuple[Tile, ...]
-    span: Span
+    span: Span = field(compare=False)
     scalars: tuple[tuple[int, Format], ...] = ()
     tmp: Tile | None = None
     mask: Tile | None = None

@@ -23,11 +23,8 @@ def converted(
     found = answered.plan
     if found.verdict is Verdict.DIFFERS:
         if not found.chain:
-            raise IllegalError(
-                f"{runner.chip.target.name}: impossible: no chain of up to {found.request.steps} instructions leads "
-                f"from {x.format.name} to {dst.name}"
-            )
-        runner.remark(f"impossible as {found.demand.label} asks; the closest chain is run")
+            raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
+        runner.remark(f"no chain found as {found.demand.label} asks; the closest one is run")
     src = found.demand.src
     title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
     codes = runner.through(title, x.codes, src, found.chain, dst, answered)

@@ -115,16 +115,18 @@ def run_graph(
     timed: dict[str, tuple[LoadedProgram, int]] = {}
     for place, node in enumerate(graph.nodes):
         progress(f"{node.name} ({node.op})", place, len(graph.nodes))
+        lacking = [name for name in node.inputs if name is not None and name not in values]
+        if lacking:
+            done.append(_behind(node, lacking, done))
+            continue
         given = [None if name is None else values[name] for name in node.inputs]
         check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
         runner = KernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
         found, outputs = _run_node(runner, graph, node, given)
         done.append(found)
-        if found.refusal is not None:
-            break
         values |= dict(zip(node.outputs, outputs, strict=False))
-    ran = not done or done[-1].refusal is None
-    results = {name: values[name] for name in graph.outputs} if ran else {}
+    ran = all(one.refusal is None for one in done)
+    results = {name: values[name] for name in graph.outputs if name in values}
     for name, tensor in results.items():
         check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
     whole: tuple[OutputComparison, ...] = ()
@@ -135,6 +137,13 @@ def run_graph(
         except IllegalError as error:
             unjudged = error.message
     return GraphRun(graph, target, tuple(done), results, whole, unjudged)
+
+
+def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) -> NodeRun:
+    """Return a node that was not run because of nodes before it: those that were refused themselves are named."""
+    makers = [one.node.name for one in done if not set(one.node.outputs).isdisjoint(lacking)]
+    refusal = f"it reads {', '.join(dict.fromkeys(lacking))} of {', '.join(makers)}, not run"
+    return NodeRun(node, (), (), (), None, (), refusal)
 
 
 def _elements(tensors: Sequence[GraphTensor | None]) -> int:

@@ -20,7 +20,7 @@ class NodeRun:
 
     `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
     combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
-    not be run: then nothing behind it was either.
+    not be run, of itself or because of a node that it reads from.
     """
 
     node: GraphNode

@@ -226,6 +226,12 @@ def _equal_plan(src: Format, dst: Format, policy: Policy) -> _Plan:
     return _Plan(src, dst, policy, table_size(src, dst, policy), dtypes)
 
 
+def why_not_compiled() -> str | None:
+    """Return the reason why there is no compiled tier; None if there is one."""
+    found = _compiled_tier()
+    return found if isinstance(found, str) else None
+
+
 @cache
 def _compiled_tier() -> Any:
     """Return the module of the compiled tier, or the reason why there is none."""

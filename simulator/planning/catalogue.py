@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.planning.constants import Constants
+from castsim.planning.demand import Demand
 from castsim.planning.primitives import Reread
 from castsim.planning.sharing import Kept, Shared
 from castsim.planning.steps import LoweringStep, RereadForm
@@ -73,7 +74,7 @@ class Catalogue:
 
     def leads(self, src: Format, dst: Format, steps: int) -> bool:
         """Whether any chain of up to so many instructions leads from one format to another."""
-        return self._holds(src) and dst.name in self._reached(src, steps)
+        return self.holds(src) and dst.name in self._reached(src, steps)
 
     def _reached(self, src: Format, steps: int) -> frozenset[str]:
         """Return the formats that chains of up to so many instructions end in."""
@@ -91,10 +92,35 @@ class Catalogue:
         """Return formats with those as which they may be read."""
         return names | {step.dst.name for name in names for step in self.rereads.get(name, ())}
 
-    def _holds(self, fmt: Format) -> bool:
+    @property
+    def widths(self) -> frozenset[int]:
+        """The widths of elements that instructions take or give, in bits."""
+        known = set(self.pairs).union(*self.pairs.values())
+        return frozenset(format_named(name).storage_bits for name in known)
+
+    def reached(self, src: Format, steps: int) -> frozenset[str]:
+        """Return the formats that chains of up to so many instructions from a format end in."""
+        return self._reached(src, steps) if self.holds(src) else frozenset()
+
+    def holds(self, fmt: Format) -> bool:
         """Whether some instruction takes or gives a format, or one as which its codes may be read."""
         known = set(self.pairs).union(*self.pairs.values())
         return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
+
+
+def nearest_format(catalogue: Catalogue, demand: Demand, steps: int) -> str | None:
+    """Return the format that chains lead to and that comes closest to the destination: of its kind, and as wide.
+
+    None: chains lead nowhere else.
+    """
+    dst = demand.dst
+    reached = [format_named(name) for name in catalogue.reached(demand.src, steps)]
+    others = [fmt for fmt in reached if fmt.name not in (demand.src.name, dst.name)]
+
+    def distance(fmt: Format) -> tuple[bool, bool, int, str]:
+        return type(fmt) is not type(dst), fmt.bits < dst.bits, abs(fmt.bits - dst.bits), fmt.name
+
+    return min(others, key=distance).name if others else None
 
 
 class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
@@ -155,14 +181,18 @@ def _listed(make: Arithmetic, constants: Constants) -> tuple[LoweringStep, ...]:
     return tuple(make(constants))
 
 
-def _width(fmt: Format) -> int | None:
-    return fmt.bits if isinstance(fmt, IntFormat) else None
+def _width(fmt: Format) -> tuple[int, bool]:
+    return fmt.bits, isinstance(fmt, IntFormat)
 
 
 class _Bounds(Constants):
     """The ends of the destination's range, and nothing else."""
 
     __slots__ = ()
+
+    def once(self) -> tuple[None, ...]:
+        """Return none."""
+        return ()
 
     def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
         """Return none."""
@@ -173,6 +203,10 @@ class _Bounds(Constants):
         return ()
 
     def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def signs(self, fmt: IntFormat) -> tuple[int, ...]:
         """Return none."""
         return ()
 

@@ -19,6 +19,10 @@ class Constants:
     src: Format
     dst: Format
 
+    def once(self) -> tuple[None, ...]:
+        """Return one absent constant, for operations that take none."""
+        return (None,)
+
     def bounds(self, fmt: Format) -> tuple[int, ...]:
         """Return the ends of the destination's range, rounded inwards."""
         found = []
@@ -49,14 +53,19 @@ class Constants:
         return tuple(code | sign for code in codes for sign in (0, fmt.sign_bit))
 
     def masks(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return the mask of the destination's width, where that is narrower."""
-        narrower = isinstance(self.dst, IntFormat) and self.dst.bits < fmt.bits
-        return ((1 << self.dst.bits) - 1,) if narrower else ()
+        """Return the masks of the widths of the request that are narrower."""
+        return tuple((1 << bits) - 1 for bits in self._widths() if bits < fmt.bits)
+
+    def signs(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the sign bits of the widths of the request."""
+        return tuple(1 << (bits - 1) for bits in self._widths() if 1 < bits <= fmt.bits)
 
     def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
         """Return by how much the widths of the request differ from that of the arithmetic."""
-        widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat)}
-        return tuple(sorted(fmt.bits - bits for bits in widths if bits < fmt.bits))
+        return tuple(sorted(fmt.bits - bits for bits in self._widths() if bits < fmt.bits))
+
+    def _widths(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(row.bits for row in (self.dst, self.src)))
 
 
 def _fitting(fmt: Format, mode: Rounding) -> Rounding:

@@ -15,7 +15,7 @@ from castsim.isa.formats import format_named
 from castsim.numerics import value_of
 from castsim.planning.assembling import assembly_of, cost_of
 from castsim.planning.assembly import Assembly, Cost
-from castsim.planning.catalogue import Catalogue
+from castsim.planning.catalogue import Catalogue, nearest_format
 from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
 from castsim.planning.demand import Demand, Verdict
 from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
@@ -24,7 +24,7 @@ from castsim.planning.order import distinct
 from castsim.planning.primitives import ConstantArithmetic, Primitive
 from castsim.planning.proof import judge
 from castsim.planning.ranking import ranked
-from castsim.planning.request import CastRequest, settle
+from castsim.planning.request import MOST_STEPS, CastRequest, settle
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import RequestedStep, nearest, search, through
 from castsim.planning.sharing import Shared
@@ -53,8 +53,15 @@ class PlanKind(StrEnum):
     """Several instructions."""
     COPY = "copy"
     """No instruction: the bits stay as they are."""
+    NONE_FOUND = "none found"
+    """No chain of those that were searched satisfies the request, which proves nothing of others."""
     IMPOSSIBLE = "impossible"
-    """No chain of the target's instructions satisfies the request."""
+    """The target has no elements as wide as the source or the destination."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is no program."""
+        return self in (PlanKind.NONE_FOUND, PlanKind.IMPOSSIBLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ class Refuted:
 class Plan:
     """The answer to a request.
 
-    `chain` is the best one that satisfies it, else (`kind` is IMPOSSIBLE) the one that fails on the fewest codes tried,
+    `chain` is the best one that satisfies it, else (`kind` is NONE_FOUND) the one that fails on the fewest codes tried,
     with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a
     satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
     path (`plan_through`) tells its way also where the chain differs.
@@ -89,10 +96,16 @@ class Plan:
     refuted: tuple[Refuted, ...] = ()
     searched: int = 0
     """Steps that chains as long as the one found, or as any that was tried, can be made of."""
+    reason: str | None = None
+    """Why there is no chain, where there is none."""
+    nearest: str | None = None
+    """The format nearest to the destination that chains lead to, where there is no chain."""
 
     @property
     def proven(self) -> bool:
-        """Whether the verdict leaves no code out; one example refutes."""
+        """Whether the verdict leaves no code out, or no chain: one example refutes one chain, not all of them."""
+        if self.kind.fails:
+            return self.kind is PlanKind.IMPOSSIBLE
         return self.verdict is Verdict.DIFFERS or (self.evidence is not None and self.evidence.proves)
 
     @property
@@ -146,14 +159,11 @@ def plan_with(
     """Plan with a given catalogue of the target's steps; see `plan`."""
     task = _Task(catalogue, demand, target, request, progress, quick)
     if not catalogue.leads(demand.src, demand.dst, request.steps):
-        return Plan(
-            request, demand, target, PlanKind.IMPOSSIBLE, Verdict.DIFFERS, (), None, None, None, None,
-            searched=catalogue.count(demand.src, request.steps),
-        )  # fmt: skip
+        return _unreached(task)
     codes = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
     found, codes = _proven(task, codes)
     if found is None:
-        return _impossible(task, codes)
+        return _none_found(task, codes)
     return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
 
 
@@ -211,8 +221,9 @@ def _standing(
 
 
 def _settled(request: CastRequest) -> tuple[Demand, Target]:
-    if not 1 <= request.steps <= 3:
-        raise ReadError(f"chains of {request.steps} steps", legal=("1", "2", "3"))
+    if not 1 <= request.steps <= MOST_STEPS:
+        legal = [str(count) for count in range(1, MOST_STEPS + 1)]
+        raise ReadError(f"chains of {request.steps} steps", legal=legal)
     if min(request.rows, request.cols) < 1:
         raise ReadError(f"a tensor of {request.rows} x {request.cols} elements", legal=("1 x 1 and more",))
     demand = settle(request)
@@ -304,7 +315,7 @@ def _kind(chain: Chain) -> PlanKind:
     return PlanKind.OPTIONS if instructions[0].forms[0].options else PlanKind.NATIVE
 
 
-def _impossible(task: _Task, codes: Codes) -> Plan:
+def _none_found(task: _Task, codes: Codes) -> Plan:
     catalogue, demand, request = task.catalogue, task.demand, task.request
     best = nearest(catalogue, demand, codes, min(request.steps, 2))
     if best is None and request.steps > 2:
@@ -318,7 +329,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         request=task.request,
         demand=task.demand,
         target=task.target,
-        kind=PlanKind.IMPOSSIBLE,
+        kind=PlanKind.NONE_FOUND,
         verdict=Verdict.DIFFERS,
         chain=judgement.chain,
         evidence=judgement.evidence,
@@ -326,7 +337,31 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         assembly=None,
         counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
         searched=task.catalogue.count(task.demand.src, task.request.steps),
+        reason=f"of chains of up to {task.request.steps} instructions each fails on some code",
+        nearest=nearest_format(task.catalogue, task.demand, task.request.steps),
     )
+
+
+def _unreached(task: _Task) -> Plan:
+    """Return the plan where no chain leads to the destination: proven where the chip has no elements of the width."""
+    demand, target, catalogue = task.demand, task.target, task.catalogue
+    widths = catalogue.widths
+    lacking = next((fmt for fmt in (demand.src, demand.dst) if fmt.storage_bits > max(widths)), None)
+    if lacking is not None:
+        kind = PlanKind.IMPOSSIBLE
+        reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
+    else:
+        kind = PlanKind.NONE_FOUND
+        steps = task.request.steps
+        reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"
+        unknown = [fmt.name for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)]
+        if unknown:
+            reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"
+    return Plan(
+        task.request, demand, target, kind, Verdict.DIFFERS, (), None, None, None, None,
+        searched=catalogue.count(demand.src, task.request.steps), reason=reason,
+        nearest=nearest_format(catalogue, demand, task.request.steps),
+    )  # fmt: skip
 
 
 def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:

@@ -19,9 +19,8 @@ from castsim.planning.steps import (
     Chain,
     Form,
     LoweringStep,
+    RereadForm,
     TileCastForm,
-    TileOperationForm,
-    VectorForm,
     primitives_of,
     run_chain,
 )
@@ -93,7 +92,7 @@ def _kind(chain: Chain) -> tuple[Any, ...]:
 
 def _mnemonic(form: Form) -> str | None:
     """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
-    return form.mnemonic if isinstance(form, TileOperationForm | VectorForm) else None
+    return None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic
 
 
 def _switches(form: Form) -> tuple[Any, ...]:

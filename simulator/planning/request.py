@@ -20,6 +20,9 @@ from castsim.targets import Specification, Target, load_specification
 
 Mask = NDArray[np.bool_]
 
+MOST_STEPS = 4
+"""Instructions of the longest chains that may be asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class CastRequest:
@@ -42,7 +45,7 @@ class CastRequest:
     saturate: bool = False
     rows: int = 16
     cols: int = 256
-    steps: int = 3
+    steps: int = MOST_STEPS
 
 
 def settle(request: CastRequest) -> Demand:

@@ -1,4 +1,4 @@
-"""Finding chains: all of up to three steps, shortest first, on codes that tell wrong ones from right ones.
+"""Finding chains: all of up to four steps, shortest first, on codes that tell wrong ones from right ones.
 
 A prefix is dropped when two codes whose satisfying results differ have become one and the same: nothing behind it can
 tell them apart again. Of prefixes that give the same codes in the same format only one is followed. Both are sound on

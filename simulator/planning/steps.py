@@ -36,11 +36,47 @@ class TileOperationForm:
     mnemonic: str
     constant: int | None = None
     attributes: tuple[str, ...] = ()
+    scratch: bool = False
+    """Whether it needs a tmp tile as large as its operand."""
 
     @property
     def options(self) -> tuple[str, ...]:
         """The modes that have to be asked for."""
         return self.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class TileChoiceForm:
+    """A comparison with a scalar and a selection: elements for which it holds stay, others become another scalar.
+
+    `mode` is that of the comparison; scalars are codes.
+    """
+
+    mode: str
+    bound: int
+    other: int
+
+    @property
+    def mnemonic(self) -> str:
+        """The instructions."""
+        return "tcmps+tsels"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinForm:
+    """A cast builtin of a vector unit, by its name; a sequence of instructions that the compiler inserts."""
+
+    mnemonic: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +117,7 @@ class RereadForm:
         return ()
 
 
-Form = TileCastForm | TileOperationForm | VectorForm | RereadForm
+Form = TileCastForm | TileOperationForm | TileChoiceForm | VectorForm | BuiltinForm | RereadForm
 
 
 @dataclass(frozen=True, slots=True)

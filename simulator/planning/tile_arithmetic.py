@@ -23,47 +23,53 @@ from castsim.numerics import code_dtype, value_of
 from castsim.planning.constants import Constants
 from castsim.planning.facts import digest_of_facts
 from castsim.planning.primitives import ConstantArithmetic
-from castsim.planning.steps import LoweringStep, TileOperationForm
+from castsim.planning.steps import LoweringStep, TileChoiceForm, TileOperationForm
 from castsim.targets.dataflow import DataflowTarget
 
 _HERE = Span("<plan>", 1, 1)
 
 
+_UNARY = ("tnot", "tabs", "tneg", "trelu")
+_RISING = ("tmaxs", "tmins", "trelu")
+"""Operations that never give less for a larger operand, whatever the format."""
+_WITHIN = ("tshls", "tshrs")
+"""Operations in doubt for amounts beyond the width alone, of which there are none here."""
+
+
 def tile_arithmetic(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
     """Yield the operations that the target has, for every element type; none whose values are approximate."""
-    for mnemonic, monotone in (("tmaxs", True), ("tmins", True), ("tadds", False)):
+    for mnemonic in ("tmaxs", "tmins", "tadds", "tands", "tors", "txors", "tshls", "tshrs", *_UNARY):
         rule = target.tile_operation(mnemonic)
-        if rule is None or rule.approximate is not None:
+        if rule is None or (rule.approximate is not None and mnemonic not in _WITHIN):
             continue
         for name in rule.types:
             fmt = FORMATS[name]
             for constant in _constants(constants, mnemonic, fmt):
-                run = _OnRow(target, mnemonic, fmt, constant)
-                what = f"{mnemonic} {name} {_label(mnemonic, constant, fmt)}"
+                form = TileOperationForm(mnemonic, constant, scratch=rule.tmp == "used")
+                run = _OnRow(target, form, fmt)
+                label = "" if constant is None else f" {_label(mnemonic, constant, fmt)}"
+                what = f"{mnemonic} {name}{label}"
                 # A rounded sum keeps order; one that wraps does not.
-                ordered = monotone or isinstance(fmt, FloatFormat)
+                ordered = mnemonic in _RISING or (mnemonic == "tadds" and isinstance(fmt, FloatFormat))
                 primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, ordered, constant, run.facts)
-                yield LoweringStep(fmt, fmt, (primitive,), (TileOperationForm(mnemonic, constant),), what)
+                yield LoweringStep(fmt, fmt, (primitive,), (form,), what)
 
 
-def tile_truth(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
-    """Yield comparison and selection that leave zeros and make 1 of everything else, where a boolean is asked for."""
-    if not (isinstance(constants.dst, IntFormat) and constants.dst.boolean):
-        return
+def tile_choices(target: DataflowTarget, constants: Constants) -> Iterator[LoweringStep]:
+    """Yield comparison and selection: 1 of everything but zero for a boolean, and zero of NaN."""
     compare, select = target.tile_operation("tcmps"), target.tile_operation("tsels")
     if compare is None or select is None or compare.approximate or select.approximate:
         return
-    for name in compare.types:
-        if name in select.types:
-            fmt = FORMATS[name]
-            what = f"{TRUTH} {name}"
-            run = _TruthOnRow(target, fmt)
-            primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, constant=one_of(fmt), facts=run.facts)
-            yield LoweringStep(fmt, fmt, (primitive,), (TileOperationForm(TRUTH, one_of(fmt)),), what)
-
-
-TRUTH = "tcmps+tsels"
-"""Name of the form that compares with zero and selects."""
+    boolean = isinstance(constants.dst, IntFormat) and constants.dst.boolean
+    for fmt in (FORMATS[name] for name in compare.types if name in select.types):
+        forms = [("", TileChoiceForm("eq", 0, one_of(fmt)))] if boolean else []
+        if isinstance(fmt, FloatFormat) and fmt.infinity_code is not None:
+            forms.append((" NaN to 0", TileChoiceForm("le", fmt.infinity_code, 0)))
+        for label, form in forms:
+            what = f"{form.mnemonic} {fmt.name}{label}"
+            run = _ChoiceOnRow(target, fmt, form)
+            primitive = ConstantArithmetic(f"{target.name} {what}", fmt, run, constant=form.other, facts=run.facts)
+            yield LoweringStep(fmt, fmt, (primitive,), (form,), what)
 
 
 def one_of(fmt: Format) -> int:
@@ -71,12 +77,19 @@ def one_of(fmt: Format) -> int:
     return int(constant_codes(1, fmt)[0])
 
 
-def _constants(constants: Constants, mnemonic: str, fmt: Format) -> Iterable[int]:
-    if mnemonic != "tadds":
+def _constants(constants: Constants, mnemonic: str, fmt: Format) -> Iterable[int | None]:
+    if mnemonic in _UNARY:
+        return constants.once()
+    if mnemonic in ("tmaxs", "tmins"):
         return constants.bounds(fmt)
-    if isinstance(fmt, IntFormat):
+    if isinstance(fmt, FloatFormat):
+        return constants.offsets_of_floats(fmt)
+    assert isinstance(fmt, IntFormat)
+    if mnemonic == "tadds":
         return constants.offsets(fmt)
-    return constants.offsets_of_floats(fmt) if isinstance(fmt, FloatFormat) else ()
+    if mnemonic in _WITHIN:
+        return constants.shifts(fmt)
+    return constants.masks(fmt) if mnemonic == "tands" else constants.signs(fmt)
 
 
 def _label(mnemonic: str, constant: int, fmt: Format) -> str:
@@ -93,11 +106,12 @@ def shown(constant: int, fmt: Format) -> str:
 
 
 @dataclass(frozen=True)
-class _TruthOnRow:
-    """Comparison with zero and selection, run on tiles of one row."""
+class _ChoiceOnRow:
+    """Comparison with a scalar and selection, run on tiles of one row."""
 
     target: DataflowTarget
     fmt: Format
+    form: TileChoiceForm
 
     def __call__(self, codes: Codes) -> Codes:
         flat = codes.reshape(-1)
@@ -119,10 +133,10 @@ class _TruthOnRow:
         source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
         mask = self._row("mask", FORMATS["i8"], 2 * size, length)
         tmp = self._row("tmp", self.fmt, 2 * size + length, _TMP)
-        zero, one = ((0, self.fmt),), ((one_of(self.fmt), self.fmt),)
+        bound, other = (((code, self.fmt),) for code in (self.form.bound, self.form.other))
         return (
-            TileWork("tcmps", mask, (source,), _HERE, scalars=zero, mode="eq"),
-            TileWork("tsels", result, (source,), _HERE, scalars=one, tmp=tmp, mask=mask),
+            TileWork("tcmps", mask, (source,), _HERE, scalars=bound, mode=self.form.mode),
+            TileWork("tsels", result, (source,), _HERE, scalars=other, tmp=tmp, mask=mask),
         )
 
     def _row(self, name: str, fmt: Format, address: int, cols: int) -> Tile:
@@ -140,17 +154,16 @@ class _OnRow:
     """One operation, run on a tile of one row."""
 
     target: DataflowTarget
-    mnemonic: str
+    form: TileOperationForm
     fmt: Format
-    constant: int
 
     def __call__(self, codes: Codes) -> Codes:
         flat = np.ascontiguousarray(codes.reshape(-1))
         operation = self._operation(flat.size)
-        buffer = np.zeros(2 * flat.nbytes, np.uint8)
+        buffer = np.zeros((3 if operation.tmp else 2) * flat.nbytes, np.uint8)
         buffer[: flat.nbytes] = flat.view(np.uint8)
         TileEffect(operation, behaviour_of(self.target, operation)).apply(buffer)
-        return buffer[flat.nbytes :].view(flat.dtype).reshape(codes.shape)
+        return buffer[flat.nbytes : 2 * flat.nbytes].view(flat.dtype).reshape(codes.shape)
 
     @property
     def facts(self) -> str:
@@ -159,11 +172,14 @@ class _OnRow:
 
     def _operation(self, length: int) -> TileWork:
         kind, size = TileType("vec", self.fmt.name, 1, length, 1, length), length * code_dtype(self.fmt).itemsize
-        source, result = (
+        source, result, tmp = (
             Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
-            for place, name in enumerate(("src", "dst"))
+            for place, name in enumerate(("src", "dst", "tmp"))
         )
-        return TileWork(self.mnemonic, result, (source,), _HERE, scalars=((self.constant, self.fmt),))
+        form = self.form
+        scalars = () if form.constant is None else ((form.constant, self.fmt),)
+        scratch = tmp if form.scratch else None
+        return TileWork(form.mnemonic, result, (source,), _HERE, scalars=scalars, tmp=scratch)
 
 
 def _facts(target: DataflowTarget, operations: Iterable[TileWork]) -> str:

@@ -18,7 +18,7 @@ from castsim.planning.catalogue import Catalogue, LazySteps, Steps, arithmetic_o
 from castsim.planning.constants import Constants
 from castsim.planning.primitives import Primitive
 from castsim.planning.steps import Chain, LoweringStep, TileCastForm
-from castsim.planning.tile_arithmetic import tile_arithmetic, tile_truth
+from castsim.planning.tile_arithmetic import tile_arithmetic, tile_choices
 from castsim.planning.tile_text import tile_assembly
 from castsim.targets import TileTarget
 
@@ -54,7 +54,7 @@ class TilePlanning(Generic[_Chip]):
 
     def arithmetic(self, target: _Chip, constants: Constants) -> Steps:
         """Return the arithmetic with these constants."""
-        return arithmetic_of(target, constants, partial(tile_arithmetic, target), partial(tile_truth, target))
+        return arithmetic_of(target, constants, partial(tile_arithmetic, target), partial(tile_choices, target))
 
     def assembly(self, chain: Chain, src: Format, dst: Format, target: _Chip, rows: int, cols: int) -> Assembly:
         """Return the program for one tile."""

@@ -7,8 +7,7 @@ from typing import Protocol
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
-from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
-from castsim.planning.tile_arithmetic import TRUTH
+from castsim.planning.steps import LoweringStep, TileCastForm, TileChoiceForm, TileOperationForm
 from castsim.targets import Target
 
 Named = tuple[str, str]
@@ -55,12 +54,17 @@ def step_lines(step: LoweringStep, source: Named, result: Named, declarations: D
     form = step.forms[0]
     if isinstance(form, TileCastForm):
         return [_cast(step, form, source, result, declarations)]
-    if not isinstance(form, TileOperationForm) or form.constant is None:
+    if isinstance(form, TileChoiceForm):
+        return _choice(step, form, source, result, declarations)
+    if not isinstance(form, TileOperationForm):
         raise IllegalError(f"{step.name} is not a tile operation")
-    if form.mnemonic == TRUTH:
-        return _truth(step, form.constant, source, result, declarations)
-    scalar, kind = declarations.scalar(form.constant, step.src)
-    return [f"pto.{form.mnemonic} ins({source[0]}, {scalar} : {source[1]}, {kind}) outs({result[0]} : {result[1]})"]
+    operands = [source]
+    if form.constant is not None:
+        operands.append(declarations.scalar(form.constant, step.src))
+    if form.scratch:
+        operands.append(declarations.scratch(step.src, *declarations.extent))
+    names, kinds = (", ".join(part) for part in zip(*operands, strict=True))
+    return [f"pto.{form.mnemonic} ins({names} : {kinds}) outs({result[0]} : {result[1]})"]
 
 
 def _cast(step: LoweringStep, form: TileCastForm, source: Named, result: Named, declarations: Declarations) -> str:
@@ -86,14 +90,16 @@ def _scratch_words(step: LoweringStep, form: TileCastForm, declarations: Declara
     return max(block, -(-size // block) * block) // 4
 
 
-def _truth(step: LoweringStep, one: int, source: Named, result: Named, declarations: Declarations) -> list[str]:
-    """Compare with zero; where that holds keep the zero, elsewhere take 1."""
+def _choice(
+    step: LoweringStep, form: TileChoiceForm, source: Named, result: Named, declarations: Declarations
+) -> list[str]:
+    """Compare with a scalar; where that holds keep the element, elsewhere take the other scalar."""
     mask, mask_kind = declarations.tile(_MASK)  # a bit per element, but the source's region
     tmp, tmp_kind = declarations.scratch(step.src, 1, BLOCK)
-    (zero, kind), (single, _) = declarations.scalar(0, step.src), declarations.scalar(one, step.src)
+    (bound, kind), (other, _) = (declarations.scalar(code, step.src) for code in (form.bound, form.other))
     return [
-        f"pto.tcmps ins({source[0]}, {zero} {{cmpMode = #pto<cmp eq>}} : {source[1]}, {kind}) "
+        f"pto.tcmps ins({source[0]}, {bound} {{cmpMode = #pto<cmp {form.mode}>}} : {source[1]}, {kind}) "
         f"outs({mask} : {mask_kind})",
-        f"pto.tsels ins({mask}, {source[0]}, {tmp}, {single} : {mask_kind}, {source[1]}, {tmp_kind}, {kind}) "
+        f"pto.tsels ins({mask}, {source[0]}, {tmp}, {other} : {mask_kind}, {source[1]}, {tmp_kind}, {kind}) "
         f"outs({result[0]} : {result[1]})",
     ]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.planning.assembly import Assembly, machine_formats
-from castsim.planning.steps import Chain, LoweringStep, VectorForm
+from castsim.planning.steps import BuiltinForm, Chain, LoweringStep, VectorForm
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtins.sequences import widened_half
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 from castsim.tpc_compiler.emission import Sequence, Value, schedule
 
@@ -133,6 +134,10 @@ def issue_step(sequence: Sequence, step: LoweringStep, value: Value, target: Vli
     Raises:
         IllegalError: a conversion that fills all lanes of a register from several others.
     """
+    if isinstance(step.forms[0], BuiltinForm):
+        clean = sequence.vector()
+        sequence.vpu(f"and.u{step.dst.bits}", clean, value, (1 << step.src.bits) - 1)
+        return widened_half(sequence, clean)
     form = _form(step)
     if step.src.bits < step.dst.bits and form.lane_sel_max is None:
         ratio = step.dst.bits // step.src.bits

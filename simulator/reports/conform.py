@@ -90,6 +90,8 @@ def cast_text(cast: SpecifiedCast, entry: ConformanceEntry) -> str:
 def cell_text(entry: ConformanceEntry) -> str:
     """Return a cell in words: how, what has to be asked for, with which options, at what cost; or where it fails."""
     if entry.kind is PlanKind.IMPOSSIBLE:
+        return "impossible: no elements of the width"
+    if entry.kind is PlanKind.NONE_FOUND:
         return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"

@@ -21,8 +21,9 @@ LEGEND_LINES = (
     "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
     "(within tolerance): conforms, but does not always give the nearest result.",
     "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
-    "no: no chain of up to three steps conforms, with or without options; shown are a value on which the closest chain "
-    "fails, what it becomes, and the correct result.",
+    "no: none found in chains of up to four steps, with or without options, which proves nothing of longer ones; shown "
+    "are a value on which the closest chain fails, what it becomes, and the correct result.",
+    "impossible: the target has no elements of that width.",
 )
 LEGEND = " ".join(LEGEND_LINES)
 

@@ -52,7 +52,16 @@ def lower_document(found: Plan, out: str | None) -> Document:
         "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
         "counterexample": counterexample_document(found.counterexample, demand.dst),
         "refuted": [refuted_document(one, demand.dst) for one in found.refuted],
-        **document(found, "searched", "text", searched="steps_searched", text="program"),
+        **document(
+            found,
+            "searched",
+            "reason",
+            "nearest",
+            "text",
+            searched="steps_searched",
+            nearest="nearest_format",
+            text="program",
+        ),
         "file": out if found.text is not None else None,
     }
 

@@ -72,11 +72,11 @@ def _asked(found: Plan) -> str:
 def headline(answer: Answer) -> str:
     """Return the answer in a few words: how, with which options, and what is known of it."""
     found = answer.plan
-    if found.kind is PlanKind.IMPOSSIBLE:
+    if found.kind.fails:
         searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
-        if not found.chain:
-            return f"impossible: nothing leads there ({searched})"
-        return f"impossible; the closest chain ({searched})"
+        shown = "" if found.nearest is None else f"; the nearest format that it leads to is {found.nearest}"
+        closest = "; the closest chain" if found.chain else ""
+        return f"{found.kind.value}: {found.reason} ({searched}){shown}{closest}"
     if not answer.chosen:
         return f"{answer.kind.value}, {found.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"

@@ -64,7 +64,13 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
         found.append((slot, instruction, list(pieces(instruction, slot, encoding))))
     short = _write_immediate(found, encoding, sheet)
     for slot, instruction, parts in found:
-        sheet.put(slot, "opcode", 0, None, encoding.opcodes[slot, instruction.mnemonic])
+        opcode = encoding.opcodes.get((slot, instruction.mnemonic))
+        if opcode is None:
+            raise IllegalError(
+                f"{instruction.mnemonic} in the {slot.name} slot has no opcode that is known, so no binary form",
+                span=instruction.span, legal=("castsim run, of the text",),
+            )  # fmt: skip
+        sheet.put(slot, "opcode", 0, None, opcode)
         for piece in parts:
             if piece.field != IMMEDIATE:
                 number = piece.number

@@ -10,6 +10,7 @@ from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text, plain_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ def execute(options: Namespace) -> Outcome:
         canonical = canonical_text(text, target.dialect, file)
         written = write_out(options.out, canonical.encode(), options.file)
         return Outcome(
-            {"file": file, "target": target.name, "text": canonical, "output": written},
+            {
+                "file": file,
+                "target": target.name,
+                "text": canonical,
+                "output": json_of(written),
+            },
             lambda _: plain_text(canonical) if written is None else f"{written}: canonical text",
         )
     assembled = assemble(parse(text, target.dialect, file), encoding)

@@ -9,7 +9,7 @@ from castsim.commands.assembly_files import read_assembly
 from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.tpc import parse
-from castsim.machines.vliw.lint import RULES, lint, notices
+from castsim.machines.vliw.lint import RULES, Flow, breaches, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.reports.sections.lint import lint_entries, notice_entry
 
@@ -26,7 +26,8 @@ def execute(options: Namespace) -> Outcome:
     )
     target = chosen_target(source, file, options.target)
     program = parse(source, target.dialect, file, statements_of(options))
-    findings, noticed = lint(program, target), notices(program, target)
+    flow = Flow(program, target)
+    findings, noticed = breaches(flow), notices(flow)
     document = {
         "program": file,
         "target": target.name,

@@ -16,6 +16,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
+from castsim.planning.request import MOST_STEPS
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from castsim.planning.lowering_answers import Answer
 
-_LONGEST = 3
+_LONGEST = MOST_STEPS
 """Instructions of the longest chain that the search follows."""
 
 

@@ -137,13 +137,15 @@ def _report(options: Namespace, program: str, target: str | None, entry: str | N
     path = (
         Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / f"{Path(program).stem}.html"
     )
-    words = ["run", program, "--html", str(path)]
-    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
-        words += [word for value in values for word in (option, value)]
-    for option, value in (("--target", target), ("--entry", entry), ("--max-file-bytes", options.max_file_bytes)):
-        words += [] if value is None else [option, str(value)]
+    # Nothing is typed anew: names out of a file are values of options, whatever they look like.
+    name, asked = command_line.parse(["run", "PROGRAM"])
+    given = {"program": program, "html": str(path), "target": target, "entry": entry, "inputs": options.inputs,
+             "args": options.args, "options": options.options, "max_file_bytes": options.max_file_bytes,
+             "timing_only": not options.inputs}  # fmt: skip
+    assert given.keys() <= vars(asked).keys()
+    vars(asked).update(given)
     try:
-        outcome = command_line.execute(*command_line.parse(words if options.inputs else [*words, "--timing-only"]))
+        outcome = command_line.execute(name, asked)
     except ReadError as error:
         error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
         raise
@@ -159,17 +161,25 @@ def _report_again(options: Namespace, found: Mapping[str, object]) -> Path:
     program, cycles = found.get("program"), found.get("total_cycles")
     if not isinstance(program, str) or "instructions" not in found:
         raise ReadError(f"'{options.file}' is neither a trace nor the result of a run", legal=_LEGAL)
+    if not program.isprintable():
+        raise ReadError(f"'{options.file}': its program has no name of a file: {program[:80]!a}", legal=_LEGAL)
     target, entry = options.target or found.get("target"), options.entry or found.get("entry")
     is_text = Path(program).suffix == ".pto"
     path, outcome = _report(
         options, program, str(target) if target else None, str(entry) if entry and is_text else None
     )
-    if outcome.document.get("total_cycles") != cycles:
+    now = outcome.document.get("total_cycles")
+    if now != cycles:
         raise ReadError(
-            f"'{options.file}': '{program}' took {cycles} cycles and takes {outcome.document.get('total_cycles')} now",
+            f"'{options.file}': '{program}' took {_short(cycles)} cycles and takes {now} now",
             legal=(f"castsim view {program}",),
         )
     return path
+
+
+def _short(cycles: object) -> str:
+    """Return what a file gives for cycles: JSON may hold numbers of any length."""
+    return str(cycles) if isinstance(cycles, int) and abs(cycles) < 1 << 63 else "no number of"
 
 
 def _shown(options: Namespace, kind: str, path: Path) -> Outcome:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote
 
 from castsim.isa.errors import ReadError
 
@@ -14,6 +16,9 @@ HOST = "127.0.0.1"
 
 _TRACE = "/localtrace"
 """Where the bundled UI looks for the trace; beside it `/file_info` and `/vizviewer_info` tell of the traced sources."""
+
+IDLE_SECONDS = 30
+"""How long a connection may be silent."""
 
 _EMPTY = ("/file_info", "/vizviewer_info")
 
@@ -33,9 +38,14 @@ class TraceServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a client that leaves, or asks for nonsense, is no fault of who looks at a trace."""
+
 
 class _Handler(SimpleHTTPRequestHandler):
     """Gives the files of the UI, and the trace; says nothing on standard error."""
+
+    timeout = IDLE_SECONDS
 
     def __init__(self, *args: object, trace: Path, files: Path) -> None:
         self._trace = trace
@@ -43,15 +53,29 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request of a page that this server gave."""
+        self._answer(super().do_GET)
+
+    def do_HEAD(self) -> None:
+        """Answer as to GET, without the content."""
+        self._answer(super().do_HEAD)
+
+    def _answer(self, files: Callable[[], None]) -> None:
         port = self.server.server_port if isinstance(self.server, TraceServer) else 0
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):  # a name that leads here from afar
             self.send_error(HTTPStatus.FORBIDDEN)
-        elif self.path == _TRACE:
-            self._send(self._trace.read_bytes())
         elif self.path in _EMPTY:
             self._send(b"{}")
+        elif self.path == _TRACE:
+            try:
+                content = self._trace.read_bytes()
+            except OSError as error:
+                self.send_error(HTTPStatus.NOT_FOUND, explain=f"the trace: {error.strerror}")
+                return
+            self._send(content)
+        elif "\0" in unquote(self.path):  # no name of a file
+            self.send_error(HTTPStatus.NOT_FOUND)
         else:
-            super().do_GET()
+            files()
 
     def end_headers(self) -> None:
         """Keep nothing: the next trace is served under the same address."""
@@ -66,7 +90,8 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
 
 def server_of(trace: Path, files: Path, port: int) -> TraceServer:

@@ -13,10 +13,11 @@ from castsim.evidence.verification.inputs import InputSet, input_set, random_wor
 from castsim.evidence.verification.oracle import check_oracle, oracle_results, undecided
 from castsim.evidence.verification.part import ORACLE, VerificationPart, tier_named
 from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
 from castsim.isa.modes import Rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import Policy
-from castsim.numerics.tiers import convert_codes
+from castsim.numerics.tiers import Tier, convert_codes, why_not_compiled
 
 BLOCK = 1 << 18
 """Codes compared at a time: inputs and both results stay in the caches."""
@@ -61,9 +62,12 @@ def probe(part: VerificationPart) -> None:
     """Reject a part that cannot be computed, by trying one code.
 
     Raises:
-        ReadError, IllegalError: as `VerificationPart.check`; an input set, tier or oracle that does not have the cast.
+        ReadError, IllegalError: as `VerificationPart.check`; an input set, tier or oracle that does not have the cast,
+            or a tier that is not installed.
     """
     part.check()
+    if Tier.COMPILED in (part.tier, part.against) and (missing := why_not_compiled()) is not None:
+        raise ReadError(f"tier '{Tier.COMPILED}' is not available: {missing}", legal=(Tier.REFERENCE, Tier.TABLE))
     if part.against == ORACLE:
         check_oracle(part)
     compare(part, 0, 1)

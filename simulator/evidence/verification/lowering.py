@@ -23,7 +23,7 @@ from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
-from castsim.planning import Assembly, CastRequest, Plan, PlanKind, Verdict, assembly_of
+from castsim.planning import Assembly, CastRequest, Plan, Verdict, assembly_of
 from castsim.planning.conformance import Cell
 from castsim.planning.lowering_answers import Setting, answer
 from castsim.planning.samples import all_codes, telling_codes
@@ -109,7 +109,7 @@ def check_cell(
 
 def check_plan(cell: Cell, found: Plan, samples: int = SAMPLES, seed: int = 0) -> Checked | None:
     """Judge a plan for the target that it is for; see `check_cell`."""
-    if found.kind is PlanKind.IMPOSSIBLE and found.counterexample is None:
+    if found.kind.fails and found.counterexample is None:
         return None
     began = time.process_time()
     demand = found.demand

@@ -31,7 +31,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
 from castsim.planning.primitives import ConstantArithmetic
-from castsim.planning.steps import TileOperationForm, VectorForm
+from castsim.planning.steps import TileChoiceForm, TileOperationForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
 from castsim.timing import ProgressCallback
@@ -288,7 +288,7 @@ def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Subst
             for primitive in step.primitives:
                 if not isinstance(primitive, ConstantArithmetic) or primitive.src.storage_bits != 32:
                     continue
-                assert isinstance(form, TileOperationForm | VectorForm)
+                assert isinstance(form, TileOperationForm | TileChoiceForm | VectorForm)
                 substitute = substitute_of(primitive)
                 if substitute is not None:
                     yield form.mnemonic.partition(".")[0], substitute

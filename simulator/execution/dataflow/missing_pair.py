@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 
 Pair = tuple[str, str]
 
@@ -16,7 +17,35 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
         sources = dict.fromkeys(source for source, _ in pairs)
         return IllegalError(f"{target} has no cast from {src}; it casts from: {', '.join(sources)}", legal=sources)
     message = f"{target} has no cast {src} -> {dst}; from {src} it has: {', '.join(from_source)}"
-    detours = [f"{src} -> {middle} -> {dst}" for middle in from_source if (middle, dst) in pairs and middle != src]
+    before, after = format_named(src), format_named(dst)
+    exact, twice = list[str](), list[str]()
+    for name in dict.fromkeys(from_source):
+        middle = format_named(name)
+        if (name, dst) not in pairs or name == src:
+            continue
+        if _holds(middle, before):
+            exact.append(f"{src} -> {name} -> {dst}")
+        elif _holds(middle, after):  # all that the destination may become is still there
+            twice.append(f"{src} -> {name} -> {dst}")
+    detours = exact or twice
     if detours:
-        message += f"; in two steps: {' or '.join(detours)} (rounds twice)"
+        message += f"; in two steps: {' or '.join(detours)}"
+        message += " (the first is exact)" if exact else " (rounds twice)"
     return IllegalError(message, legal=[*(f"{src} -> {other}" for other in from_source), *detours])
+
+
+def _holds(wide: Format, narrow: Format) -> bool:
+    """Whether every number of one format is one of another's."""
+    if isinstance(wide, IntFormat):
+        return isinstance(narrow, IntFormat) and wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum
+    if not isinstance(wide, FloatFormat):
+        return False
+    top = (wide.max_finite_code >> wide.fraction_bits) - wide.bias
+    if isinstance(narrow, IntFormat):
+        magnitude = narrow.bits - narrow.signed
+        return magnitude <= min(wide.fraction_bits + 1, top + 1) and (wide.signed or not narrow.signed)
+    if not isinstance(narrow, FloatFormat) or (narrow.signed and not wide.signed):
+        return False
+    lowest = [fmt.min_exponent - fmt.fraction_bits for fmt in (wide, narrow)]
+    reaches = top >= (narrow.max_finite_code >> narrow.fraction_bits) - narrow.bias
+    return wide.fraction_bits >= narrow.fraction_bits and lowest[0] <= lowest[1] and reaches

@@ -49,7 +49,7 @@ def carried_out_there(
         Exception: whatever the task raises.
     """
     with _client(address) as client:
-        _refuse_others(client, task)
+        _refuse_others(client, task, address)
         hands = _Hands(client, task, address)
         waiting = iter(pieces)
         seen = time.monotonic()
@@ -148,13 +148,15 @@ def _result(future: Future[tuple[Result, Origin]]) -> tuple[Result, Origin] | No
         future.release()
 
 
-def _refuse_others(client: Client, task: Task[Piece, Result]) -> None:
+def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> None:
     """Refuse workers whose castsim is not this one, before they are given anything.
 
     Raises:
         EngineError: a worker has no castsim, or another one; names the worker.
     """
-    for worker, there in client.run(installation, task.beside, on_error="return").items():
+    with _while_it_lives(address):
+        found = client.run(installation, task.beside, on_error="return")
+    for worker, there in found.items():
         if not isinstance(there, Installation):
             raise EngineError(f"worker {worker} cannot load castsim: {there!r}")
         refuse_another(task.installation, there, str(worker), task.name)

@@ -55,6 +55,7 @@ class StridedLowerer(DataflowLowerer):
         self._unsafe_scratch = unsafe_scratch
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
+        self._scratch_of: dict[TileCast, ScratchUse] = {}
         self._works: dict[TileWork, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
@@ -100,8 +101,12 @@ class StridedLowerer(DataflowLowerer):
             try:
                 asked, choices = self.assembled(cast)
                 found = self._casts[cast] = replace(self._lower_cast(asked), choices=choices)
+                if cast.tmp is not None:
+                    self._scratch_of[cast] = self.scratch_uses[-1]
             except CastsimError as error:
                 raise error.at(cast.span) from None
+        elif cast.tmp is not None:
+            self.scratch_uses.append(replace(self._scratch_of[cast], cast=cast))
         return found
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:

@@ -7,8 +7,8 @@ that the proofs about those stay what they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Protocol
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
@@ -101,6 +101,8 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
 
 
 class _Unit(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def __call__(self, operands: OperandValues, state: State) -> Effects: ...
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]: ...

@@ -89,6 +89,11 @@ class InstructionPlan:
     memory: MemoryOperation | None
     accesses: tuple[int, int]
 
+    def at(self, site: Site) -> InstructionPlan:
+        """Return the plan of the same instruction at another place."""
+        meaning = None if self.meaning is None else self.meaning.at(site.instruction)
+        return replace(self, site=site, meaning=meaning)
+
     @property
     def casts(self) -> tuple[tuple[str, str], ...]:
         """The formats (from, to) of the cast that it is; none if it is something else."""
@@ -124,14 +129,23 @@ class InstructionPlan:
 def planned(
     program: TpcProgram, registers: Registers, target: VliwTarget, tables: Tables | None = None
 ) -> tuple[tuple[InstructionPlan, ...], ...]:
-    """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`."""
-    known = Tables.of(program.declarations) if tables is None else tables
+    """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`.
+
+    What is repeated is prepared once: only its place differs.
+    """
+    given = Tables.of(program.declarations) if tables is None else tables
+    known: dict[tuple[object, ...], InstructionPlan] = {}
+
+    def plan(instruction: TpcInstruction, bundle: int, slot: Slot) -> InstructionPlan:
+        its = instruction
+        key = (slot, id(its.form), its.type, its.switches, its.operands, its.predicate)
+        if key in known:
+            return known[key].at(Site(bundle, slot, instruction))
+        known[key] = found = prepared(instruction, bundle, slot, registers, target, given)
+        return found
+
     return tuple(
-        tuple(
-            prepared(instruction, index, Slot(slot), registers, target, known)
-            for slot, instruction in enumerate(bundle.slots)
-            if instruction is not None
-        )
+        tuple(plan(each, index, slot) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None)
         for index, bundle in enumerate(program.bundles)
     )
 

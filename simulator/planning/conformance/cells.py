@@ -137,7 +137,7 @@ def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
         instructions=tuple(step.name for step in found.chain if step.is_instruction),
         options=tuple(", ".join(step.forms[0].options) for step in found.chain if step.is_instruction),
         method=None if evidence is None else evidence.method.value,
-        proven=evidence is not None and evidence.proves,
+        proven=found.proven,
         cycles_per_element=None if found.cost is None else found.cost.cycles_per_element,
         counterexample=found.counterexample,
         settings=answered.chosen,

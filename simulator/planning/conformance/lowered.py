@@ -21,7 +21,7 @@ class Extent:
 
     rows: int = 16
     cols: int = 256
-    steps: int = 3
+    steps: int = 4
 
 
 _USUAL = Extent()

@@ -178,4 +178,4 @@ class _Search:
             found = plan(request, self.progress, explain=False, quick=quick)
         except refused:
             return None
-        return None if found.kind is PlanKind.IMPOSSIBLE else found
+        return None if found.kind.fails else found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.numerics import FormatLike, format_name
 from castsim.planning.lowering_answers.answer import Answer, answer, answer_through
-from castsim.planning.request import CastRequest
+from castsim.planning.request import MOST_STEPS, CastRequest
 from castsim.specifications import parse_specification
 from castsim.targets import Specification, Target
 
@@ -24,7 +24,7 @@ def lower(
     options: Mapping[str, int | str] | None = None,
     rows: int = 16,
     cols: int = 256,
-    steps: int = 3,
+    steps: int = MOST_STEPS,
 ) -> Answer:
     """Find the cheapest instructions of a target that give what a specification asks of a cast, and prove them.
 
@@ -39,7 +39,7 @@ def lower(
         via: judge the chain through these formats, each `FORMAT[:MODE]`, instead of searching.
         options: options of the target, as `castsim targets T` lists them.
         rows, cols: extent in elements of the tensor that the program converts.
-        steps: instructions of the longest chain that is searched, 1 to 3.
+        steps: instructions of the longest chain that is searched, 1 to 4.
 
     Returns:
         The plan with its proof, its cycles and its program; where nothing gives what is asked, the smallest input

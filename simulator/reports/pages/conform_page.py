@@ -17,6 +17,7 @@ _TONES = {
     PlanKind.OPTIONS: "first",
     PlanKind.CHAIN: "serialising_branch",
     PlanKind.COPY: "mixed",
+    PlanKind.NONE_FOUND: "bad",
     PlanKind.IMPOSSIBLE: "bad",
 }
 
@@ -50,12 +51,14 @@ def conform_page(found: Matrix) -> Page:
 
 def _figures(found: Matrix) -> Figures:
     impossible = _count(found, PlanKind.IMPOSSIBLE)
-    sampled = sum(not entry.proven for entry in found.entries if entry.kind is not PlanKind.IMPOSSIBLE)
+    failing = impossible + _count(found, PlanKind.NONE_FOUND)
+    sampled = sum(not entry.proven for entry in found.entries if not entry.kind.fails)
     return Figures(
         (
             Figure("casts", len(found.casts)),
             Figure("targets", len(found.targets)),
-            Figure("conform", len(found.entries) - impossible, note=f"of {len(found.entries)} cells"),
+            Figure("conform", len(found.entries) - failing, note=f"of {len(found.entries)} cells"),
+            Figure("none found", failing - impossible),
             Figure("impossible", impossible),
             Figure("rest on samples", sampled, note="of those that conform"),
         )

@@ -7,17 +7,20 @@ const WAYS = {
   "native with options": { sign: "O", tone: "first", name: "native with options: one instruction with modes or options" },
   chain: { sign: "2", tone: "serialising_branch", name: "chain: this many instructions" },
   copy: { sign: "=", tone: "mixed", name: "copy: no bit changes" },
-  wrong: { sign: "\u00d7", tone: "bad", name: "impossible: the closest chain fails on a value" },
-  impossible: { sign: "\u2013", tone: "", name: "impossible: nothing leads there" },
+  wrong: { sign: "\u00d7", tone: "bad", name: "none found: the closest chain fails on a value" },
+  "none found": { sign: "\u2013", tone: "", name: "none found: nothing leads there" },
+  impossible: { sign: "\u2013", tone: "", name: "impossible: no elements of the width" },
 };
 
 const conformance = {};
 
-conformance.way = (cell) => WAYS[cell.way === "impossible" && cell.counterexample ? "wrong" : cell.way];
+conformance.way = (cell) => WAYS[cell.way === "none found" && cell.counterexample ? "wrong" : cell.way];
+
+conformance.fails = (cell) => cell.way === "none found" || cell.way === "impossible";
 
 conformance.sign = (cell) => {
   const sign = cell.way === "chain" ? String(cell.instructions.length) : conformance.way(cell).sign;
-  if (cell.way === "impossible") return sign;
+  if (conformance.fails(cell)) return sign;
   return `${sign}${cell.verdict === "exact" ? "" : "\u2248"}${cell.proven ? "" : "~"}`;
 };
 
@@ -127,7 +130,7 @@ conformance.select = (state, element, cell) => {
   element.setAttribute("aria-selected", "true");
   const { answers, commands, casts } = state.data;
   const options = Object.entries(cell.options).map(([name, value]) => `${name}=${value}`).join(", ");
-  const verdict = cell.way === "impossible" ? "no chain conforms"
+  const verdict = conformance.fails(cell) ? "no chain found conforms"
     : `${cell.verdict}, ${cell.proven ? "proven" : "not proven"}${cell.method ? ` (${cell.method})` : ""}`;
   const lines = [[`${casts[cell.number]} on ${cell.target}: ${cell.way}`, "strong"], [answers[cell.number], ""],
     [verdict, "dim"], options ? [`with options of the target: ${options}`, ""] : null,

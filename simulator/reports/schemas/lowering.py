@@ -145,6 +145,10 @@ class PlanEntry(Keys):
     """Chains that fail."""
     steps_searched: int
     """Chains and parts of them that were looked at."""
+    reason: str | None
+    """Why no chain is given, where none is."""
+    nearest_format: str | None
+    """The format nearest to the destination that chains lead to, where no chain is given."""
     options: dict[Name, Scalar]
     """The options of the target with which the program is to be run."""
     options_chosen: list[str]

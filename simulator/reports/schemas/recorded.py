@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
 from castsim.isa.errors import ReadError
 
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of what is counted. JSON limits none, and what is computed with them has to end."""
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
 
 class RecordedInstruction(BaseModel):
     """Executions of an instruction."""
 
-    line: int
+    line: Count
     op: str
     pipe: str
-    start_cycle: int
-    end_cycle: int
-    executions: int = 1
+    start_cycle: Count
+    end_cycle: Count
+    executions: Count = 1
 
 
 class RecordedLine(BaseModel):
     """The cycles of a line of a kernel or a launch."""
 
-    line: int | None
+    line: Count | None
     op: str
-    cycles: int
-    causes: dict[str, int]
+    cycles: Count
+    causes: dict[str, Count]
 
 
 class RecordedLaunches(BaseModel):
@@ -44,7 +50,7 @@ class RecordedKernel(BaseModel):
 class RecordedPipe(BaseModel):
     """The cycles of a pipe."""
 
-    causes: dict[str, int]
+    causes: dict[str, Count]
 
 
 class RecordedOutput(BaseModel):
@@ -53,7 +59,7 @@ class RecordedOutput(BaseModel):
     name: str
     file: str | None
     format: str
-    shape: list[int]
+    shape: list[Count]
     sha256: str
 
 
@@ -63,8 +69,8 @@ class RecordedRun(BaseModel):
     program: str
     entry: str | None
     target: str
-    total_cycles: int | None
-    seconds: float | None
+    total_cycles: Count | None
+    seconds: Seconds | None
     pipes: dict[str, RecordedPipe] | None
     instructions: list[RecordedInstruction] | None
     launches: list[RecordedLaunches] = Field(default_factory=list)

@@ -28,6 +28,43 @@ class _Record:
     count: int
 
 
+_PAGE, _MOST_PAGES = 512, 128
+"""Bytes of a page, and how many an access may touch to be listed under each of them."""
+
+
+class _Accesses:
+    """The latest accesses to one memory, in the order in which they first came; found by the pages that they touch."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._records: list[_Record] = []
+        self._by_page: dict[int | None, list[int]] = {None: []}  # None: those that may be anywhere
+
+    def put(self, key: object, record: _Record) -> None:
+        """Remember an access, instead of an earlier one with its key."""
+        number = self._numbers.setdefault(key, len(self._records))
+        if number < len(self._records):
+            self._records[number] = record
+            return
+        self._records.append(record)
+        for page in _pages(record.touch) or (None,):
+            self._by_page.setdefault(page, []).append(number)
+
+    def near(self, touch: Touch) -> list[_Record]:
+        """Return the accesses that may have bytes in common with another one."""
+        pages = _pages(touch)
+        if pages is None:
+            return list(self._records)
+        found = {number for page in (None, *pages) for number in self._by_page.get(page, ())}
+        return [self._records[number] for number in sorted(found)]
+
+
+def _pages(touch: Touch) -> range | None:
+    """Return the pages that an access touches, None where a loop moves it or there are many."""
+    first, last = touch.access.start // _PAGE, touch.access.end // _PAGE
+    return None if any(touch.steps) or last - first >= _MOST_PAGES else range(first, last + 1)
+
+
 class Conflicts:
     """The latest accesses, and what was found; `numbers` are the places of the pipes in a clock."""
 
@@ -38,15 +75,13 @@ class Conflicts:
         self._unordered = target.synchronisation.unordered_bytes
         self._numbers = numbers
         self._told: set[tuple[int, int, RaceKind]] = set()
-        self._latest: dict[str, dict[object, _Record]] = {
-            space: {} for space in contended_spaces(tree.root, tree.instructions, self._vector)
-        }
+        self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[Finding]:
         """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
         followed = [touch for touch in instance.touches if touch.access.space in self._latest]
         for touch in followed:
-            for record in self._latest[touch.access.space].values():
+            for record in self._latest[touch.access.space].near(touch):
                 hazard = hazard_between(record.touch.access, touch.access)
                 if hazard is None or known[self._numbers[record.touch.pipe]] >= record.count:
                     continue
@@ -56,7 +91,7 @@ class Conflicts:
                     continue
                 yield from self._compare(record, instance, touch, hazard)
         for touch in followed:
-            self._latest[touch.access.space][_key(instance, touch)] = _Record(instance, touch, count)
+            self._latest[touch.access.space].put(_key(instance, touch), _Record(instance, touch, count))
 
     def _follows(self, record: _Record, instance: Instance, touch: Touch) -> bool:
         """Whether a vector instruction may follow closely: it reads exactly the bytes that were written, and many."""

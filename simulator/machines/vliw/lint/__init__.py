@@ -5,8 +5,9 @@ Source: docs/reference/tpc.md section 6.2.
 
 from __future__ import annotations
 
-from castsim.machines.vliw.lint.checking import RULES, lint
+from castsim.machines.vliw.lint.checking import RULES, breaches, lint
 from castsim.machines.vliw.lint.finding import LintFinding
+from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.lint.noticing import notices
 
-__all__ = ["RULES", "LintFinding", "lint", "notices"]
+__all__ = ["RULES", "Flow", "LintFinding", "breaches", "lint", "notices"]

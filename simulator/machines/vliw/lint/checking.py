@@ -48,6 +48,10 @@ def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:
     Raises:
         IllegalError: an instruction or path that the machine refuses before it runs.
     """
-    flow = Flow(program, target)
+    return breaches(Flow(program, target))
+
+
+def breaches(flow: Flow) -> tuple[LintFinding, ...]:
+    """Return every breach of an issue rule by a program that is prepared, in the order of the text."""
     found = dict.fromkeys(finding for rule in RULES.values() for finding in rule(flow))
     return tuple(sorted(found, key=lambda finding: (finding.bundle, list(RULES).index(finding.rule))))

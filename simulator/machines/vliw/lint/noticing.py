@@ -5,21 +5,15 @@ They break no rule. Source: docs/reference/tpc.md section 2.7.
 
 from __future__ import annotations
 
-from castsim.isa.tpc import TpcProgram
 from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.targets.vliw import VliwTarget
 
 
-def notices(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:
-    """Return one notice per instruction and kind, in the order of the text; `rule` is the kind.
-
-    Raises:
-        IllegalError: an instruction or path that the machine refuses before it runs.
-    """
+def notices(flow: Flow) -> tuple[LintFinding, ...]:
+    """Return one notice per instruction and kind, in the order of the text; `rule` is the kind."""
     return tuple(
         LintFinding(notice.kind, plan.site.bundle, notice.text, plan.site.span)
-        for plans in Flow(program, target).plans
+        for plans in flow.plans
         for plan in plans
         if plan.meaning is not None
         for notice in plan.meaning.notices

@@ -65,10 +65,12 @@ class _Places:
         self._flow = flow
         self._space = ConfigurationSpace(flow.target, horizon(flow.target))
         self.writers: Writers = tuple(map(self._written, flow.plans))
-        self._by_place: dict[str, list[InstructionPlan]] = {}
+        self._by_place: dict[str, dict[object, InstructionPlan]] = {}  # one of those that no reader tells apart
         for own in self.writers:
             for place, plans in own.items():
-                self._by_place.setdefault(place, []).extend(plans)
+                found = self._by_place.setdefault(place, {})
+                for plan in plans:
+                    found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
     def readings(self) -> Iterator[Reading]:
         """Yield the reads that could be stale: of a place that something writes late enough."""
@@ -83,7 +85,7 @@ class _Places:
             if plan.instruction.mnemonic == "loop" and operand is not plan.predicate:
                 continue  # the rule on registers of loops tells of these
             for name, file in {cell.name: cell.file for cell in operand.cells}.items():
-                reach = max(map(operand.needed, self._by_place.get(name, ())), default=0)
+                reach = max(map(operand.needed, self._by_place.get(name, {}).values()), default=0)
                 if reach > 1:
                     in_order = file not in PREDICATES
                     yield Reading(index, plan, operand.role, name, operand.needed, reach, in_order)
@@ -91,7 +93,7 @@ class _Places:
     def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
         for name in sorted(plan.generators) if plan.reseeds is None else ():
             seen = self._seen_by(plan)
-            reach = max(map(seen, self._by_place.get(name, ())), default=0)
+            reach = max(map(seen, self._by_place.get(name, {}).values()), default=0)
             if reach:
                 yield Reading(index, plan, "random", name, seen, reach, in_order=False)
         loaded = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_LOAD else None

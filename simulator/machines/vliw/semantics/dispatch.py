@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import Field, dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from castsim.targets.vliw import VliwTarget
 
 
 class _Unit(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def __call__(self, operands: OperandValues, state: State) -> Effects: ...
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
@@ -45,6 +47,10 @@ class Prepared:
     instruction: TpcInstruction
     registers: Mapping[str, tuple[Register, ...]]
     unit: _Unit
+
+    def at(self, instruction: TpcInstruction) -> Prepared:
+        """Return the meaning of the same instruction at another place, to which its refusals then point."""
+        return Prepared(instruction, self.registers, replace(self.unit, instruction=instruction))
 
     @property
     def notices(self) -> tuple[Notice, ...]:
