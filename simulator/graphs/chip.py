@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from castsim.execution.vector_operations.behaviour import saturates
 from castsim.graphs.program import WRITING, Writing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
@@ -22,6 +23,7 @@ from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
 from castsim.planning.steps import LoweringStep, run_chain
 from castsim.targets import Target
+from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import ProgressCallback
 
 F32 = FORMATS["f32"]
@@ -115,13 +117,19 @@ class Chip:
         """What the target's mechanism makes of kernels."""
         return WRITING.of(self.target)
 
-    @property
-    def loses_nan(self) -> bool:
-        """Whether maximum and minimum of NaN and a number are the number.
+    def nan_loss(self, fmt: Format) -> str:
+        """Return how maximum and minimum of NaN and a number lose the NaN in a format; '' if they keep it.
 
         A vector unit keeps its second operand unless the first is found beyond it, so it keeps NaN of the second.
         """
-        return "maximum_of_nan" in self.target.options and self.target.option("maximum_of_nan") == "number"
+        target = self.target
+        if "maximum_of_nan" in target.options and target.option("maximum_of_nan") == "number":
+            return f"maximum and minimum of {target.name} take the number over NaN (option maximum_of_nan)"
+        if isinstance(target, DataflowTarget) and saturates(
+            target.tile_arithmetic, ("max", "min"), fmt.name, target.option
+        ):
+            return f"{target.name} clamps every result of {fmt.name}, and NaN becomes 0 (option ctrl)"
+        return ""
 
     def selected_as(self, fmt: Format) -> Format | None:
         """Return the format as which elements are selected: their own, else integers of their width; None: none."""

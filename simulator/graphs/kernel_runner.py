@@ -202,9 +202,9 @@ class KernelRunner:
         `tested` is the same number as `origin` in a format that the target compares.
         """
         chip = self.chip
-        if not chip.loses_nan or isinstance(origin.format, IntFormat):
+        lost = "" if isinstance(origin.format, IntFormat) else chip.nan_loss(tested.format)
+        if not lost:
             return bounded
-        lost = f"maximum and minimum of {chip.target.name} take the number over NaN (option maximum_of_nan)"
         view = chip.selected_as(origin.format)
         if view is None or not chip.has("cmp", tested.format):
             self.remark(f"{lost}, and it has no comparison and selection of {origin.format.name}: NaN becomes a bound")
