@@ -16,7 +16,7 @@ from castsim.targets.schema import Fact
 
 _NEEDED = ("source", "status")
 _ABOUT = frozenset(Fact.model_fields)
-_FACT = "_fact"
+FACT = "_fact"
 """Ending of the key under which source and status of a table kept as CSV stand."""
 
 Keys = tuple[str, ...]
@@ -79,8 +79,8 @@ def _overlaid(
         if key in _ABOUT or (key in base and _same(below, value)):
             continue
         changed = True
-        if not path and f"{key}{_FACT}" in base:
-            check(_Owner((key,), change.get(f"{key}{_FACT}", {})), (key,))
+        if not path and f"{key}{FACT}" in base:
+            check(_Owner((key,), change.get(f"{key}{FACT}", {})), (key,))
         elif owner is not None:
             check(owner, (*path, key))
     if not path:
@@ -92,7 +92,7 @@ def _overlaid(
 
 def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict[str, Any]) -> None:
     for key, fact in change.items():
-        if key.endswith(_FACT) and not _same(base.get(key.removesuffix(_FACT)), change.get(key.removesuffix(_FACT))):
+        if key.endswith(FACT) and not _same(base.get(key.removesuffix(FACT)), change.get(key.removesuffix(FACT))):
             _forget(merged[key], fact)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.isa.pto.spelling import closest
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
-from castsim.targets.inheritance import Overlay
+from castsim.targets.inheritance import FACT, Overlay
 from castsim.targets.schema import TargetHeader, TargetKind
 from castsim.targets.toml_text import place_of, read_toml
 
@@ -42,6 +45,8 @@ _MECHANISMS = {
 _KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
 _MOST_BASES = 16
 """Descriptions that build on each other; the shipped ones are up to five."""
+_MOST_KEYS = 64
+"""Keys of one table that a refusal lists; the largest one has 54."""
 
 
 def target_names() -> tuple[str, ...]:
@@ -155,7 +160,7 @@ def _load_specification(path: Path) -> Specification:
     try:
         found = Specification.model_validate(data)
     except ValidationError as error:
-        raise _refusal(path, error, data) from None
+        raise _refusal(path, error, data, Specification) from None
     _check_said(overlay)
     return found
 
@@ -170,10 +175,11 @@ def _load(path: Path) -> Target:
         raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
     if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
         raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
+    model = _model_of(mechanism)
     try:
-        found = _model_of(mechanism).model_validate(data)
+        found = model.model_validate(data)
     except ValidationError as error:
-        raise _refusal(path, error, data) from None
+        raise _refusal(path, error, data, model) from None
     _check_said(overlay)
     return found
 
@@ -213,7 +219,7 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
     data = read_toml(path)
     for name, table in list(data.items()):  # the rows of a top-level table may stand in a CSV file
         if isinstance(table, dict) and "table" in table:
-            data[f"{name}_fact"] = {key: value for key, value in table.items() if key != "table"}
+            data[f"{name}{FACT}"] = {key: value for key, value in table.items() if key != "table"}
             data[name] = TableFile(path, name, table["table"])
     base = data.pop("base", None)
     if base is None:
@@ -231,7 +237,7 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
     return overlay.merged(_merged(base_path, (*seen, path), overlay), data, lambda keys: place_of(path, keys))
 
 
-def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> TargetDataError:
+def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any], model: type[BaseModel]) -> TargetDataError:
     """Describe errors as file, key and reason, each at the place of its key; the first one carries the others.
 
     Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
@@ -240,10 +246,49 @@ def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any]) -> Tar
     for finding in error.errors(include_url=False, include_input=False):
         reason = finding["msg"].removeprefix("Value error, ")
         kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
-        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=place_of(path, finding["loc"])))
+        head, *keys = finding["loc"] or ("",)
+        span = place_of(path, (str(head).removesuffix(FACT), *keys))
+        legal = _legal_keys(model, finding["loc"]) if finding["type"] == "extra_forbidden" else ()
+        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=span, legal=legal))
     first, *others = found
     first.further = tuple(others)
     return first
+
+
+def _legal_keys(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[str, ...]:
+    """Return the keys nearest to the last one of a path, of those that stand beside it; all of them if none is near."""
+    *above, wrong = place
+    kinds: list[object] = [model]
+    for part in above:
+        kinds = [inner for kind in kinds for inner in _held(kind, part)]
+    names = [name for kind in kinds for each in _alternatives(kind) for name in _fields(each)]
+    written = [name for name in names if not name.endswith(FACT)] + ["base"] * (not above)
+    return closest(str(wrong), written, everything_up_to=_MOST_KEYS)
+
+
+def _held(kind: object, part: int | str) -> Iterator[object]:
+    """Yield the types that what stands at one key, or place of a list, of a type may have."""
+    for each in _alternatives(kind):
+        if fields := _fields(each):
+            if part in fields:
+                yield fields[str(part)].annotation
+        elif arguments := get_args(each):
+            yield arguments[0] if isinstance(part, int) else arguments[-1]
+
+
+def _alternatives(kind: object) -> Iterator[object]:
+    """Yield the types that a type stands for."""
+    if get_origin(kind) is Annotated:
+        yield from _alternatives(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for each in get_args(kind):
+            yield from _alternatives(each)
+    else:
+        yield kind
+
+
+def _fields(kind: object) -> Mapping[str, FieldInfo]:
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 
 def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:

@@ -136,11 +136,17 @@ def _check_values(path: Path, text: str, data: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=32)
 def _keys(text: str) -> Mapping[Path_, tuple[int, int]]:
-    """Return line and column of every table header and key that begins a line, by its path; the first of each."""
+    """Return line and column of every table header and key that begins a line, by its path; the first of each.
+
+    A table without a header of its own stands where the first one inside of it does.
+    """
     found: dict[Path_, tuple[int, int]] = {}
+    around: dict[Path_, tuple[int, int]] = {}
     for path, line, column in _found_keys(text):
         found.setdefault(path, (line, column))
-    return found
+        for length in range(1, len(path)):
+            around.setdefault(path[:length], (line, column))
+    return around | found
 
 
 def _found_keys(text: str) -> Iterator[tuple[Path_, int, int]]:

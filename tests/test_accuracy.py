@@ -233,6 +233,19 @@ def test_targets_without_measurements(capsys):
     assert document["errors"][0]["legal"] == ["a2a3", "a5"]
 
 
+def test_a_derived_chip_is_compared_with_the_measurements_of_its_base(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "a5"\nname = "mine"\n')
+    code, document = command(capsys, "--target", str(path))
+    assert code == 0
+    assert {each["measured_on"] for each in document["targets"]} == {"a5"}
+    for words in (["--summary"], []):
+        assert main(["accuracy", "--target", str(path), *words]) == 0
+        assert "measured on a5, not on mine" in " ".join(capsys.readouterr().out.split())
+    assert main(["accuracy", "--target", "a5", "--summary"]) == 0
+    assert "measured on" not in capsys.readouterr().out
+
+
 def test_text_shows_rows_curves_and_both_models(capsys):
     assert main(["accuracy", "--target", "a5"]) == 0
     text = capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -26,11 +27,12 @@ from advice_programs import (
 
 import castsim
 from castsim.exploration.advice.change import Offer, Setting
-from castsim.exploration.advice.checking import original, proven
+from castsim.exploration.advice.checking import original, proven, warned_of
 from castsim.exploration.advice.searching import Advice
 from castsim.exploration.advice.trials import boundary_codes, ranged_codes
 from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
+from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.numerics import abstract_policy, cast_codes
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")
@@ -347,3 +349,23 @@ def test_ranges_are_kept(fmt: str) -> None:
     assert values.min() >= -3.5
     assert values.max() <= 40.0
     assert 40.0 in values
+
+
+def test_a_warning_that_the_program_has_already_hides_no_advice(tmp_path: Path) -> None:
+    """A saturation without effect is warned of at every cast: a body that is written twice says it twice."""
+    text = (PROGRAMS / "a5_f32_to_e4m3fn_padded.pto").read_text()
+    plain = Setting()
+    before = original(Source("x.pto", Language.TILES, text), plain)
+    marked = replace(before.loaded.executed, warnings=())
+    kind, other = WarningKind.SATURATION, WarningKind.ROUNDING
+    one, again, new = (
+        WarningText(kind, "saturation ON of %dst has no effect", "x.pto:4:1"),
+        WarningText(kind, "saturation ON of %dst_2 has no effect", "x.pto:9:1"),
+        WarningText(other, "rounding of %dst has no effect", "x.pto:4:1"),
+    )
+    said = {
+        words: warned_of(replace(before.loaded, executed=replace(marked, warnings=words)))
+        for words in ((one,), (one, again), (one, new))
+    }
+    assert said[one, again] == said[one,]
+    assert said[one, new] - said[one,]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from sample_arguments import command, scalars
 
 import castsim
 from castsim.__main__ import main
+from castsim.exploration.differences.comparison import difference
+from castsim.exploration.differences.outputs import compared
+from castsim.exploration.differences.sides import side_of
+from castsim.reports.difference_text import speed_of
 from castsim.reports.schemas import registry
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -212,3 +217,35 @@ def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> N
     assert main(["diff", str(GREATER), *words, "--max-slowdown", "0"]) == 0
     after = edited(tmp_path, SMALL, "RINT", "TRUNC")
     assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--max-slowdown", "100", "--quiet"]) == 1
+
+
+def test_the_bits_of_an_expanded_program_are_those_of_the_program(tmp_path: Path, capsys: Capture) -> None:
+    program = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
+    assert main(["expand", str(program)]) == 0
+    text = capsys.readouterr().out
+    (tmp_path / "same.pto").write_text(text)
+    code, document = told([program, tmp_path / "same.pto", "--in", "src=random:1"], capsys)
+    (output,) = document["outputs"]
+    assert (code, output["equal"], output["differing"]) == (0, True, 0)
+
+
+def test_another_shape_of_the_same_elements_is_a_remark(tmp_path: Path, capsys: Capture) -> None:
+    a = castsim.run(SMALL, inputs={"src": np.arange(256, dtype=np.float32).reshape(4, 64)})
+    (before,) = side_of(a, "", values=True).outputs
+    for shape, other, equal in (((256,), 0, True), ((2, 128), 1, False)):
+        assert before.codes is not None
+        codes = before.codes.reshape(shape) ^ other
+        (found,) = compared([before], [replace(before, shape=shape, codes=codes)])
+        assert (found.equal, found.differing) == (equal, 0 if equal else 256)
+    (found,) = compared([before], [replace(before, shape=(255,), codes=before.codes.ravel()[:255])])
+    assert (found.equal, found.differing) == (False, None)
+
+
+def test_speed_is_a_ratio_and_a_share_of_cycles() -> None:
+    """9979 / 4724 = 2.112, 1 - 4724 / 9979 = 52.66 %."""
+    side = side_of(castsim.run(GREATER, timing_only=True), "", values=False)
+    made = [replace(side, cycles=cycles) for cycles in (9979, 4724)]
+    assert speed_of(difference(*made)) == "2.1 times as fast, 52.7 % fewer cycles"
+    assert speed_of(difference(*reversed(made))) == "2.1 times as slow, 111.2 % more cycles"
+    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "1.0001 times as fast, 0.01 % fewer cycles"
+    assert speed_of(difference(made[0], made[0])) == ""

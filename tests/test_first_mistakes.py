@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
+from castsim.checking import Severity, check_text
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 TILES, ASSEMBLY = PROGRAMS / "f32_to_f16.pto", PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"
@@ -18,7 +19,7 @@ PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
     [
         (TILES, "pto.tcvt", "pto.tcast", 1, "unknown operation pto.tcast", "pto.tcvt"),
         (TILES, "%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f8>", 2, "unknown element type 'f8'", "f8E4M3FN, f8E5M2"),
-        (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped target", "a2a3, a3, a5"),
+        (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped", "a2a3, a2, a3, a5"),
         (ASSEMBLY, "target greco", "target grecco", 2, ":3:13: error: unknown target 'grecco'", "a2a3, a5, gaudi"),
         (ASSEMBLY, "target greco", "target a5", 1, ":3:13: error: a5 does not run .tpc programs", "gaudi, gaudi2"),
         (ASSEMBLY, "target greco", "target tosa", 1, ":3:13: error: tosa is a specification", "a2a3, a5, gaudi"),
@@ -43,6 +44,43 @@ def test_check_names_the_mistake(
     said = capsys.readouterr().out
     assert words in said
     assert f"legal: {legal}" in said or f", {legal}" in said
+
+
+SCALES = """\
+func.func @k(%x: !pto.ptr<f32>, %s: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant ROWS : index
+  %c64 = arith.constant 64 : index
+  %vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+  %vs = pto.make_tensor_view %s, shape = [%n, %c1], strides = [%c1, %c1] : !pto.tensor_view<?x?xf32>
+  %px = pto.partition_view %vx, offsets = [%c0,%c0], sizes = [%n,%c64] : !pto.tensor_view<?x?xf32> -> PART<ROWSx64xf32>
+  %ps = pto.partition_view %vs, offsets = [%c0,%c0], sizes = [%n,%c1] : !pto.tensor_view<?x?xf32> -> PART<ROWSx1xf32>
+  %t = pto.alloc_tile : WIDE
+  %u = pto.alloc_tile : COLUMN
+  pto.tload ins(%px : PART<ROWSx64xf32>) outs(%t : WIDE)
+  pto.tload ins(%ps : PART<ROWSx1xf32>) outs(%u : COLUMN)
+  pto.trowexpandmul ins(%t, %u : WIDE, COLUMN) outs(%t : WIDE)
+  return
+}
+""".replace("PART", "!pto.partition_tensor_view").replace("WIDE", "!pto.tile_buf<vec, ROWSx64xf32>")
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize("rows", [16, 5])
+def test_a_column_of_scales_is_told_all_that_it_needs_at_once(rows: int, target: str) -> None:
+    """One round: what the first refusal says is done to tile and view, and nothing is left to say."""
+    column = f"!pto.tile_buf<vec, {rows}x1xf32>"
+    text = SCALES.replace("COLUMN", column).replace("ROWS", str(rows))
+    (found,) = check_text("k.pto", text, target=target)
+    needed = next(each for each in found.legal if "blayout=col_major" in each)
+    kind, _, layout = needed.partition(" with ")
+    cured = text.replace(column, kind)
+    cured = cured.replace("strides = [%c1, %c1]", f"strides = [%c1, %c1] {layout.partition(' at ')[0]}")
+    assert [one for one in check_text("k.pto", cured, target=target) if one.severity is Severity.ERROR] == []
+    without_layout = text.replace(column, kind)
+    (found,) = check_text("k.pto", without_layout, target=target)
+    assert found.legal[0].startswith("{layout = #pto.layout<dn>} at the make_tensor_view")
 
 
 def test_a_placeholder_is_never_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:

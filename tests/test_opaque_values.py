@@ -249,7 +249,8 @@ def test_report_names_what_rests_on_placeholders(tmp_path: Path, capsys: pytest.
     assert {each["op"]: each["cycles_each"] for each in found["operations"]} == {"tmatmul": 5000, "tmov": 0}
     assert main(command) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"placeholders: {found['cycles_resting_on_them']} of" in text
+    assert f"at least {plain:,} cycles; {sum(each['executions'] for each in found['operations'])} operations" in text
+    assert f"are not modelled, and {found['cycles_resting_on_them']:,} of" in text
     assert "the total lacks the time of tmov" in text
 
 

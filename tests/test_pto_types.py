@@ -4,7 +4,7 @@ import pytest
 from pto_text import compact, function, key_value
 
 from castsim.isa.errors import ReadError, TileError
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto import (
     PartitionType,
     PointerType,
@@ -154,6 +154,39 @@ def test_refusals_name_the_place_and_what_is_legal(text: str, message: str, lega
     assert message in caught.value.message
     assert caught.value.span is not None
     assert caught.value.legal if legal is None else caught.value.legal == legal
+
+
+SPELT = {
+    "e4m3fn": ("f8E4M3FN",), "e5m2": ("f8E5M2",), "e8m0": ("!pto.f8E8M0",), "hif8": ("hif8", "!pto.hif8"),
+    "e2m1": ("f4E2M1x2",), "e1m2": ("f4E1M2x2",), "i4": ("s4",),
+    **{name: (name,) for name in ("f16", "bf16", "f32", "f64")},
+    **{f"i{bits}": (f"i{bits}", f"si{bits}") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": (f"ui{bits}",) for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""Format -> its element types in `.pto`, after docs/reference/pto.md sections 2.1, 2.2 and 2.4."""
+FORMAT_WORDS = [
+    *SPELT, "e4m3", "float8_e4m3fn", "fp8_e5m2", "hifloat8", "h8", "bfloat16", "fp16", "half", "float16", "float",
+    "fp32", "double", "int8", "s8", "uint8", "int32", "uint64", "fp4_e2m1", "float8_e8m0fnu", "int4",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", FORMAT_WORDS)
+def test_a_format_by_its_name_elsewhere_is_told_its_spelling_here(word: str) -> None:
+    """Whatever `castsim cast` takes for a format, a program is told how the text form spells it."""
+    try:
+        kind = parse_type(f"!pto.tile_buf<vec, 16x64x{word}>")
+    except ReadError as error:
+        assert error.legal == SPELT[format_named(word).name]
+    else:
+        assert isinstance(kind, TileType)
+        assert kind.element == format_named(word).name
+
+
+@pytest.mark.parametrize("word", ["f8_143", "e3m2", "e5m2fnuz", "u4", "i48", "bool"])
+def test_a_format_that_the_text_form_lacks_is_said_to_be_lacking(word: str) -> None:
+    with pytest.raises(ReadError, match=f"{word} is not an element type of a tile, view or pointer: ") as caught:
+        parse_type(f"!pto.ptr<{word}>")
+    assert caught.value.legal
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,33 @@ def test_descriptions_that_are_refused(tmp_path: Path, change: tuple[str, str], 
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "place", "legal"),
+    [
+        ('[frequency]\nmegaherz = 5\nsource = "x"\nstatus = "assumed"', (4, 1), ("megahertz",)),
+        ("[memories.ub]\ncapcity_bytes = 5", (4, 1), ("capacity_bytes",)),
+        ("[timming]\nload = 3", (3, 2), ("timing",)),
+        ("[what_iff.none]\ntitle = 3", (3, 2), ("what_if",)),
+        ("bas = 3", (3, 1), ("base",)),
+        ('[options.ctrl]\nvalu = 3', (4, 1), ("value",)),
+        ("[casts]\nsurce = 3\ntable = \"a2a3_casts.csv\"", (4, 1), ("source",)),
+        ("[transfer_limits]\nxyz = 3", (4, 1), ("max_bursts", "source", "status", "note")),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_has_its_place_and_the_keys_that_are_legal_there(
+    tmp_path: Path, change: str, place: tuple[int, int], legal: tuple[str, ...]
+) -> None:
+    (tmp_path / "a2a3_casts.csv").write_text((SHIPPED / "a2a3_casts.csv").read_text())
+    path = write(tmp_path, f'base = "a2a3"\nname = "mine"\n{change}\n', "mine.toml")
+    with pytest.raises(TargetDataError) as caught:
+        load_target(path)
+    errors = (caught.value, *caught.value.further)
+    (error,) = [one for one in errors if "unknown key" in one.message]
+    assert error.span is not None
+    assert (error.span.line, error.span.column) == place
+    assert set(legal) <= set(error.legal)
+
+
 def with_table(tmp_path: Path, change: Callable[[list[str]], list[str]]) -> Path:
     path = changed(tmp_path, lambda text: text + "\n")
     lines = (SHIPPED / "a2a3_casts.csv").read_text().splitlines()

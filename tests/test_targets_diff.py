@@ -93,3 +93,18 @@ def test_text_lists_every_source_once(capsys):
 def test_wrong_input(line, words, capsys):
     assert main(line.split()) == 2
     assert words in capsys.readouterr().err
+
+
+def test_changed_facts_are_shown(tmp_path, capsys):
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'base = "a5"\nname = "mine"\n[timing.store_barrier]\ncycles = 99\nsource = "a guess"\nstatus = "assumed"\n'
+    )
+    assert main(["targets", "--diff", "a5", str(mine), "--json", "-"]) == 0
+    (fact,) = json.loads(capsys.readouterr().out)["facts"]
+    assert (fact["name"], fact["second"]["cycles"]) == ("timing.store_barrier", 99)
+    assert fact["first"]["cycles"] != 99
+    assert main(["targets", "--diff", "a5", str(mine)]) == 0
+    assert "timing.store_barrier" in capsys.readouterr().out
+    assert main(["targets", "--diff", "a5", "a5"]) == 0
+    assert "facts: the same" in capsys.readouterr().out

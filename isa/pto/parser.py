@@ -226,6 +226,7 @@ class _Module:
             reader.unexpected("a function", closest(reader.texts[start], _TOP_LEVEL))
         recovery = Recovery(reader, lambda: read_any_region(reader))
         reader.recovery, reader.failures, reader.hopeless = recovery, 0, False
+        function = None
         try:
             try:
                 function = _read_function(reader, self.functions)
@@ -236,19 +237,22 @@ class _Module:
         except CastsimError as error:
             recovery.errors.add(error)
         found = recovery.errors.as_one()
-        if found is None:
+        if found is not None:
+            self._go_past(start, found, function)
+        elif function is not None:
             self.functions[function.name] = function
             self._seen = bisect_left(reader.unknown, reader.position)
-        else:
-            self._go_past(start, found)
 
-    def _go_past(self, start: int, error: CastsimError) -> None:
-        """Keep the function that begins at token `start` as refused, or its errors, and go on behind it."""
+    def _go_past(self, start: int, error: CastsimError, rest: Function | None) -> None:
+        """Keep the function that begins at token `start` as refused, or its errors, and go on behind it.
+
+        `rest` is what of it could be read.
+        """
         reader = self.reader
         end, name = _end_of_function(reader, start), _name_of_function(reader, start)
         if self.go_past_refused and end is not None and name is not None:
             marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
-            self.refused.append(RefusedFunction(name, error, marked))
+            self.refused.append(RefusedFunction(name, error, marked, rest))
         elif not self.errors.add(error):  # each further function would be read to the end of the text once more
             self._unbalanced = True
             reader.position = len(reader.texts) - 1

@@ -87,7 +87,10 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`."""
+    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`.
+
+    Without operands it is a number of the core, such as `pto.get_block_idx`.
+    """
 
     result: str
     operation: str
@@ -370,11 +373,16 @@ class Function(Located):
 
 @dataclass(frozen=True, slots=True)
 class RefusedFunction:
-    """A function that could not be read, and why; `is_entry` as for one that could."""
+    """A function that could not be read, and why; `is_entry` as for one that could.
+
+    `rest` is the function without the statements that could not be read and those that use what they define, None if
+    that is no function.
+    """
 
     name: str
     error: CastsimError
     is_entry: bool
+    rest: Function | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from castsim.isa.errors import ReadError, Span
+from castsim.isa.formats import format_named
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.micro.types import format_micro, of_dialect, read_align, read_mask, read_vector
 from castsim.isa.pto.packed import held_element
@@ -90,6 +91,8 @@ _REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "tf32": ("no target stores it", ("f32",)),
 }
 
+_UNSPELT = "the text form has no spelling of this format"
+
 _SPACES = ("gm", "ub")
 _VIEW_RANK = 5  # every view is brought to five dimensions (docs/reference/pto.md section 3.5)
 _TYPE = re.compile(r"!([A-Za-z_][\w.$]*)(?:\s*<(.*)>)?", re.DOTALL)
@@ -135,10 +138,28 @@ def read_element(field: FieldText, warn: Warn) -> str:
     if text in _REFUSED:
         reason, instead = _REFUSED[text]
         raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead)
+    name = _format_name(text)
+    meant = _spelt(name, ELEMENTS, EXTENSIONS, PREFIXED)
+    if name is not None and not meant:
+        reason, instead = next((why for each, why in _REFUSED.items() if _format_name(each) == name), (_UNSPELT, ()))
+        raise field.error(f"{text} is not an element type of a tile, view or pointer: {reason}", instead or ELEMENTS)
     known = (*ELEMENTS, *LOWERED, *EXTENSIONS, *PREFIXED)
     begun = tuple(each for each in known if len(text) > 1 and each.lower().startswith(text.lower()))
     near = closest(text, known, everything_up_to=0 if begun else 30)
-    raise field.error(f"unknown element type '{text}'", tuple(dict.fromkeys((*begun, *near))))
+    raise field.error(f"unknown element type '{text}'", meant or tuple(dict.fromkeys((*begun, *near))))
+
+
+def _format_name(text: str) -> str | None:
+    """Return the format that a word means everywhere else in castsim, None if it means none."""
+    try:
+        return format_named(text).name
+    except ReadError:
+        return None
+
+
+def _spelt(name: str | None, *tables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return how `.pto` spells a format; nothing if it does not."""
+    return tuple(each for table in tables for each, held in table.items() if held == name)
 
 
 def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
@@ -221,9 +242,8 @@ def format_type(kind: Type) -> str:
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:
     if text not in SCALARS:
         known = (*SCALARS, *_KNOWN)
-        raise source.error(
-            f"unknown type '{text}'", start, len(text), closest(text, known, everything_up_to=len(known))
-        )
+        legal = _spelt(_format_name(text), SCALARS) or closest(text, known, everything_up_to=len(known))
+        raise source.error(f"unknown type '{text}'", start, len(text), legal)
     return ScalarType(SCALARS[text])
 
 

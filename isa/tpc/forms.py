@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.dialect import Dialect, Feature
 
 Value = int | str
 """The values that a switch may have."""
@@ -67,6 +67,10 @@ class Show(Enum):
     """The operands already say it."""
 
 
+_MOST_LISTED = 8
+"""Numbers that a refusal lists one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Switch:
     """One switch of a form.
@@ -105,6 +109,18 @@ class Switch:
         Format names such as `i8` are among them; alone they would be registers.
         """
         return {value.lower(): value for value, _ in self.words} | self.bare()
+
+    def choices(self, dialect: Dialect) -> str:
+        """Return how the switch is written, with what it may be set to on a generation: `lane_sel=0|1|2|3`."""
+        if self.style is Style.FLAG:
+            return self.name
+        if not self.words:
+            first, *_, last = (self.numbers[0], *self.numbers)
+            dense = len(self.numbers) > _MOST_LISTED and last - first == len(self.numbers) - 1
+            return f"{self.name}=" + (f"{first}..{last}" if dense else "|".join(map(str, self.numbers)))
+        legal = dialect.roundings[self.rounding] if self.rounding is not None else tuple(dict(self.words))
+        found = "|".join(spelling for value, spelling in self.words if value in legal)
+        return f"{self.name}={found}" if self.style is Style.NAMED else found
 
     def print(self, value: Value) -> str:
         """Write the switch set to a value."""

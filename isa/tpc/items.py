@@ -9,7 +9,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
-from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, forms_of, mnemonics
+from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
 from castsim.isa.tpc.program import Comparison, LabelUse, Operand
 from castsim.isa.tpc.text import AssemblySource, Word
 
@@ -159,9 +159,11 @@ class _Items:
             return Comparison(text)
         if self.has_labels and (text[0].isalpha() or text[0] in "_.$"):
             return LabelUse(text)
-        switches = sorted(self.switch_words)
-        near = get_close_matches(text.lower()[:64], switches, n=3) or (switches if len(switches) <= 24 else [])
-        raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(near))
+        forms = [form for form in forms_of(self.parts.mnemonic) if available(form, self.dialect)]
+        switches = [each for form in forms for each in form.switches if each.needs in (None, *self.dialect.features)]
+        near = get_close_matches(text.lower()[:64], sorted(self.switch_words), n=3)
+        legal = near or dict.fromkeys(each.choices(self.dialect) for each in switches)
+        raise self.error(f"'{text[:40]}' is not a switch or operand of {self.parts.mnemonic}", word, tuple(legal))
 
 
 def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadError:

@@ -239,7 +239,7 @@ def _match_switches(
     chosen: dict[str, Value] = {}
     places: dict[str, Word] = {}
     for setting in settings:
-        switch = _find(form, setting)
+        switch = _find(form, setting, dialect)
         if switch.needs is not None and switch.needs not in dialect.features:
             message = f"{dialect.name} has no switch {switch.name} on {form.mnemonic}"
             raise IllegalError(message, span=source.word_span(setting.word), legal=_names(form, dialect))
@@ -280,7 +280,7 @@ def _completed(
     return tuple(found)
 
 
-def _find(form: Form, setting: Setting) -> Switch:
+def _find(form: Form, setting: Setting, dialect: Dialect) -> Switch:
     for switch in form.switches:
         if setting.key:
             if setting.key in (switch.name, *switch.keys):
@@ -288,8 +288,8 @@ def _find(form: Form, setting: Setting) -> Switch:
         elif setting.value in switch.bare():
             return switch
     shown = f"{setting.key}=" if setting.key else setting.value
-    legal = tuple(switch.name for switch in form.switches)
-    raise _Misfit((_SWITCHES, 0), setting.word, f"{form.mnemonic} has no switch '{shown[:40]}' here", legal)
+    message = f"{form.mnemonic} has no switch '{shown[:40]}' here"
+    raise _Misfit((_SWITCHES, 0), setting.word, message, _names(form, dialect))
 
 
 def _value(switch: Switch, setting: Setting) -> Value:

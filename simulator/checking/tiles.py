@@ -1,7 +1,8 @@
 """What is wrong with a `.pto` program, of tiles or of vector instructions: syntax, legality, order.
 
-Every function that can be run is walked for its target without values. A statement that is refused is left out, with
-those that need what it defines, and the walk repeated for what comes behind. Scalar arguments without a value are
+Every function that can be run is walked for its target without values, also what could be read of one with statements
+that cannot be. A statement that is refused is left out, with those that need what it defines, and the walk repeated for
+what comes behind. Scalar arguments without a value are
 tried with several, and what is refused with all of these is told.
 """
 
@@ -13,9 +14,10 @@ from dataclasses import dataclass, replace
 from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.checking.removal import without
 from castsim.execution.entry_and_target import entries
+from castsim.execution.walk.arguments import core_numbers
 from castsim.isa import pto
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError
-from castsim.isa.pto.inlining import inlined
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError
+from castsim.isa.pto.inlining import calls, inlined
 from castsim.isa.pto.scope import FollowUpError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
@@ -51,9 +53,10 @@ def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
     for refused in parsed.refused:
         yield from of_errors(refused.error, source.file)
     yield from of_warnings(parsed.warnings, source.file)
+    parsed, partial = _with_rests(parsed)
     chosen = entries(parsed)
     if not chosen:
-        if not parsed.refused:
+        if not parsed.refused and not partial:
             yield from of_errors(ReadError("no function to run", legal=("func.func @NAME(...) { ... }",)), source.file)
         return
     try:
@@ -62,7 +65,24 @@ def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
         yield from of_errors(error, source.file)
         return
     for function in chosen:
-        yield from _function_findings(parsed, function, source, target, request)
+        whole = function.name not in partial
+        yield from _function_findings(parsed, function, source, target, request, whole=whole)
+
+
+def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
+    """Return a program with what could be read of its refused functions, and the names of those that are not whole.
+
+    A function that calls one that is not whole is not whole either.
+    """
+    rests = {one.name: one.rest for one in parsed.refused if one.rest is not None}
+    functions = sorted((*parsed.functions, *rests.values()), key=lambda one: (one.span.line, one.span.column))
+    refused = tuple(one for one in parsed.refused if one.rest is None)
+    partial: frozenset[str] = frozenset()
+    more = frozenset(rests)
+    while more - partial:
+        partial |= more
+        more = frozenset(one.name for one in functions if any(call.callee in partial for call in calls(one.body or ())))
+    return replace(parsed, functions=tuple(functions), refused=refused), partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +97,10 @@ class _Walked:
 
 
 def _function_findings(
-    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
 ) -> Iterator[Finding]:
     try:
-        whole = inlined(parsed, function)
+        flat = inlined(parsed, function)
     except CastsimError as error:
         if all(error is not refused.error for refused in parsed.refused):
             yield from of_errors(error, source.file)
@@ -93,7 +113,9 @@ def _function_findings(
     missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
     guesses = [dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])]
     found = [
-        _walked(parsed, whole, source, target, replace(request, args=_given(function, request.args) | guess))
+        _walked(
+            parsed, flat, source, target, replace(request, args=_given(function, request.args) | guess), whole=whole
+        )
         for guess in guesses
     ]
     for refusal in found[0].errors:
@@ -106,7 +128,7 @@ def _function_findings(
     if found[0].limit is not None:
         limit = found[0].limit
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
-    if missing:
+    if missing and whole:
         names = ", ".join(f"%{name}" for name in missing)
         text = f"@{function.name}: order and bounds depend on {names}, which have no value"
         cure = " ".join(f"--arg {name}=VALUE" for name in missing)
@@ -115,7 +137,7 @@ def _function_findings(
 
 def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
     """Return the values given for arguments that a function has."""
-    names = {one.name for one in function.arguments}
+    names = {one.name for one in function.arguments} | core_numbers(function)
     return {name: value for name, value in args.items() if name.partition("[")[0] in names}
 
 
@@ -124,9 +146,12 @@ def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
 
 
 def _walked(
-    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest
+    parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
 ) -> _Walked:
-    """Walk a function, and again without each statement that is refused."""
+    """Walk a function, and again without each statement that is refused.
+
+    Order is judged only of a `whole` one that nothing is refused of.
+    """
     errors: list[Error] = []
     left: pto.Function | None = function
     walks = 0
@@ -144,12 +169,13 @@ def _walked(
         except (CastsimError, EngineError) as error:
             if _has(tuple(errors), error):
                 break
-            if (certain or isinstance(error, IllegalError)) and not isinstance(error, FollowUpError):
+            follows = isinstance(error, FollowUpError) or (not whole and isinstance(error, RaceError | EngineError))
+            if (certain or isinstance(error, IllegalError)) and not follows:
                 errors.append(error)
             left = None if error.span is None else without(left, error.span)
         else:
             warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
-            if errors or not certain:  # what was left out may have been what gives bytes their values
+            if errors or not certain or not whole:  # what was left out may have been what gives bytes their values
                 warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
             return _Walked(tuple(errors), warnings, races)
     return _Walked(tuple(errors))

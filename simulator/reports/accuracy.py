@@ -39,6 +39,7 @@ def _target(accuracy: Accuracy) -> Document:
         "target": accuracy.target.name,
         "file": accuracy.table.file,
         "source": shipped[0].source if shipped else None,
+        "measured_on": accuracy.measured_on or accuracy.target.name,
         "rows": len(accuracy.rows),
         "rows_skipped": accuracy.table.skipped,
         **_statistics(simulated(accuracy.rows)),

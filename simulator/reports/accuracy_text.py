@@ -32,7 +32,16 @@ def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
         made.add_row(accuracy.target.name, Path(accuracy.table.file).stem, str(own.rows), *errors, *public)
     legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
-    return Group(made, Text(legend, style="dim"))
+    elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
+    notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
+    return Group(made, Text(legend, style="dim"), *(Text(note, style="yellow") for note in notes))
+
+
+def _measured_elsewhere(accuracy: Accuracy) -> str:
+    return (
+        f"measured on {accuracy.measured_on}, not on {accuracy.target.name}: the errors say how far "
+        f"{accuracy.target.name} is from that chip"
+    )
 
 
 def _one(accuracy: Accuracy) -> list[RenderableType]:
@@ -70,7 +79,10 @@ def _one(accuracy: Accuracy) -> list[RenderableType]:
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
         types = _types(curve.operation, curve.src, curve.dst, casts=casts)
         curves.add_row(*types, curve.path, str(own.rows), *errors, *public)
-    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}"), indented(rows)]
+    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}")]
+    if accuracy.measured_on is not None:
+        parts.append(Text(_measured_elsewhere(accuracy), style="yellow"))
+    parts.append(indented(rows))
     if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
         parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
     meanings = {assessed.row.convention: assessed.convention_meaning for assessed in accuracy.rows}

@@ -7,13 +7,14 @@ from castsim.exploration.differences.outputs import ElementDifference, OutputDif
 from castsim.exploration.differences.sides import Side, SideOutput
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
-from castsim.reports.documents import Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.numbers import bits_text, json_value
 
 
 def difference_document(found: Difference) -> Document:
     """Return a difference as JSON: the lines and pipes that differ, and every output."""
     return {
+        "schema_version": VERSIONS["diff"],
         **document(found, "equal", "cycles_a", "cycles_b", "slowdown_percent"),
         "lines": [_line(each) for each in found.lines],
         "outputs": [_output(each) for each in found.outputs],

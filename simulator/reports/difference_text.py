@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -35,16 +36,16 @@ def _parts(found: Difference, width: int) -> Iterator[RenderableType]:
     if found.lines:
         yield Text()
         yield from _lines(found, width)
-    for output in found.outputs:
-        if not output.equal:
-            yield Text()
-            yield from _output(output)
+    parts = list(output_parts(found))
+    if parts:
+        yield Text()
+        yield from parts
 
 
 def output_parts(found: Difference) -> Iterator[RenderableType]:
-    """Yield what is to be said of each output that differs, with its first elements that do."""
+    """Yield what is to be said of each output that differs, with its first elements that do, and of other shapes."""
     for output in found.outputs:
-        if not output.equal:
+        if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output(output)
 
 
@@ -75,9 +76,30 @@ def _cycles(found: Difference) -> str:
         return "cycles: not modelled for this program"
     if a == b:
         return f"cycles: {grouped(a)}, the same"
-    percent = found.slowdown_percent
-    by = "" if percent is None else f", B is {abs(percent):.2f} % {'slower' if b > a else 'faster'}"
-    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){by}{_seconds(found)}"
+    by = speed_of(found)
+    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B is {by}' if by else ''}{_seconds(found)}"
+
+
+def speed_of(found: Difference) -> str:
+    """Return the speed of the second side by the first one's, in words; '' if it is the same, or not known."""
+    a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
+    if not a or not b or percent is None or a == b:
+        return ""
+    if b < a:
+        return f"{_ratio(a, b)} times as fast, {_decimal(-percent)} % fewer cycles"
+    return f"{_ratio(b, a)} times as slow, {_decimal(percent)} % more cycles"
+
+
+def _ratio(more: int, fewer: int) -> str:
+    """Return how many times as much one is, with as many decimals as show that it is more."""
+    return next(
+        (text for places in range(1, 9) if float(text := f"{more / fewer:.{places}f}") > 1), f"{more / fewer:.8f}"
+    )
+
+
+def _decimal(percent: float) -> str:
+    """Return a percentage with one decimal, or as many as show that it is not nothing."""
+    return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
 
 
 def _seconds(found: Difference) -> str:
@@ -171,12 +193,17 @@ def _output(each: OutputDifference) -> Iterator[RenderableType]:
         return
     form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
     if each.differing is None:
-        why = "shapes differ" if a.shape != b.shape else "differs; only digests are known, no elements"
+        why = (
+            "other numbers of elements"
+            if prod(a.shape) != prod(b.shape)
+            else "differs; only digests are known, no elements"
+        )
         yield Text(f"output {name}: {form}, {why}", style="bold")
         return
-    elements = 1
-    for extent in a.shape:
-        elements *= extent
+    if each.equal:
+        yield Text(f"output {name}: {form}, the same bits in another shape")
+        return
+    elements = prod(a.shape)
     yield Text(f"output {name}: {form}, {grouped(each.differing)} of {grouped(elements)} elements differ", style="bold")
     made = table("index", "bits A", "value A", "bits B", "value B", numbers=("bits A", "value A", "bits B", "value B"))
     for one in each.first:

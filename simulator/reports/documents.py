@@ -21,18 +21,19 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 4,
+    "run": 5,
+    "diff": 2,
     "cast": 2,
     "graph": 3,
     "lower": 2,
     "lower-matrix": 2,
     "conform": 4,
-    "accuracy": 3,
+    "accuracy": 4,
     "verify": 3,
     "verify-lowering": 3,
     "verify-substitutions": 2,
     "targets-pair": 2,
-    "targets-diff": 2,
+    "targets-diff": 3,
     "specification": 2,
     "specification-pair": 2,
 }

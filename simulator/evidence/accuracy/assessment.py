@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median
 
 from castsim.estimating import estimate
@@ -14,7 +15,8 @@ from castsim.execution.distribution import Origin, origin
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
-from castsim.targets import Target
+from castsim.targets import Target, load_target, target_names
+from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.options import with_options
 
 LABEL_SHAPE = "label shape"
@@ -92,6 +94,22 @@ class Accuracy:
     rows: tuple[AssessedRow, ...]
     origins: tuple[Origin, ...] = field(default=(), compare=False)
     """Who simulated each of the rows."""
+
+    @property
+    def measured_on(self) -> str | None:
+        """The name of another chip that the table was measured on; None if it is the target, or the table is no
+        shipped one.
+
+        A description that is derived from a chip inherits its tables.
+        """
+        file = Path(self.table.file)
+        shipped = [
+            name
+            for name in target_names()
+            for own in load_target(name).measurements
+            if (SHIPPED / own.file).resolve() == file.resolve()
+        ]
+        return None if self.target.name in shipped else next(iter(shipped), None)
 
     @property
     def curves(self) -> tuple[Curve, ...]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castsim.execution.byte_sets import common_bytes, strided
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import IntFormat
+from castsim.isa.pto.tile_types import format_tile
+from castsim.isa.pto.types import element_spelling
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
+
+_ORDERS = {"nd": "row_major", "dn": "col_major"}
+"""Layout of a view -> order of the tiles that it is loaded into."""
 
 
 def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
@@ -32,6 +39,7 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
             f"tile %{tile.name}: {line} x {tile.format.name} is {line * tile.element_bits // 8} bytes per line, "
             f"not a multiple of {target.block_bytes}",
             span=span,
+            legal=_whole_lines(tile, target.block_bytes),
         )
     if tile.address % memory.alignment_bytes:
         raise TileError(
@@ -52,6 +60,38 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
         )
 
 
+def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
+    """Return types of the same elements whose lines are whole blocks, and what a transfer of a single line needs.
+
+    A tile of one column is best a column-major one: operations take it for a vector of one element per row.
+    """
+    kept, other = _padded(tile, tile.type.block_layout, block_bytes), ""
+    if tile.type.block_layout == "row_major" and tile.type.cols == 1:
+        other = f"{_padded(tile, 'col_major', block_bytes)} with {_declared('dn')}"
+    if tile.type.block_layout == "col_major" and tile.type.rows == 1:
+        other = f"{_padded(tile, 'row_major', block_bytes)} with {_declared('nd')}"
+    return (other, kept) if other else (kept,)
+
+
+def _padded(tile: Tile, order: str, block_bytes: int) -> str:
+    """Return the type of a tile that holds the same valid elements in an order of which every line is whole blocks."""
+    per_block = max(8 * block_bytes // tile.element_bits, 1)
+    rows, cols = tile.type.rows, tile.type.cols
+    if order == "row_major":
+        cols = -(-cols // per_block) * per_block
+    else:
+        rows = -(-rows // per_block) * per_block
+    kind = replace(
+        tile.type, rows=rows, cols=cols, valid_rows=tile.valid_rows, valid_cols=tile.valid_cols, block_layout=order
+    )
+    return format_tile(kind, element_spelling(kind.element))
+
+
+def _declared(layout: str) -> str:
+    """Return what declares the layout of a view."""
+    return f"{{layout = #pto.layout<{layout}>}} at the make_tensor_view that is loaded or stored"
+
+
 def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     """Refuse a load or store whose view and tile do not match; return warnings (docs/reference/pto.md section 3.5).
 
@@ -63,15 +103,18 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     what = "tload" if transfer.load else "tstore"
     if tile.format != part.format:
         raise TileError(f"{what}: the view holds {part.format.name}, tile %{tile.name} {tile.format.name}", span=span)
-    wanted = {"nd": "row_major", "dn": "col_major"}.get(part.layout)
+    wanted = _ORDERS.get(part.layout)
     one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
     if wanted is None:
         raise TileError(
             f"{what}: layout {part.layout} has no transfer form for vec tiles", span=span, legal=("nd", "dn")
         )
     if tile.type.block_layout != wanted and not one_line:
+        other = next(layout for layout, order in _ORDERS.items() if order != wanted)
         raise TileError(
-            f"{what}: layout {part.layout} needs a {wanted} tile, %{tile.name} is {tile.type.block_layout}", span=span
+            f"{what}: layout {part.layout} needs a {wanted} tile, %{tile.name} is {tile.type.block_layout}",
+            span=span,
+            legal=(_declared(other), f"%{tile.name} as {_padded(tile, wanted, target.block_bytes)}"),
         )
     if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
         raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))

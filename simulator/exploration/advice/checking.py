@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sized
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -13,6 +14,7 @@ from castsim.exploration.advice.trials import bits_equal, given_inputs, trial_in
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Source
+from castsim.isa.warning_text import WarningKind
 from castsim.machines.mechanisms import tiles_of
 from castsim.running import LoadedProgram, Result, computed, run_loaded
 from castsim.running.loaded import Loaded
@@ -111,13 +113,18 @@ def faster(change: Change, before: Original) -> tuple[LoadedProgram, int] | None
         cycles = timed(loaded, before.setting).cycles
     except REFUSED:
         return None
-    warned = len(loaded_warnings(loaded)) > len(loaded_warnings(before.loaded))
+    warned = warned_of(loaded) - warned_of(before.loaded)
     return None if warned or cycles >= before.cycles else (loaded, cycles)
 
 
-def loaded_warnings(loaded: LoadedProgram) -> Sized:
-    """Return what a program is warned of; nothing where that is known only once it has run."""
-    return loaded.executed.warnings if isinstance(loaded, Loaded) else ()
+_NAMES = re.compile(r"%[\w$.\-]+|\b\d+\b")
+"""What a change may call otherwise: values, and numbers of lines and bytes."""
+
+
+def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
+    """Return what a program is warned of, wherever and however often; nothing where only a run tells."""
+    warnings = loaded.executed.warnings if isinstance(loaded, Loaded) else ()
+    return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
 
 
 def offer_of(change: Change, before: Original) -> Offer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,9 @@ class OutputDifference:
     """An output of both sides, `name` on the first, `name_b` on the second; None on a side that has no such output.
 
     `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None where
-    elements cannot be set side by side: shapes differ, a side lacks the output, or only its digest is known.
+    elements cannot be set side by side: their numbers differ, a side lacks the output, or only its digest is known.
+    Shapes of as many elements are set side by side in C order, and do not make outputs unequal; indices are those of
+    the first side.
     """
 
     name: str
@@ -70,14 +73,14 @@ def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple
 
 def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
     name = a.name if a is not None else b.name if b is not None else ""
-    if a is None or b is None or a.shape != b.shape:
+    if a is None or b is None or prod(a.shape) != prod(b.shape):
         return OutputDifference(name, a, b, equal=False, differing=None)
     alike = a.format == b.format
     if a.codes is None or b.codes is None:
         equal = alike and a.sha256 == b.sha256
         return OutputDifference(name, a, b, equal, 0 if equal else None)
-    where = np.flatnonzero(_differs(a.codes, b.codes))
-    first = tuple(_element(int(place), a.codes, b.codes) for place in where[:SHOWN])
+    where = np.flatnonzero(_differs(a.codes.ravel(), b.codes.ravel()))
+    first = tuple(_element(int(place), a.codes, b.codes.reshape(a.shape)) for place in where[:SHOWN])
     return OutputDifference(name, a, b, alike and not where.size, int(where.size), first)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from castsim.exploration.differences.comparison import Difference
 from castsim.exploration.differences.sides import Side
 from castsim.reports.difference import difference_document
-from castsim.reports.difference_text import head_of, output_parts
+from castsim.reports.difference_text import head_of, output_parts, speed_of
 from castsim.reports.documents import identifier
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Packed, Page, Section, Series, View
 from castsim.reports.pages.diff_timelines import timelines
@@ -48,9 +48,7 @@ def _figures(found: Difference) -> Iterator[Figure]:
     yield Figure("equal", "yes" if found.equal else "no", note=note)
     if a is not None and b is not None:
         yield Figure("A", a, "cycles")
-        percent = found.slowdown_percent
-        by = "" if percent is None or a == b else f"{abs(percent):.2f} % {'slower' if b > a else 'faster'}"
-        yield Figure("B", b, "cycles", by)
+        yield Figure("B", b, "cycles", speed_of(found))
     yield Figure("lines that differ", len(found.lines))
     if found.outputs:
         unequal = sum(not each.equal for each in found.outputs)

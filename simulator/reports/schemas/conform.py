@@ -129,6 +129,8 @@ class MeasuredTable(Errors):
     """The table."""
     source: str | None
     """Where it is from; null for a table of one's own."""
+    measured_on: str
+    """The chip that was measured: another one than the target if the description inherits the table."""
     rows: int
     """Rows simulated."""
     rows_skipped: int

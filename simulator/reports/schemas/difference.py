@@ -78,9 +78,10 @@ class ComparedOutput(Keys):
     name: str
     """Its name in A, in B if A has none."""
     equal: bool
-    """Whether it has the same format, shape and bits."""
+    """Whether it has the same format and bits; shapes of as many elements may differ."""
     differing: Elements | None
-    """How many elements differ in their bits; null if shapes differ, one side lacks it, or only digests are known."""
+    """How many elements differ in their bits; null if both have other numbers of them, one side lacks it, or only
+    digests are known."""
     first: list[ElementThatDiffers]
     """The first of them."""
     name_a: str | None

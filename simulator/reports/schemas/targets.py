@@ -232,6 +232,17 @@ class DiffEntry(Keys):
     """The same in words."""
 
 
+class DiffFact(Keys):
+    """A fact whose value differs between two targets."""
+
+    name: str
+    """Its path in the description."""
+    first: JsonValue
+    """Its value on the first target; null if that lacks it."""
+    second: JsonValue
+    """Its value on the second target; null if that lacks it."""
+
+
 class TargetsDiff(Form):
     """With `--diff`: two targets side by side."""
 
@@ -241,3 +252,5 @@ class TargetsDiff(Form):
     """Names of the first and of the second target."""
     rows: list[DiffEntry]
     """One entry for each source format."""
+    facts: list[DiffFact]
+    """The facts whose values differ; none for two chips of the same facts."""

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.reports.documents import Document
+from castsim.reports.numbers import grouped
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
@@ -35,8 +36,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     found = report.result.placeholders
     if found is None:
         return
-    share = 100 * found.resting / found.total if found.total else 0.0
-    yield Text(f"placeholders: {found.resting} of {found.total} cycles ({share:.1f} %) depend on them", style="yellow")
+    times = sum(use.executions for use in found.uses)
+    words = "1 operation is" if times == 1 else f"{grouped(times)} operations are"
+    text = f"at least {grouped(found.without)} cycles; {words} not modelled"
+    if found.resting:
+        share = 100 * found.resting / found.total
+        text += f", and {grouped(found.resting)} of {grouped(found.total)} cycles ({share:.1f} %) stand in for them"
+    yield Text(text, style="yellow")
     for use in found.uses:
         yield indented(Text(_line(use)))
     unset = sorted({use.name for use in found.uses if not use.cycles})

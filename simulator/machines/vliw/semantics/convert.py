@@ -107,7 +107,9 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
     for name in set_ones:
         if name not in row.switches:
             message = f"the conversion {row.src} -> {row.dst} has no switch {name} here"
-            raise IllegalError(message, span=instruction.span, legal=row.switches or ("none",))
+            by_pair = (*_MULTIPLES, "clip_fp")
+            others = (each.name for each in instruction.form.switches if each.name not in by_pair)
+            raise IllegalError(message, span=instruction.span, legal=(*row.switches, *others))
     multiples = [_MULTIPLES[name] for name in set_ones if name in _MULTIPLES]
     if len(multiples) > 1:
         raise IllegalError("x2 and x4 exclude each other", span=instruction.span, legal=tuple(_MULTIPLES))
