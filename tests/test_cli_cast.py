@@ -268,7 +268,7 @@ def test_both_forms_are_shown_where_they_differ(capsys: Capture) -> None:
         (["1d", "2d"], 2),
     ]
     (apart,) = document["differences"]
-    assert apart["output_bits"] == {"a5 1d": "0xffff", "a5 2d": "0x0000"}
+    assert apart["output_bits"] == {"a5_1d": "0xffff", "a5_2d": "0x0000"}
     assert main(["cast", *argv, "--option", "native_off_intermediate=exact"]) == 0
     out = capsys.readouterr().out
     assert out.count("a5 2d") == 1

@@ -11,7 +11,7 @@ from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
 from castsim.machines.target_cast import CastForm
 from castsim.reports.cast_specifications import Accepted, accepted_document
-from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, document, identifier, json_of
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.ulp import ordinal
 from castsim.specifications import SpecifiedCast
@@ -158,6 +158,6 @@ def _difference(group: Sequence[CastResultRow], request: ValueCastRequest) -> Do
     return {
         "input_bits": bits_text(group[0].source.code, request.src),
         "rounding_asked": group[0].asked,
-        "output_bits": {row.name: bits_text(row.code, request.dst) for row in group},
+        "output_bits": {identifier(row.name): bits_text(row.code, request.dst) for row in group},
         "max_ulps_apart": spread(group, request.dst),
     }

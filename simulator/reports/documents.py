@@ -23,7 +23,7 @@ Document: TypeAlias = dict[str, Json]
 VERSIONS: Mapping[str, int] = {
     "run": 5,
     "diff": 2,
-    "cast": 2,
+    "cast": 3,
     "graph": 3,
     "lower": 2,
     "lower-matrix": 2,

@@ -51,7 +51,7 @@ class CastDifference(Keys):
     rounding_asked: str | None
     """The rounding asked for; null for the default."""
     output_bits: dict[Name, Bits]
-    """The result on each target (and its form, `a5 2d`, if they differ), and of the abstract cast as `abstract`."""
+    """The result on each target (and its form, `a5_2d`, if they differ), and of the abstract cast as `abstract`."""
     max_ulps_apart: Ulps | None
     """The largest distance among them; null if some are NaN and some are not."""
 

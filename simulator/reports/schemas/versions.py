@@ -21,6 +21,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "cast": {
         1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7",
         2: "7643b2f9cde915409ea3bb8e943ef08b8a0f5756160f311d0942e5d5948e5199",
+        3: "425157e6d2a91c9ea5eab15db604dcfe4a20cf89fadcd09a1be3553c416ff8dd",
     },
     "check": {1: "67777cdac608aecb4bbab72a8ebd487f9dd3d01a062d1cc9d008bd8f2b79f192"},
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
