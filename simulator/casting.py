@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.machines.mechanisms import machine_of
-from castsim.machines.target_cast import CastAsked, TargetCast
+from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 from castsim.numerics import (
     FormatLike,
     Policy,
@@ -32,6 +33,7 @@ from castsim.numerics import (
 )
 from castsim.numerics.blocks import check_out, walk
 from castsim.targets import Target, load_target
+from castsim.targets.options import with_options
 
 
 def cast(
@@ -44,6 +46,8 @@ def cast(
     target: str | Path | Target | None = None,
     saturation: str | None = None,
     scratch: bool = False,
+    form: str | None = None,
+    options: Mapping[str, int | str] | None = None,
     random: NDArray[np.uint32] | None = None,
     policy: Policy | None = None,
     tier: str | None = None,
@@ -66,6 +70,9 @@ def cast(
         target: a chip, whose own defaults, fallbacks and special values then hold; None: the abstract cast.
         saturation: on, off or None (the chip's default); only with `target`.
         scratch: whether the chip is given a tmp tile.
+        form: 1d or 2d, where a chip (a5) casts tiles by other code if their rows go on behind the valid columns; None:
+            1d, that of contiguous tiles. Only with `target`.
+        options: values of the chip's options by name, as `castsim run --option` takes them; only with `target`.
         random: one word per element for stochastic rounding.
         policy: everything at once, instead of `rounding` and `overflow`.
         tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest that pays.
@@ -75,7 +82,7 @@ def cast(
         An array of the shape of `array`: numbers in the native dtype of `dst`, or its codes; `out` if it is given.
 
     Raises:
-        ReadError: unknown format, mode or dtype; numbers that `src` cannot hold.
+        ReadError: unknown format, mode, form, option or dtype; numbers that `src` cannot hold.
         IllegalError: a mode or pair that the target or format does not have.
     """
     if dst is None:
@@ -84,13 +91,14 @@ def cast(
         raise ReadError("the format of the results is missing", legal=["cast(x, 'f16')", "cast(x, 'f32', 'f16')"])
     dst = _name(dst)
     array, src = _numbers(array, src)
-    if target is None and saturation is None and not scratch and policy is None:
+    of_target = saturation is not None or scratch or form is not None or bool(options)
+    if target is None and not of_target and policy is None:
         source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
     source, destination = format_named(src), format_named(dst)
     if target is None:
-        if saturation is not None or scratch:
-            raise ReadError("saturation and scratch belong to a target; the abstract cast takes overflow")
+        if of_target:
+            raise ReadError("saturation, scratch, form, options belong to a target; the abstract cast takes overflow")
         if policy is None:
             policy = abstract_policy(source, destination, _rounding(rounding), _overflow(overflow))
         return cast_array(array, source, destination, policy, random=random, tier=_tier(tier), out=out)
@@ -99,12 +107,21 @@ def cast(
     if random is not None or tier is not None:
         raise ReadError("with a target the chip draws its own random words, and castsim chooses the tier")
     chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = with_options(chip, options) if options else chip
+    chosen = None if form is None else _form(form)
     codes = codes_from_array(array, source)
     written = check_out(None if out is None else codes_of_out(out, destination), codes, destination)
 
     def fill(result: Codes, block: Codes) -> None:
         converted = cast_on_target(
-            block, source, destination, chip, rounding=rounding, saturation=_saturation(saturation), scratch=scratch
+            block,
+            source,
+            destination,
+            chip,
+            rounding=rounding,
+            saturation=_saturation(saturation),
+            scratch=scratch,
+            form=chosen,
         )
         result[...] = converted.codes
 
@@ -184,15 +201,19 @@ def cast_on_target(
     rounding: str | None = None,
     saturation: Saturation | None = None,
     scratch: bool = False,
+    form: CastForm | None = None,
 ) -> TargetCast:
-    """Convert codes of any shape as a tile cast on the chip does.
+    """Convert codes of any shape as a tile cast on the chip does; `form` None: the first of `cast_forms`, if any.
 
     Raises:
-        ReadError: a word that is not a rounding mode.
+        ReadError: a word that is not a rounding mode; a form, where the chip has none.
         IllegalError: a pair that the chip does not have, or a mode that its instructions cannot name.
     """
-    asked = CastAsked(src, dst, rounding, saturation, scratch)
-    result = machine_of(target).cast_elements(codes.reshape(1, -1), asked)
+    machine = machine_of(target)
+    if form is not None and form not in machine.cast_forms:
+        raise ReadError(f"{target.name} casts tiles of every shape alike: form {form} says nothing", legal=("none",))
+    asked = CastAsked(src, dst, rounding, saturation, scratch, form)
+    result = machine.cast_elements(codes.reshape(1, -1), asked)
     return replace(result, codes=result.codes.reshape(codes.shape))
 
 
@@ -206,6 +227,14 @@ def _overflow(name: str | None) -> Overflow | None:
 
 def _tier(name: str | None) -> Tier | None:
     return None if name is None else _member(Tier, name, "tier")
+
+
+def _form(name: str) -> CastForm:
+    forms: tuple[CastForm, ...] = get_args(CastForm)
+    for form in forms:
+        if form == name.lower():
+            return form
+    raise ReadError(f"unknown form '{name}' of a cast", legal=forms)
 
 
 def _saturation(name: str | None) -> Saturation | None:

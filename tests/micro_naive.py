@@ -121,11 +121,12 @@ def _exponential(x: int, m: int, element: str) -> int:
 
 
 def _carry(given: Given) -> list[Result]:
-    """The carry of a subtraction is its borrow, as the option is shipped."""
-    sign = -1 if "sub" in given.one.name else 1
-    taken = given.active(0) if given.one.name.endswith("cs") else [0] * 64
-    totals = [x + sign * (y + c) for x, y, c in zip(given.lanes(0), given.lanes(1), taken, strict=True)]
-    over = [int(not 0 <= t < 1 << 32) & bit for t, bit in zip(totals, given.active(), strict=True)]
+    """The carry of a subtraction says that nothing was borrowed, as the option is shipped."""
+    subtracts = "sub" in given.one.name
+    taken = given.active(0) if given.one.name.endswith("cs") else [int(subtracts)] * 64
+    lanes = zip(given.lanes(0), given.lanes(1), taken, strict=True)
+    totals = [x - y - (1 - c) if subtracts else x + y + c for x, y, c in lanes]
+    over = [int((0 <= t < 1 << 32) == subtracts) & bit for t, bit in zip(totals, given.active(), strict=True)]
     return [governed(given, totals), mask_of(over, 32)]
 
 
@@ -156,6 +157,13 @@ def _reduce(given: Given) -> list[Result]:
              for k in range(parts)]  # fmt: skip
     bits = model.bits_of(result)
     return [of(found + [0] * (2048 // bits - parts), bits)]
+
+
+def _pairs(given: Given) -> list[Result]:
+    a, bits = given.lanes(), given.active()
+    pairs = [[x for x, bit in zip(a[k : k + 2], bits[k : k + 2], strict=True) if bit] for k in range(0, len(a), 2)]
+    sums = [BINARY["vadd"](*pair, given.one.element) if len(pair) > 1 else sum(pair) for pair in pairs]
+    return [of(sums + [0] * len(sums), given.bits)]
 
 
 def neutral(function: str, element: str) -> int:
@@ -269,6 +277,7 @@ REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
     "vmull": _long,
     **dict.fromkeys(("vcmp", "vcmps"), _compare),
     **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce),
+    "vcpadd": _pairs,
     "vcvt": _convert,
     "vtrc": _truncate,
     "vsel": _select,

@@ -352,7 +352,8 @@ NAMED = (
     Case("misspelt", f"§pto.tad ins(%t, %u : {T}, {T}) outs(%v : {T})", "unknown operation pto.tad"),
     Case("known", f"§pto.tpow ins(%t, %u : {T}, {T}) outs(%v : {T})", "known, not modelled"),
     Case("no operation", "§pto.tlaod %t", "unknown operation"),
-    Case("several cores", "%a = §pto.get_block_idx -> i64", "one core is modelled"),
+    Case("number of the core", "%a = pto.get_block_idx -> §i32", "i64"),
+    Case("array of the scalar unit", "%a = §pto.declare_local_array", "no text at hand"),
 )
 GROUPS = {
     "types": TYPES_AND_TILES, "programs": PROGRAMS, "views": VIEWS, "casts": CASTS, "parts": PARTS, "scalars": SCALARS,

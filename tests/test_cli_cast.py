@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +12,11 @@ import oracle
 import oracle_a2a3
 import pytest
 
+import castsim
 from castsim.__main__ import main
 from castsim.commands.option_values import listed
+from castsim.isa.formats import format_named
+from castsim.numerics import code_dtype, encode_value
 
 Capture = pytest.CaptureFixture[str]
 
@@ -30,13 +34,13 @@ def test_the_shape_of_the_document(capsys: Capture) -> None:
     assert document["specifications"] == []
     (row,) = document["results"]
     assert row == {
-        "target": None, "rounding": "rint", "overflow": "special", "saturation": None,
+        "target": None, "forms": [], "rounding": "rint", "overflow": "special", "saturation": None,
         "input_bits": "0x3fc00000", "output_bits": "0x3e00", "value": 1.5, "inexact": False, "outcome": "exact",
         "ulps_from_abstract": 0, "accepted_by": {},
     }  # fmt: skip
     assert list(row) == [
-        "target", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact", "outcome",
-        "ulps_from_abstract", "accepted_by",
+        "target", "forms", "rounding", "overflow", "saturation", "input_bits", "output_bits", "value", "inexact",
+        "outcome", "ulps_from_abstract", "accepted_by",
     ]  # fmt: skip
 
 
@@ -197,7 +201,7 @@ def test_differences_are_listed_and_highlighted(capsys: Capture, monkeypatch: py
     assert "differ: nan: NaN and numbers" in out
     assert "differ: 1.5" not in out
     (clamped,) = [line.split() for line in out.splitlines() if "0x7bff" in line]
-    assert clamped == ["0x477ff000", "a5", "rint", "saturate", "on", "0x7bff", "65504", "-1", "clamped"]
+    assert clamped == ["0x477ff000", "a5", "rint", "saturate", "clamps", "0x7bff", "65504", "-1", "clamped"]
 
 
 def test_what_does_not_take_part_is_named(capsys: Capture) -> None:
@@ -246,3 +250,91 @@ def test_refusals_of_comparisons(argv: str, code: int, message: str, capsys: Cap
     assert main(["cast", *argv.split()]) == code
     out, err = capsys.readouterr()
     assert (out, message in err) == ("", True), err
+
+
+EXACT = {"native_off_intermediate": "exact"}
+FORMS = (None, "1d", "2D")
+
+
+def test_both_forms_are_shown_where_they_differ(capsys: Capture) -> None:
+    # Contiguous tiles go from f32 to i16 by way of i32, whose extremes end in 16 ones and 16 zeros; padded rows take
+    # one step, whose infinities are 0 in the ordinary golden class of pto-isa (docs/reference/a5.md section 5).
+    argv = ["f32", "i16", "inf", "-inf", "1.5", "--target", "a5", "--saturation", "off"]
+    document = document_of(capsys, *argv, "--option", "native_off_intermediate=exact")
+    assert [(row["forms"], row["value"]) for row in document["results"]] == [
+        (["1d"], -1),
+        (["2d"], 0),
+        (["1d", "2d"], 0),
+        (["1d", "2d"], 2),
+    ]
+    (apart,) = document["differences"]
+    assert apart["output_bits"] == {"a5 1d": "0xffff", "a5 2d": "0x0000"}
+    assert main(["cast", *argv, "--option", "native_off_intermediate=exact"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("a5 2d") == 1
+    assert "1d: tiles of full rows" in out
+    infinity = np.array([np.inf], np.float32)
+    chosen = {"target": "a5", "saturation": "off", "options": EXACT}
+    assert [int(castsim.cast(infinity, "i16", form=form, **chosen)[0]) for form in FORMS] == [-1, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target": "a5", "form": "3d"}, "unknown form '3d' of a cast"),
+        ({"target": "a2a3", "form": "2d"}, "a2a3 casts tiles of every shape alike"),
+        ({"form": "2d"}, "belong to a target"),
+        ({"options": EXACT}, "belong to a target"),
+        ({"target": "a5", "options": {"nothing": 1}}, "a5 has no option 'nothing'"),
+    ],
+)
+def test_forms_and_options_are_those_of_the_target(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(castsim.ReadError, match=message):
+        castsim.cast(np.ones(1, np.float32), "i16", **given)
+
+
+@pytest.mark.parametrize("src", ["f32", "f16", "bf16", "i64", "i32"])
+@pytest.mark.parametrize("saturation", ["on", "off"])
+def test_forms_give_what_tiles_of_their_shapes_give(src: str, saturation: str, tmp_path: Path) -> None:
+    fmt, chip = format_named(src), castsim.load_target("a5")
+    texts = ("0", "1", "-2", *(("nan", "inf", "-inf", "1.5", "40000", "-300") if src[0] != "i" else ("300", "-70000")))
+    values = np.array([encode_value(text, fmt).code for text in texts], code_dtype(fmt))
+    codes = np.resize(values if src[0] != "i" else values.view(f"i{values.itemsize}"), (2, 64))
+    for dst in (row.dst for row in chip.casts if row.src == src and format_named(row.dst).bits >= 8):
+        for form, cols in (("1d", 64), ("2d", 128)):
+            path = tmp_path / f"{dst}_{form}.pto"
+            path.write_text(_tile_program(src, dst, cols, saturation))
+            given = castsim.cast(codes, src, dst, target="a5", saturation=saturation, form=form)
+            (ran,) = castsim.run(path, target="a5", inputs={"x": codes}).outputs.values()
+            assert np.array_equal(np.asarray(ran).view(given.dtype), given), (dst, form)
+
+
+def _tile_program(src: str, dst: str, cols: int, saturation: str) -> str:
+    given, result = _WORDS.get(src, src), _WORDS.get(dst, dst)
+    views = "".join(
+        f"""
+    %v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%c, %one] : !pto.tensor_view<2x64x{element}>
+    %p{name} = pto.partition_view %v{name}, offsets = [%zero, %zero], sizes = [%r, %c] :
+      !pto.tensor_view<2x64x{element}> -> !pto.partition_tensor_view<2x64x{element}>
+    %t{name} = pto.alloc_tile : !pto.tile_buf<vec, 2x{cols}x{element}, valid=2x64>"""
+        for name, element in (("x", given), ("y", result))
+    )
+    tiles = [f"!pto.tile_buf<vec, 2x{cols}x{element}, valid=2x64>" for element in (given, result)]
+    parts = [f"!pto.partition_tensor_view<2x64x{element}>" for element in (given, result)]
+    modes = f"{{rmode = #pto<round_mode RINT>, sat_mode = #pto<saturation_mode {saturation.upper()}>}}"
+    return f"""module attributes {{pto.target_arch = "a5"}} {{
+  func.func @cast(%x: !pto.ptr<{given}>, %y: !pto.ptr<{result}>) attributes {{pto.entry}} {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %r = arith.constant 2 : index
+    %c = arith.constant 64 : index{views}
+    pto.tload ins(%px : {parts[0]}) outs(%tx : {tiles[0]})
+    pto.tcvt ins(%tx {modes} : {tiles[0]}) outs(%ty : {tiles[1]})
+    pto.tstore ins(%ty : {tiles[1]}) outs(%py : {parts[1]})
+    return
+  }}
+}}
+"""
+
+
+_WORDS = {"e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "hif8": "!pto.hif8", "u8": "ui8", "u16": "ui16", "u32": "ui32"}

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from castsim.__main__ import main
+from castsim.isa.formats import format_named
+from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.targets import load_target, target_names
 from castsim.targets.loader import SHIPPED
+from castsim.targets.options import with_options
 
 Capture = pytest.CaptureFixture[str]
 
@@ -59,7 +62,7 @@ def test_the_pairs_of_a2a3(capsys: Capture) -> None:
     assert len(pairs) == 25
     assert pairs["f32", "f16"] == {
         "src": "f32", "dst": "f16", "modes": [*five, "odd"], "default": "rint", "fallback": "rint",
-        "saturation": "on", "switchable": "with tmp", "scratch": None,
+        "saturation": "none: inf", "switchable": "never", "scratch": None,
     }  # fmt: skip
     assert pairs["f16", "i8"] == {
         "src": "f16", "dst": "i8", "modes": five, "default": "rint", "fallback": "trunc",
@@ -109,3 +112,41 @@ def test_a_description_of_ones_own(tmp_path: Path, capsys: Capture) -> None:
     assert document(capsys, path)["title"] == "My chip"
     assert document(capsys, path, "f32", "f16")["target"] == "mine"
     assert SHIPPED not in tmp_path.parents
+
+
+@pytest.mark.parametrize(
+    ("options", "src", "dst", "words"),
+    [
+        # docs/reference/a5.md section 4: CTRL[60] = 0 leaves fp8 and HiF8 to their instruction, which does not saturate
+        ({"ctrl_60_at_start": 0}, "f32", "e4m3fn", "none: NaN"),
+        ({"ctrl_60_at_start": 0}, "f32", "e5m2", "none: inf"),
+        ({"ctrl_60_at_start": 0}, "f32", "hif8", "none: inf"),
+        ({"ctrl_60_at_start": 1, "ctrl_48_at_start": 0}, "f32", "e4m3fn", "clamps"),
+        ({"ctrl_60_at_start": 1, "ctrl_48_at_start": 0}, "f32", "hif8", "clamps"),
+        ({}, "f16", "f32", "not needed"),
+        ({}, "i16", "u32", "clamps"),
+        ({}, "f32", "i16", "off"),
+        ({}, "f32", "i32", "on"),
+    ],
+)
+def test_saturation_is_what_happens_under_the_options(
+    options: dict[str, int], src: str, dst: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chip = with_options(load_target("a5"), options)
+    (row,) = (row for row in pair_rows(chip) if (row.src, row.dst) == (src, dst))
+    assert row.saturation == words
+    assert row.switchable == ("always" if words in ("on", "off") else "never")
+    detail = pair_detail(chip, format_named(src), format_named(dst))
+    assert {each.in_force for each in detail.saturation if each.requested == "default"} == {words}
+    given = [f"--option={name}={value}" for name, value in options.items()]
+    assert main(["cast", src, dst, "1", "--target", "a5", *given, "--json", "-"]) == 0
+    assert {each["saturation"] for each in json.loads(capsys.readouterr().out)["results"]} == {words}
+
+
+@pytest.mark.parametrize(("bit", "warned"), [(1, 0), (0, 1)])
+def test_asking_for_saturation_where_results_clamp_is_no_matter_of_warning(
+    bit: int, warned: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["cast", "f32", "e4m3fn", "480", "--target", "a5", "--saturation", "on", "--json", "-"]
+    assert main([*argv, f"--option=ctrl_60_at_start={bit}", "--option=ctrl_48_at_start=0"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == warned

@@ -190,6 +190,33 @@ def test_reductions(function: str, name: str) -> None:
         assert lanes_of(got, name)[0] == reduce(lambda x, y: el.add(x, y, name), a)
 
 
+@pytest.mark.parametrize("name", ["f16", "f32"])
+def test_sums_of_pairs(name: str) -> None:
+    a, bits = codes(name, 12), model.bits_of(name)
+    a = [x if oracle.decode(x, name).kind == "finite" else 0 for x in a]
+    for mask in model.masks(bits, 4):
+        taking_part = iter(zip(a, active(mask, name), strict=True))
+        pairs = [[x for x, m in (one, other) if m] for one, other in zip(taking_part, taking_part, strict=True)]
+        want = [el.add(*pair, name) if len(pair) > 1 else sum(pair) for pair in pairs]
+        (got,) = run("vcpadd", name, a, mask=mask)
+        assert lanes_of(got, name) == want + [0] * len(want)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "want"),
+    [
+        ("f16", 0xFBFF, 0xFC00), ("f16", 0x7BFF, 0x7C00), ("f16", 0, 0), ("f16", 0x8000, 0x8000),
+        ("f16", 0x7C00, 0x7C00), ("f32", 0xFF7FFFFF, 0xFF800000), ("f32", 0x7F7FFFFF, 0x7F800000),
+        ("f32", 0x80000000, 0x80000000), ("f32", 0xFF800000, 0xFF800000),
+    ],
+)  # fmt: skip
+def test_documented_sums_of_pairs(name: str, given: int, want: int) -> None:
+    """The vendor's table of special values for a sum of pairs on the A5, saturation off."""
+    count = 2048 // model.bits_of(name)
+    (got,) = run("vcpadd", name, [given] * count, mask=every(name))
+    assert lanes_of(got, name)[: count // 2] == [want] * (count // 2)
+
+
 def test_what_is_not_defined_in_reductions() -> None:
     fmt = format_named("f32")
     hole = Register(np.zeros(256, np.uint8), np.arange(256) != 70)  # lane 17, block 2

@@ -35,6 +35,9 @@ HOVERS = [
     ("f32_to_f16_pipelined.pto", "ODD>", ("rounds to odd",)),
     ("f32_to_f16_pipelined.pto", "512xf16>", ("format f16: 16 bits, 5 of exponent (bias 15), 10 of fraction",)),
     ("a5_f32_to_e4m3fn_padded.pto", "tcvt", ("f32 -> e4m3fn", "pto.vcvt", 'part = "P0"', "cycles")),
+    # docs/reference/a5.md 5: by way of i32, whose extremes end in 16 ones and 16 zeros; padded rows take one step
+    ("a5_f32_to_i16_both_routes.pto", "tcvt ins(%wide", ("form: 1d", "| INF | -1 |", "| -INF | 0 |")),
+    ("a5_f32_to_i16_both_routes.pto", "tcvt ins(%spare", ("form: 2d",)),
     ("kernels/rms_norm_a5.pto", "tmul ins", ("element by element", "docs/reference/pto.md 7.3", "`f32`", "pto.vmul")),
     ("kernels/rms_norm_a5.pto", "trowsum", ("reduces every row to one element",)),
     ("micro/f32_to_e4m3fn_quarters.pto", "vcvt", ("f32 -> e4m3fn", "`rnd`: `R`, `A`, `H`, `Z`", "`SAT` clamps")),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import castsim
+from castsim.__main__ import main
+from castsim.isa.errors import CastsimError
 from castsim.isa.pto import parse, print_program
 
 _VIEWS = "pto.make_tensor_view %{p}, shape = [%n{p}, %m{p}], strides = [%m{p}, %c1] : !pto.tensor_view<?x?x{t}>"
@@ -58,13 +60,13 @@ def _program(
     return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head} {{\n{text}\nreturn\n}}\n}}\n'
 
 
-def _run(text: str, **inputs: np.ndarray) -> np.ndarray:
+def _run(text: str, args: dict[str, int | float] | None = None, **inputs: np.ndarray) -> np.ndarray:
     program = parse(text)
     assert parse(print_program(program)) == program
     with TemporaryDirectory() as folder:
         path = Path(folder, "kernel.pto")
         path.write_text(text)
-        return np.asarray(castsim.run(path, inputs=inputs).outputs["z"])
+        return np.asarray(castsim.run(path, inputs=inputs, args=args).outputs["z"])
 
 
 @pytest.mark.parametrize("arch", ["a2a3", "a5", "a2"])
@@ -147,3 +149,72 @@ def test_what_newer_front_ends_leave_out() -> None:
     text = _program("a5", [("a", 4, 32, "f32")], lines, (4, 32, "f32"), arrow=False)
     given = np.arange(128, dtype="float32").reshape(4, 32)
     assert np.array_equal(_run(text, a=given), given + 1)
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+@pytest.mark.parametrize("ending", ["", " -> i64", " : i64"])
+def test_the_number_of_the_core_is_an_argument(arch: str, ending: str) -> None:
+    lines = [
+        f"%b = pto.get_block_idx{ending}",
+        f"%w = pto.get_block_num{ending}",
+        "%x = arith.muli %b, %w : i64",
+        "%y = arith.trunci %x : i64 to i32",
+        f"pto.tadds ins(%ta, %y : {_tile(4, 32, 'i32')}, i32) outs(%tz : {_tile(4, 32, 'i32')})",
+    ]
+    text = _program(arch, [("a", 4, 32, "i32")], lines, (4, 32, "i32"))
+    given = np.arange(128, dtype="int32").reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), given)
+    assert np.array_equal(_run(text, {"get_block_idx": 3, "get_block_num": 5}, a=given), given + 15)
+    with pytest.raises(CastsimError, match="no scalar argument 'get_subblock_idx'") as caught:
+        _run(text, {"get_subblock_idx": 3}, a=given)
+    assert "get_block_idx" in caught.value.legal
+
+
+def test_the_number_of_the_core_places_what_expand_writes(tmp_path: Path) -> None:
+    lines = [
+        "%b = pto.get_block_idx -> i64",
+        "%y = arith.trunci %b : i64 to i32",
+        f"pto.tadds ins(%ta, %y : {_tile(4, 32, 'i32')}, i32) outs(%tz : {_tile(4, 32, 'i32')})",
+    ]
+    text = _program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32"))
+    (tmp_path / "k.pto").write_text(text)
+    given = np.arange(128, dtype="int32").reshape(4, 32)
+    found = [given + 7]
+    for arguments in ([], ["--arg", "get_block_idx=7"]):
+        assert main(["expand", str(tmp_path / "k.pto"), "--out", str(tmp_path / "e.pto"), *arguments]) == 0
+        found.append(_run((tmp_path / "e.pto").read_text(), {} if arguments else None, a=given.reshape(-1)))
+    assert np.array_equal(found[1].reshape(4, 32), given)
+    assert np.array_equal(found[2].reshape(4, 32), given + 7)
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_a_move_may_have_a_scratch_tile(arch: str) -> None:
+    tile, tmp = _tile(4, 32, "f32"), _tile(1, 96, "ui8")
+    lines = [f"%tmp = pto.alloc_tile : {tmp}", f"pto.tmov ins(%ta, %tmp : {tile}, {tmp}) outs(%tz : {tile})"]
+    text = _program(arch, [("a", 4, 32, "f32")], lines, (4, 32, "f32"))
+    given = np.arange(128, dtype="float32").reshape(4, 32)
+    assert np.array_equal(_run(text, a=given), given)
+
+
+@pytest.mark.parametrize("space", ["", ", gm"])
+def test_a_pointer_type_without_its_name_may_tell_the_space(space: str) -> None:
+    tile = _tile(4, 32, "f32")
+    lines = [f"%x = pto.load_scalar %a[%c1] : <f32{space}> -> f32", f"pto.texpands ins(%x : f32) outs(%tz : {tile})"]
+    text = _program("a5", [("a", 4, 32, "f32")], lines, (4, 32, "f32")).replace(
+        "%a: !pto.ptr<f32>", f"%a: !pto.ptr<f32{space}>"
+    )
+    assert np.array_equal(_run(text, a=np.full((4, 32), 3, "float32")), np.full((4, 32), 3))
+
+
+def test_scratch_that_nothing_touches_takes_no_bytes() -> None:
+    """Two tiles of 104 kB fit into the 248 kB of an A5 beside a scratch tile of as many that it ignores."""
+    tile, column = _tile(104, 256, "f32"), _tile(104, 1, "f32", ", blayout=col_major")
+    lines = [f"%tmp = pto.alloc_tile : {tile}", f"pto.trowsum ins(%ta, %tmp : {tile}, {tile}) outs(%s : {column})"]
+    lines = [
+        f"%s = pto.alloc_tile : {column}",
+        *lines,
+        f"pto.trowexpandadd ins(%ta, %s : {tile}, {column}) outs(%tz : {tile})",
+    ]
+    given = np.arange(26624, dtype="float32").reshape(104, 256) % 64
+    want = given + given.sum(axis=1, keepdims=True)
+    assert np.array_equal(_run(_program("a5", [("a", 104, 256, "f32")], lines, (104, 256, "f32")), a=given), want)

@@ -218,3 +218,35 @@ def test_pairs_count_in_elements_of_their_pointer() -> None:
     body.store(value, 70, "bf16_pair", offset=8)
     got = run_body(body, as_bytes(data), 512).view(np.uint16)
     assert np.array_equal(got[16 : 16 + 140], data[32 : 32 + 140])
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"), [("u16", "u8"), ("i16", "u8"), ("i32", "u8"), ("u32", "i8"), ("u32", "u16")]
+)
+@pytest.mark.parametrize("offset", [0, 32, 3])
+def test_stores_of_wider_integers_write_their_low_bits(wide: str, narrow: str, offset: int) -> None:
+    lanes, held = 200, np.dtype({"i": "int", "u": "uint"}[wide[0]] + wide[1:])
+    kept = np.dtype(f"u{int(narrow[1:]) // 8}")
+    data = RNG.integers(0, 1 << 8 * held.itemsize, lanes, dtype=np.uint64).astype(held)
+    body = Body()
+    value = body.load(lanes, wide)
+    where = f"{body.pointer(OUTPUT, narrow)}[{body.constant(offset)}]"
+    body.line(f"pto.vmi.vstore {value}, {where} : {reg(lanes, wide)}, {ptr(narrow)}")
+    got = run_body(body, as_bytes(data), 512).view(kept)
+    want = blank(512).view(kept)
+    want[offset : offset + lanes] = data.astype(kept)
+    assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize(("pattern", "count"), [("PAT_ALL", 96), ("PAT_ALLF", 0), ("PAT_VL8", 8), ("PAT_VL128", 96)])
+@pytest.mark.parametrize("sign", [":", ":  ->"])
+def test_patterns_and_older_names_of_accesses(pattern: str, count: int, sign: str) -> None:
+    data, body = numbers("f32", 96), Body()
+    where = f"{body.pointer(0, 'f32')}[{body.constant(0)}]"
+    value = body.make(f"pto.vmi.load {where} : {ptr('f32')} -> {reg(96, 'f32')}")
+    m = body.make(f'pto.vmi.pset "{pattern}" {sign} {mask(96)}')
+    where = f"{body.pointer(OUTPUT, 'f32')}[{body.constant(0)}]"
+    body.line(f"pto.vmi.store {value}, {where}, {m} : {reg(96, 'f32')}, {ptr('f32')}, {mask(96)}")
+    want = blank(384).view(np.float32)
+    want[:count] = data[:count]
+    assert np.array_equal(run_body(body, as_bytes(data), 384), want.view(np.uint8))

@@ -36,11 +36,14 @@ _LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
 SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
+    "pto.declare_local_array": "no text at hand says how an array of the scalar unit is read and written",
+    "pto.vbitsort": "no text at hand says how it is written at this level; pto.tsort32 sorts tiles with it",
+    "pto.pstu": "no text at hand says how many bytes of a predicate it stores and where the next one goes",
+    **dict.fromkeys(("pto.sprsti", "pto.sprsts"), "no text at hand says how many bytes of a register it stores"),
     **dict.fromkeys(
         ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
     ),
-    "pto.get_block_idx": "one core is modelled; pass the block index as an argument",
 }
 _REFUSED_PREFIXES: dict[str, str] = {
     "memref.": "memory goes through views and tiles",

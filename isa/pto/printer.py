@@ -185,6 +185,8 @@ def _constant(node: Constant) -> str:
 
 def _arith(node: Arith) -> str:
     name = node.operation if "." in node.operation else f"arith.{node.operation}"
+    if not node.operands:
+        return f"%{node.result} = {name} -> {format_type(node.type)}"
     return f"%{node.result} = {name} {values_text(node.operands)} : {format_type(node.type)}"
 
 

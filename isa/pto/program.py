@@ -87,7 +87,10 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`."""
+    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`.
+
+    Without operands it is a number of the core, such as `pto.get_block_idx`.
+    """
 
     result: str
     operation: str

@@ -65,6 +65,9 @@ FLOAT_PREDICATES = (
 )  # fmt: skip
 FLOAT_CONVERSIONS = ("fptosi", "fptoui", "sitofp", "uitofp", "extf", "truncf")
 
+CORE_NUMBERS = {"pto.get_block_idx": 0, "pto.get_block_num": 1, "pto.get_subblock_idx": 0, "pto.get_subblock_num": 1}
+"""What a kernel asks of where it runs, and the answers that one core gives where none are set (assumed)."""
+
 _DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
 _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
 
@@ -243,6 +246,17 @@ def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
+def _read_core_number(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `%b = pto.get_block_idx [-> i64]`; some texts have a colon for the arrow."""
+    kind, index = ScalarType("i64"), reader.position
+    if reader.take("->") or reader.take(":"):
+        index = reader.position
+        kind = _integer_type(reader, statement.name)
+    if kind.name != "i64":
+        raise reader.error(f"{statement.name} is of type i64", index, ("i64",))
+    return Arith(statement.define_one(reader, kind), statement.name, (), kind, span=statement.span)
+
+
 def _read_select(reader: PtoReader, statement: Statement) -> Operation:
     """Read `%c, %a, %b : T`; anything but a scalar, such as a pointer or a register, becomes an scf.if."""
     condition = reader.operand()
@@ -343,6 +357,7 @@ HANDLERS: dict[str, Handler] = {
     "arith.constant": _read_constant,
     **{f"arith.{operation}": _read_binary for operation in _FOLDS},
     "arith.select": _read_select,
+    **dict.fromkeys(CORE_NUMBERS, _read_core_number),
     **dict.fromkeys(("arith.cmpi", "arith.cmpf"), _read_compare),
     **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
     f"builtin.{CAST}": _read_conversion,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.isa.pto.value_types import ScalarType, Type
-from castsim.isa.pto.vector_operations import Kind, Role, VectorOperation
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role, VectorOperation
 
 _SPARED = (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.SELECT)
 """Kinds of which every older form has a tmp tile."""
@@ -27,6 +27,13 @@ def form_of(operation: VectorOperation, types: Sequence[Type]) -> Form | None:
     """Return the form in which operands of these types stand, None if there is none."""
     scalar = [isinstance(kind, ScalarType) for kind in types]
     return next((one for one in legal_forms(operation) if [role is Role.SCALAR for role in one] == scalar), None)
+
+
+def scratch_of(mnemonic: str, names: Sequence[str], types: Sequence[Type]) -> tuple[str, ...]:
+    """Return those operands of an operation that are scratch tiles."""
+    operation = VECTOR_OPERATIONS.get(mnemonic)
+    form = () if operation is None else form_of(operation, types) or ()
+    return tuple(name for role, name in zip(form, names, strict=False) if role is Role.TMP)
 
 
 def form_with_tmp(operation: VectorOperation, form: Form) -> Form | None:

@@ -233,7 +233,7 @@ def _row(
 
 
 _ALL = (
-    _row("tmov", Kind.MOVE, "move", "a", "7.2"),
+    _row("tmov", Kind.MOVE, "move", "a at", "7.2"),
     _row("tfillpad", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_expand", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_inplace", Kind.FILL, "fill", "a", "7.2", in_place=True),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.checking.removal import without
 from castsim.execution.entry_and_target import entries
+from castsim.execution.walk.arguments import core_numbers
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError
 from castsim.isa.pto.inlining import calls, inlined
@@ -136,7 +137,7 @@ def _function_findings(
 
 def _given(function: pto.Function, args: Mapping[str, int | float]) -> dict[str, int | float]:
     """Return the values given for arguments that a function has."""
-    names = {one.name for one in function.arguments}
+    names = {one.name for one in function.arguments} | core_numbers(function)
     return {name: value for name, value in args.items() if name.partition("[")[0] in names}
 
 

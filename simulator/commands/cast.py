@@ -2,8 +2,9 @@
 first rounded to the nearest value of SRC. Without --target, the cast is abstract: one exact rounding, then --overflow.
 With a target, it is the chip's own behaviour, including its defaults and fallbacks. Options may be repeated or take
 lists: --rounding rint odd. --target all shows the abstract cast side by side with every target that has the pair and
-highlights results that differ from the abstract one; ulps counts the steps from the abstract result to theirs. --spec
-adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
+highlights results that differ from the abstract one; ulps counts the steps from the abstract result to theirs. Where a
+chip gives tiles whose rows go on behind their valid columns (2d) other bits than contiguous ones (1d), both are shown.
+--spec adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
 
 examples:
   castsim cast f32 f16 65520 -1.5 nan
@@ -16,6 +17,8 @@ examples:
 from __future__ import annotations
 
 from argparse import ArgumentParser
+
+from castsim.commands.shared_options import declare_target_options
 
 SUMMARY = "show what values become in another format: bits and numbers per target and mode"
 
@@ -44,3 +47,4 @@ def declare(parser: ArgumentParser) -> None:
         help="specification to judge by: tosa, onnx, exact, or a path",
     )
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
+    declare_target_options(parser, "set an option of the targets that have it")

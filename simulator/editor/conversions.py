@@ -13,6 +13,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.machines.target_cast import CastForm, TargetCast
 from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes
 from castsim.targets import Target
 
@@ -26,6 +27,11 @@ _OVERFLOWS = {
     Overflow.SPECIAL: "infinity or NaN, as the format has them",
 }
 
+_FORMS: dict[CastForm, str] = {
+    "1d": "1d, of full rows or a single row",
+    "2d": "2d, of rows that go on behind their valid columns",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Converted:
@@ -36,7 +42,14 @@ class Converted:
 
 
 def converted(
-    src: Format, dst: Format, target: Target, rounding: str | None, saturation: Saturation | None, *, scratch: bool
+    src: Format,
+    dst: Format,
+    target: Target,
+    rounding: str | None,
+    saturation: Saturation | None,
+    *,
+    scratch: bool,
+    form: CastForm | None,
 ) -> Converted:
     """Convert the values that tell conversions apart.
 
@@ -44,14 +57,24 @@ def converted(
         CastsimError: the target lacks the pair or the mode.
     """
     codes = _codes(src, dst)
-    found = cast_on_target(codes, src, dst, target, rounding=rounding, saturation=saturation, scratch=scratch)
+    found = cast_on_target(
+        codes, src, dst, target, rounding=rounding, saturation=saturation, scratch=scratch, form=form
+    )
     modes = [
         f"rounding: `{found.rounding}`{_about(found.rounding)}",
-        f"out of range: {_OVERFLOWS[found.overflow]} (saturation switch {found.saturation})",
+        f"out of range: {_beyond(found)}",
     ]
+    modes += [] if form is None else [f"form: {_FORMS[form]}"]
     modes += [str(one.text) for one in found.warnings]
     pairs = dict(zip(_shown(codes, src), _shown(found.codes, dst), strict=True))
     return Converted(tuple(modes), tuple(pairs.items()))
+
+
+def _beyond(found: TargetCast) -> str:
+    if found.saturation == "not needed":
+        return "nothing can be"
+    switch = "switch " if found.saturation in tuple(Saturation) else ""
+    return f"{_OVERFLOWS[found.overflow]} (saturation {switch}{found.saturation})"
 
 
 def _shown(codes: Codes, fmt: Format) -> list[str]:

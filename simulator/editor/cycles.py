@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
 from castsim.execution.entry_and_target import entries
+from castsim.execution.walk.arguments import core_numbers
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source
@@ -60,7 +61,8 @@ def _timed(text: Text, settings: Settings) -> Iterator[SourceLine]:
     for function in entries(pto.parse(text.text, text.name)):
         scalars = {one.name for one in function.arguments if isinstance(one.type, pto.ScalarType)}
         if scalars <= request.args.keys():
-            given = {name: value for name, value in settings.args.items() if name in scalars}
+            taken = scalars | core_numbers(function)
+            given = {name: value for name, value in settings.args.items() if name in taken}
             yield from _lines(source, replace(settings, args=given), function.name)
 
 

@@ -9,6 +9,7 @@ from castsim.editor.conversions import converted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Saturation
+from castsim.machines.target_cast import CastForm
 from castsim.targets import Target
 
 
@@ -28,10 +29,11 @@ def conversion_part(
     saturation: Saturation | None,
     *,
     scratch: bool = False,
+    form: CastForm | None = None,
 ) -> str:
     """Return what a target makes of a conversion: whether it has it, modes, a table of special values."""
     try:
-        found = converted(src, dst, target, rounding, saturation, scratch=scratch)
+        found = converted(src, dst, target, rounding, saturation, scratch=scratch, form=form)
     except CastsimError as error:
         legal = f"\n\nlegal: {', '.join(error.values)}" if error.values else ""
         return f"**{src.name} -> {dst.name}** on {target.name}: {error.message}{legal}"

@@ -21,7 +21,8 @@ from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, VectorOperation
-from castsim.machines.mechanisms import tiles_of
+from castsim.machines.mechanisms import machine_of, tiles_of
+from castsim.machines.target_cast import form_of
 from castsim.targets import Target
 
 _ELEMENT = re.compile(r"(?:\d+x)*([A-Za-z]\w*)$")
@@ -105,6 +106,7 @@ def _cast(node: pto.Tcvt, target: Target) -> str:
         None if node.rounding is None else node.rounding.name.lower(),
         node.saturation,
         scratch=node.tmp is not None,
+        form=form_of(node.src_type, node.dst_type) if machine_of(target).cast_forms else None,
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from castsim.execution.walk import Lowerer
     from castsim.isa.pto.program import Function
     from castsim.machines.launches import LaunchReport
-    from castsim.machines.target_cast import CastAsked, TargetCast
+    from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
     Bytes = NDArray[np.uint8]
 
@@ -129,6 +129,11 @@ class Machine(Protocol):
     @property
     def launches(self) -> LaunchReport | None:
         """What tells of launches of vector functions; None if the target has none."""
+        ...
+
+    @property
+    def cast_forms(self) -> tuple[CastForm, ...]:
+        """The forms that a tile cast has, the usual one first; none if all casts run the same code."""
         ...
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:

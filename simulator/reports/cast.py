@@ -9,6 +9,7 @@ from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
+from castsim.machines.target_cast import CastForm
 from castsim.reports.cast_specifications import Accepted, accepted_document
 from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.numbers import Number, bits_text, json_value
@@ -57,7 +58,8 @@ class CastResultRow:
 
     `asked` is the rounding that was asked for (None: the default); the other modes are those in force. `ulps` is the
     distance from the abstract cast with the rounding asked for; None between NaN and a number. `accepted_by` says of
-    each specification whether it accepts the result, `outcome` what became of the value.
+    each specification whether it accepts the result, `outcome` what became of the value. `forms` are those of the
+    target's tile casts that give this result; none where it has no more than one.
     """
 
     source: SourceValue
@@ -71,6 +73,19 @@ class CastResultRow:
     ulps: int | None = 0
     accepted_by: Mapping[str, bool] = field(default_factory=dict)
     outcome: Outcome = Outcome.EXACT
+    forms: tuple[CastForm, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The target, and the form if others of it give another result; `abstract` without a target."""
+        if self.target is None:
+            return "abstract"
+        return f"{self.target} {self.forms[0]}" if len(self.forms) == 1 else self.target
+
+    def form_of(self, other: CastResultRow) -> bool:
+        """Whether this is another form of the same cast, on the same target with the same rounding."""
+        same = (self.target, self.asked) == (other.target, other.asked)
+        return same and bool(self.forms) and not set(self.forms) & set(other.forms)
 
     @property
     def inexact(self) -> bool:
@@ -112,7 +127,7 @@ def cast_document(table: CastResults) -> Document:
         "schema_version": VERSIONS["cast"],
         "results": [
             {
-                **document(row, "target", "rounding", "overflow", "saturation"),
+                **document(row, "target", "forms", "rounding", "overflow", "saturation"),
                 "input_bits": bits_text(row.source.code, request.src),
                 "output_bits": bits_text(row.code, request.dst),
                 "value": json_value(row.value, request.dst),
@@ -143,6 +158,6 @@ def _difference(group: Sequence[CastResultRow], request: ValueCastRequest) -> Do
     return {
         "input_bits": bits_text(group[0].source.code, request.src),
         "rounding_asked": group[0].asked,
-        "output_bits": {row.target or "abstract": bits_text(row.code, request.dst) for row in group},
+        "output_bits": {row.name: bits_text(row.code, request.dst) for row in group},
         "max_ulps_apart": spread(group, request.dst),
     }

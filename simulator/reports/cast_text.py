@@ -63,6 +63,8 @@ def _comparison(found: CastResults) -> Iterator[RenderableType]:
     """Yield what the distances mean, and the values on which the results are not the same."""
     dst = found.request.dst
     yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
+    if any(len(row.forms) == 1 for row in found.rows):
+        yield Text("1d: tiles of full rows, or of a single row; 2d: tiles whose rows go on behind them", style="dim")
     for group in found.differences():
         first = group[0]
         apart = spread(group, dst)
@@ -127,7 +129,7 @@ def _targets_table(found: CastResults) -> Table:
 
 
 def _names(found: CastResults) -> Iterator[str]:
-    yield from (_name(row) for row in found.rows)
+    yield from (row.name for row in found.rows)
     yield from (cast.label for cast in found.request.specified)
 
 
@@ -135,7 +137,7 @@ def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
     dst = request.dst
     style = "bold red" if row.ulps != 0 else ""
     return [
-        _name(row),
+        row.name,
         row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
         row.overflow,
         row.saturation or "-",
@@ -176,10 +178,6 @@ def _make_room(made: Table, found: CastResults) -> None:
     """Keep the last column from being squeezed."""
     made.columns[-1].no_wrap = True
     made.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in found.rows))
-
-
-def _name(row: CastResultRow) -> str:
-    return row.target or "abstract"
 
 
 def _given(source: SourceValue) -> str:

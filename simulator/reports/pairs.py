@@ -17,8 +17,8 @@ class PairRow:
 
     `modes` are those it honours (none: there is one instruction), `default` is in force when a program names no mode,
     `fallback` when it names one that the pair does not have; both None where nothing is ever rounded. `saturation`
-    is the default, `switchable` says when the other value takes effect. `scratch` names the sequence that runs
-    through a tmp tile.
+    is the default in the words of `saturation_in_force`, `switchable` says when the other value takes effect. `scratch`
+    names the sequence that runs through a tmp tile.
     """
 
     src: str

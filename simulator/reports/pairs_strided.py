@@ -7,9 +7,11 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.machines.strided.elementwise import overflow_of
 from castsim.machines.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
-from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
 from castsim.machines.strided.sequences import Call, emit_call
+from castsim.machines.target_cast import saturation_in_force
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 
@@ -60,16 +62,23 @@ def _row(target: StridedRepeatTarget, rule: StridedCast) -> PairRow:
         modes=tuple(mode.value for mode in rule.suffixes),
         default=plan.rounding.value if rule.fallback is not None else None,
         fallback=rule.fallback.value if rule.fallback is not None else None,
-        saturation=plan.saturation.value,
+        saturation=_in_force(target, plan),
         switchable=_switchable(target, rule),
         scratch=sequence.steps if sequence else None,
     )
 
 
+def _in_force(target: StridedRepeatTarget, plan: CastPlan) -> str:
+    return saturation_in_force(plan.src, plan.dst, overflow_of(plan), switched_saturation(target, plan))
+
+
 def _switchable(target: StridedRepeatTarget, rule: StridedCast) -> str:
     """Return when a request for the other saturation mode takes effect, by asking for it."""
     src, dst = format_named(rule.src), format_named(rule.dst)
-    default = plan_cast(target, src, dst, None, None, scratch=False).saturation
+    plan = plan_cast(target, src, dst, None, None, scratch=False)
+    if _in_force(target, plan) not in tuple(Saturation):
+        return "never"
+    default = plan.saturation
     other = Saturation.ON if default is Saturation.OFF else Saturation.OFF
     if plan_cast(target, src, dst, None, other, scratch=False).saturation is other:
         return "always"
@@ -93,7 +102,7 @@ def _saturation(
     return SaturationRow(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
-        in_force=plan.saturation.value,
+        in_force=_in_force(target, plan),
         warning=next(iter(of_kind(plan.warnings, WarningKind.SATURATION)), None),
     )
 

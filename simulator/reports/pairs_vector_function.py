@@ -6,7 +6,8 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
-from castsim.machines.vector_function.plan import CastPlan, plan_cast
+from castsim.machines.target_cast import saturation_in_force
+from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy, switched_saturation
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
 
@@ -54,18 +55,21 @@ def _plan(
 def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
     src, dst = format_named(rule.src), format_named(rule.dst)
     plan = _plan(target, src, dst)
-    other = Saturation.ON if plan.saturation is Saturation.OFF else Saturation.OFF
-    in_vain = bool(of_kind(_plan(target, src, dst, None, other).warnings, WarningKind.SATURATION))
     return PairRow(
         src=rule.src,
         dst=rule.dst,
         modes=tuple(mode.value for mode in rule.suffixes),
         default=plan.rounding.value if rule.fallback is not None else None,
         fallback=rule.fallback.value if rule.fallback is not None else None,
-        saturation=plan.saturation.value,
-        switchable="never" if in_vain else "always",
+        saturation=_in_force(target, plan),
+        switchable="always" if _in_force(target, plan) in tuple(Saturation) else "never",
         scratch=None,
     )
+
+
+def _in_force(target: VectorFunctionTarget, plan: CastPlan) -> str:
+    overflow = step_policy(target, plan, plan.src, plan.dst).overflow
+    return saturation_in_force(plan.src, plan.dst, overflow, switched_saturation(target, plan))
 
 
 def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCast, asked: RoundMode | None) -> ModeRow:
@@ -87,7 +91,7 @@ def _saturation(
     return SaturationRow(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
-        in_force=plan.saturation.value,
+        in_force=_in_force(target, plan),
         warning=next(iter(of_kind(plan.warnings, WarningKind.SATURATION)), None),
     )
 

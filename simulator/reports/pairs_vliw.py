@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Format, format_named
+from castsim.machines.target_cast import saturation_in_force
+from castsim.machines.vliw.semantics.policies import policy_of
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
 from castsim.targets.vliw import ConvertRow, VliwTarget
 
@@ -43,14 +45,15 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
 
 
 def _row(target: VliwTarget, rule: ConvertRow) -> PairRow:
-    to_integer = isinstance(format_named(rule.dst), IntFormat)
+    src, dst = format_named(rule.src), format_named(rule.dst)
+    mode = next(each for each in target.convert_rounding.modes.values() if each.rounding is not None)
     return PairRow(
         src=rule.src,
         dst=rule.dst,
         modes=tuple(target.convert_rounding.modes),
         default=target.convert_rounding.default,
         fallback=None,
-        saturation="on" if to_integer else "off",
+        saturation=saturation_in_force(src, dst, policy_of(src, dst, mode, False, target).overflow, None),
         switchable="by clip_fp" if "clip_fp" in rule.switches else "never",
         scratch=None,
     )

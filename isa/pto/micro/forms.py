@@ -111,6 +111,7 @@ _ARITHMETIC = {
     **_rows("vsel", "V V M > V", elements=PAYLOADS),
     **_rows("vselr", "V U > V", elements=PAYLOADS),
     **_rows("vcadd vcmax vcmin vcgadd vcgmax vcgmin", "V M > U", elements=NUMBERS),
+    **_rows("vcpadd", "V M > V", elements=FLOATS),
 }
 
 _MOVES = {

@@ -64,6 +64,9 @@ _CONVERT = Row("VK?", "V", f'%r = pto.vmi.vcvt %a {{rounding = "R", saturate = "
 LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sitofp", "uitofp")
 """Older names of `vcvt`."""
 
+SYNONYMOUS: Mapping[str, str] = {"load": "vload", "store": "vstore"}
+"""Older names of other operations, and what they are called now (assumed: no text describes them)."""
+
 ROWS: Mapping[str, Row] = {
     "vload": Row("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
     "vstore": Row("VPS{1,2}K?", "", f"pto.vmi.vstore %v, %p[%i], %m : {_V}, {_P}, {_K}", ("dist_mode", "group")),
@@ -72,6 +75,7 @@ ROWS: Mapping[str, Row] = {
     **dict.fromkeys(LEGACY, _CONVERT),
     "vinterpret_cast": Row("V", "V", f"%r = pto.vmi.vinterpret_cast %a : {_V} -> !pto.vmi.vreg<MxU>"),
     "create_mask": Row("S", "K", f"%m = pto.vmi.create_mask %n : index -> {_K}"),
+    "pset": Row("", "K", f'%m = pto.vmi.pset "PAT_VL8" : {_K}', ("pattern",), "pattern"),
     "create_group_mask": Row(
         "S", "K", f"%m = pto.vmi.create_group_mask %n {{num_groups = C, group_size = S}} : index -> {_K}",
         ("num_groups", "group_size"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.vmi.forms import PREFIX, ROWS
+from castsim.isa.pto.vmi.forms import PREFIX, ROWS, SYNONYMOUS
 
 
 def _read(reader: PtoReader, statement: Statement) -> Operation:
@@ -14,5 +14,5 @@ def _read(reader: PtoReader, statement: Statement) -> Operation:
     return read_vmi(reader, statement)
 
 
-HANDLERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read for name in ROWS}
+HANDLERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read for name in (*ROWS, *SYNONYMOUS)}
 """Reader of every operation."""

@@ -21,7 +21,7 @@ def vmi_text(node: VmiOperation) -> str:
     kinds = [format_type(kind) for place, kind in enumerate(node.operand_types) if place != node.offset_at]
     text = f"pto.{PREFIX}{node.mnemonic} {', '.join(items)}"
     text += f" {{{', '.join(entries)}}}" if entries else ""
-    arrow = " -> " if node.results else ""
+    arrow = " -> " if node.results and kinds else ""
     return f"{text} : {', '.join(kinds)}{arrow}{', '.join(map(format_type, node.result_types))}"
 
 

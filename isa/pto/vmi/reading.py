@@ -14,7 +14,7 @@ from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Statement
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType, ScalarType, Type
-from castsim.isa.pto.vmi.forms import COUNTS, DISTRIBUTIONS, PREFIX, ROWS, SYNONYMS, Row, letter_of
+from castsim.isa.pto.vmi.forms import COUNTS, DISTRIBUTIONS, PREFIX, ROWS, SYNONYMOUS, SYNONYMS, Row, letter_of
 from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.isa.pto.vmi.rules import check
 from castsim.isa.warning_text import WarningKind
@@ -23,7 +23,7 @@ Use = tuple[str, int]
 _NUMBER = re.compile(r"(\d{1,9})(?: : \w+)?")
 _WORDS = {
     "rounding": LEGAL["rnd"], "saturate": LEGAL["sat"], "cmp_mode": LEGAL["cmp"], "order": LEGAL["order"],
-    "dist_mode": DISTRIBUTIONS,
+    "dist_mode": DISTRIBUTIONS, "pattern": LEGAL["pattern"],
 }  # fmt: skip
 _KINDS = {"rounding": "rnd", "saturate": "sat", "cmp_mode": "cmp"}
 _NAMES = {"V": "a logical register", "K": "a logical mask", "P": "a pointer", "S": "a scalar"}
@@ -48,6 +48,7 @@ def read_vmi(reader: PtoReader, statement: Statement) -> Operation:
         IllegalError: well-formed, and there is no such conversion, element or shape.
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
+    mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
     row = ROWS[mnemonic]
     text = _read_text(reader, statement, row)
     operands = _typed_operands(reader, statement, text)
@@ -103,6 +104,8 @@ def _read_text(reader: PtoReader, statement: Statement, row: Row) -> _Text:
         text.types = reader.types()
     if reader.take("->"):
         text.results = reader.types()
+    elif not text.uses:
+        text.types, text.results = [], text.types
     return text
 
 

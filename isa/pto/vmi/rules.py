@@ -191,6 +191,20 @@ def _check_mask(node: VmiOperation) -> None:
         _refuse(node, f"makes {groups} groups of {size} lanes, a mask of {mask.lanes}", (f"{groups * size}xpred",))
 
 
+def leading_lanes(node: VmiOperation, lanes: int) -> int:
+    """Return how many lanes from the first on a pattern of a logical mask names."""
+    pattern = node.word("pattern") or ""
+    return int(pattern[6:]) if "VL" in pattern else lanes * (pattern == "PAT_ALL")
+
+
+def _check_pattern(node: VmiOperation) -> None:
+    """Reject patterns of which no text says whether they count the lanes of the mask or of a register."""
+    pattern = node.word("pattern") or ""
+    if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
+        _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
+                "of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
+
+
 def _check_broadcast(node: VmiOperation) -> None:
     source, result = node.operand_types[0], node.result_types[0]
     assert isinstance(result, LogicalVectorType)
@@ -248,12 +262,18 @@ def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
 
 
 def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
-    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs."""
+    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs.
+
+    A store of wider integers writes their low bits.
+    """
     near, far = lane_bits(kind.element), lane_bits(pointer.element)
     held = HELD.get(kind.element)
     if near == far or (held is not None and held == pointer.element):
         return
     if mode == "unpack" and near in (2 * far, 4 * far) and near <= 32 and far < 32:
+        return
+    integers = {kind.element[0], pointer.element[0]} <= {"i", "u"}
+    if node.mnemonic == "vstore" and near in (2 * far, 4 * far) and near <= 32 and integers:
         return
     legal = (f"a pointer to elements of {near} bits", 'dist_mode = "unpack"') if far < near else ()
     _refuse(node, f"of elements of {near} bits has a pointer to elements of {far}", legal)
@@ -274,6 +294,7 @@ _RULES: Mapping[str, Callable[[VmiOperation], None]] = {
     **dict.fromkeys(("vcvt", *LEGACY), _check_conversion),
     "vtrc": _check_truncation,
     "vinterpret_cast": _check_reinterpretation,
+    "pset": _check_pattern,
     **dict.fromkeys(("create_mask", "create_group_mask"), _check_mask),
     "vbrc": _check_broadcast,
     **dict.fromkeys(("vcadd", "vcmax", "vcmin"), _check_reduction),
@@ -281,4 +302,4 @@ _RULES: Mapping[str, Callable[[VmiOperation], None]] = {
     "vgather": _check_gather,
 }
 
-__all__ = ["check", "conversion_words", "group_of", "route_of", "vectors"]
+__all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]

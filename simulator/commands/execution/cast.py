@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.execution.cast_values import ABSTRACT, ALL, cast_values, parse_request
-from castsim.commands.option_values import take_words
+from castsim.commands.option_values import assignments, take_words
 from castsim.commands.outcome import Outcome
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.cast import cast_document
@@ -36,6 +36,7 @@ def execute(options: Namespace) -> Outcome:
         overflows=overflows,
         saturation=options.saturation,
         scratch=options.scratch,
+        options=assignments("--option", options.options),
         specifications=take_words(
             values,
             options.spec,

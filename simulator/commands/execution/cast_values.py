@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.warning_text import WarningText
+from castsim.machines.mechanisms import machine_of
+from castsim.machines.target_cast import CastForm
 from castsim.machines.tile_modes import bare_mode
 from castsim.machines.vliw.source import assembly_target
 from castsim.numerics import (
@@ -33,6 +35,7 @@ from castsim.reports.numbers import bits_text
 from castsim.reports.ulp import ulp_distance
 from castsim.specifications import acceptance, parse_specification, specified_cast
 from castsim.targets import Target, load_target, target_names
+from castsim.targets.options import with_options
 
 ALL = "all"
 """Stands for the abstract cast and every shipped target that has the pair."""
@@ -53,6 +56,7 @@ def parse_request(
     saturation: str | None = None,
     scratch: bool = False,
     specifications: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
 ) -> ValueCastRequest:
     """Read a request from words.
 
@@ -68,13 +72,13 @@ def parse_request(
         chips = list(dict.fromkeys([*target_names(), *chips]))
     if chips and overflows:
         raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
-    if not chips and (saturation is not None or scratch):
-        raise ReadError("--saturation and --scratch belong to a target; name one by --target")
+    if not chips and (saturation is not None or scratch or options):
+        raise ReadError("--saturation, --scratch and --option belong to a target; name one by --target")
     return ValueCastRequest(
         src=source,
         dst=destination,
         sources=tuple(read_value(text, source) for text in values),
-        targets=tuple(load_target(name) for name in chips),
+        targets=_with_options([load_target(name) for name in chips], options or {}),
         abstract=everything or not chips or ABSTRACT in map(str.lower, targets),
         lenient=everything,
         roundings=tuple(roundings) if chips else tuple(mode_named(Rounding, word, "rounding") for word in roundings),
@@ -85,6 +89,23 @@ def parse_request(
             specified_cast(spec, source, destination, version=version, attributes=attributes)
             for spec, version, attributes in map(parse_specification, specifications)
         ),
+    )
+
+
+def _with_options(targets: Sequence[Target], values: Mapping[str, str]) -> tuple[Target, ...]:
+    """Return the targets with the options set, each where a target has it.
+
+    Raises:
+        ReadError: an option that none has, or a value that an option cannot have.
+    """
+    for name in values:
+        if all(name not in target.options for target in targets):
+            legal = dict.fromkeys(option for target in targets for option in target.options)
+            who = ", ".join(target.name for target in targets)
+            raise ReadError(f"{who} {'has' if len(targets) == 1 else 'have'} no option '{name}'", legal=legal)
+    return tuple(
+        with_options(target, {name: value for name, value in values.items() if name in target.options})
+        for target in targets
     )
 
 
@@ -119,8 +140,20 @@ def cast_values(request: ValueCastRequest) -> CastResults:
     skipped: dict[SkippedTarget, None] = {}
     columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
     rows, found = _judged(request, columns)
-    by_value = [column[number] for number in range(len(request.sources)) for column in rows]
+    by_value = [row for number in range(len(request.sources)) for row in _joined(column[number] for column in rows)]
     return CastResults(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
+
+
+def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
+    """Return the rows of a value, one instead of two where the forms of a target give the same."""
+    found: list[CastResultRow] = []
+    for row in rows:
+        before = found[-1] if found else None
+        if before is not None and row.form_of(before) and row.code == before.code:
+            found[-1] = replace(before, forms=before.forms + row.forms)
+        else:
+            found.append(row)
+    return found
 
 
 def _judged(
@@ -164,7 +197,7 @@ def _on_targets(
             yield _abstract_column(request, _comparable(request, rounding, None), rounding)
         for target in request.targets:
             try:
-                yield _on_target(request, target, rounding, told)
+                yield from [_on_target(request, target, rounding, form, told) for form in _forms(target)]
                 done += 1
             except IllegalError as error:
                 if not request.lenient:
@@ -176,7 +209,13 @@ def _on_targets(
         raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
 
 
-def _on_target(request: ValueCastRequest, target: Target, rounding: str | None, told: _Told) -> list[CastResultRow]:
+def _forms(target: Target) -> tuple[CastForm | None, ...]:
+    return machine_of(target).cast_forms or (None,)
+
+
+def _on_target(
+    request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, told: _Told
+) -> list[CastResultRow]:
     result = cast_on_target(
         _codes(request),
         request.src,
@@ -185,14 +224,14 @@ def _on_target(request: ValueCastRequest, target: Target, rounding: str | None, 
         rounding=rounding,
         saturation=request.saturation,
         scratch=request.scratch,
+        form=form,
     )
     told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
-    saturation = None if result.saturation is None else str(result.saturation)
-    modes = (result.rounding, result.overflow, saturation)
+    modes = (result.rounding, result.overflow, result.saturation)
     column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
     exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
     return [
-        replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst))
+        replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst), forms=() if form is None else (form,))
         for row, ideal in zip(column, exact, strict=True)
     ]
 

@@ -42,6 +42,7 @@ from castsim.execution.walk.pipes import pipe_of
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.scratch_forms import scratch_of
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
@@ -63,6 +64,15 @@ class DataflowLowerer(ABC):
         """Return the tmp tile that an operation without one gets, None for none: as here, where none is used."""
         del node, pitch
         return None
+
+    def spared_scratch(self, node: Needy) -> str | None:
+        """Return the tmp tile that an operation has and the chip does not touch, None if there is none."""
+        if isinstance(node, pto.Tcvt):
+            return None if self._chip.casts_use_scratch else node.tmp
+        rule = self._chip.tile_operation(node.mnemonic)
+        if rule is None or rule.tmp != "ignored":
+            return None
+        return next(iter(scratch_of(node.mnemonic, node.inputs, node.input_types)), None)
 
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the unified buffer."""

@@ -26,6 +26,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import PIPES
 from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
 from castsim.isa.pto.micro.scopes import SCOPES
+from castsim.isa.pto.scalars import CORE_NUMBERS
 from castsim.isa.warning_text import WarningText
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
@@ -239,7 +240,8 @@ class MicroWalker:
             return
         around = self.environment
         if node.kind == "strict_vecscope":  # which sees nothing else, and may use the names around it again
-            self.environment = dict(zip(node.carried, (around[name] for name in node.initial), strict=True))
+            core = {name: around[name] for name in CORE_NUMBERS}
+            self.environment = core | dict(zip(node.carried, (around[name] for name in node.initial), strict=True))
         self.unit.enter(node)
         self._depth += 1
         self.walk(node.body)

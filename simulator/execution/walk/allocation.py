@@ -36,7 +36,7 @@ class TileMaker:
         self.allocator = Allocator(capacity, alignment)
         self.fixed_addresses = has_addresses(self.function.body or ())
         if not self.fixed_addresses:
-            found = share_bytes(self.function, self.allocator, self.lowerer.element_bits)
+            found = share_bytes(self.function, self.allocator, self.lowerer)
             self.warning = None if found is None else found.at(self.function.span)
 
     def allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int, number: Number) -> Tile | TileSlots:

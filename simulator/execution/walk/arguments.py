@@ -14,6 +14,8 @@ from castsim.execution.walk.views import whole_view
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.scalars import CORE_NUMBERS
 from castsim.isa.pto.types import SCALARS
 
 Elements = Mapping[str, Mapping[int, int | float]]
@@ -50,16 +52,27 @@ Bound = Pointer | View | Part | Scalar
 
 
 def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
-    """Return the value of every argument by its name; views lie in memory without gaps.
+    """Return the value of every argument by its name, and of the core's numbers; views lie in memory without gaps.
 
     Raises:
         ReadError: a scalar without a value, a value for none, an argument of another kind.
     """
     known = {argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)}
-    for name in scalars:
-        if name not in known:
-            raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted(known))
-    return {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
+    core: dict[str, Bound] = {name: Scalar(value) for name, value in CORE_NUMBERS.items()}
+    for name, value in scalars.items():
+        if name in known:
+            continue
+        asked = core_numbers(function)
+        if name not in asked:
+            raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*known, *asked}))
+        core[f"pto.{name}"] = Scalar(argument_value(name, value, "i64"))
+    return core | {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
+
+
+def core_numbers(function: pto.Function) -> set[str]:
+    """Return what a function asks of the core it runs on: names that `--arg` takes beside those of its arguments."""
+    asked = (node.operation for node in nodes(function.body or ()) if isinstance(node, pto.Arith) and not node.operands)
+    return {name.removeprefix("pto.") for name in asked}
 
 
 def argument_use(value: Bound) -> ArgumentUse | None:

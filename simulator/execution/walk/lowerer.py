@@ -47,6 +47,10 @@ class Lowerer(Protocol):
         """Return name, allocatable bytes and alignment of the buffer that tiles live in."""
         ...
 
+    def spared_scratch(self, node: pto.Tcvt | pto.TileOperation) -> str | None:
+        """Return the tmp tile that an operation has and that is not touched, None if there is none."""
+        ...
+
     def check_tile(self, tile: Tile, span: Span) -> None:
         """Refuse a tile that the buffer or the vector unit cannot take."""
         ...

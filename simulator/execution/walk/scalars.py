@@ -96,6 +96,8 @@ def evaluate(node: Node, scalar_of: Callable[[str], Scalar], loops: Loops, beyon
     Raises:
         ReadError: division by zero, a float beyond an integer type. DependentError: a divisor depends on a loop.
     """
+    if isinstance(node, pto.Arith) and not node.operands:
+        return scalar_of(node.operation)  # a number of the core
     names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
     operands = [scalar_of(name) for name in names]
     found = _evaluated(node, operands, loops, beyond)

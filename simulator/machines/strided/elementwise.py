@@ -17,10 +17,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.machines.strided.operations import Arithmetic, BitwiseAnd, Duplicate, VectorOperation
-from castsim.machines.strided.plan import CastPlan, plan_cast
+from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.machines.strided.values import apply_action
-from castsim.machines.target_cast import CastAsked, TargetCast
+from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
 from castsim.machines.tile_modes import tile_mode
 from castsim.numerics import code_dtype, value_of
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -40,9 +40,10 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     plan = plan_cast(target, src, dst, mode, asked.saturation, scratch=asked.scratch)
+    saturation = saturation_in_force(src, dst, overflow_of(plan), switched_saturation(target, plan))
     if plan.sequence is None:
         converted = apply_action(plan.action, [codes], src, dst, codes.shape)
-        return _outcome(plan, converted)
+        return _outcome(plan, saturation, converted)
     call = Call(1, _DESTINATION, _SOURCE, 0, 0, 1)
     sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
     held = {_SOURCE: codes}
@@ -53,7 +54,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
             to_format = operation.destination.format
             result = apply_action(operation.action, sources, from_format, to_format, codes.shape)
             held[operation.destination.address] = result
-    return _outcome(plan, held[_DESTINATION])
+    return _outcome(plan, saturation, held[_DESTINATION])
 
 
 def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
@@ -99,11 +100,12 @@ def _word(number: Number) -> str:
     return str(number) if isinstance(number, float) or number.denominator == 1 else str(float(number))
 
 
-def _outcome(plan: CastPlan, codes: Codes) -> TargetCast:
-    return TargetCast(codes, plan.rounding.value, plan.saturation, _overflow(plan), plan.warnings)
+def _outcome(plan: CastPlan, saturation: str, codes: Codes) -> TargetCast:
+    return TargetCast(codes, plan.rounding.value, saturation, overflow_of(plan), plan.warnings)
 
 
-def _overflow(plan: CastPlan) -> Overflow:
+def overflow_of(plan: CastPlan) -> Overflow:
+    """Return what a cast makes of numbers out of range."""
     if not isinstance(plan.action, Duplicate | BitwiseAnd | Arithmetic):
         return plan.action.policy.overflow
     off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)

@@ -12,7 +12,7 @@ from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
     from castsim.machines.strided.lowerer import StridedLowerer
-    from castsim.machines.target_cast import CastAsked, TargetCast
+    from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class StridedMachine:
     def launches(self) -> None:
         """None: nothing is launched."""
         return
+
+    @property
+    def cast_forms(self) -> tuple[CastForm, ...]:
+        """None: tiles of all shapes give the same results."""
+        return ()
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

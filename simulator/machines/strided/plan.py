@@ -77,6 +77,13 @@ def plan_cast(
     )
 
 
+def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturation | None:
+    """Return the saturation mode in force where the other one, with a tmp tile, is another conversion; else None."""
+    asked = (Saturation.ON, Saturation.OFF)
+    on, off = (plan_cast(target, plan.src, plan.dst, None, either, scratch=True) for either in asked)
+    return None if (on.action, on.sequence) == (off.action, off.sequence) else plan.saturation
+
+
 def start_ctrl(target: StridedRepeatTarget) -> int:
     """Return CTRL as a kernel finds it, from the target's options."""
     ctrl = with_bit(0, target.control.float_saturation_off, bool(target.option("float_saturation_off_at_start")))

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.operations import ControlWrite
-from castsim.execution.tiles import Tile, TileCast
+from castsim.execution.tiles import TileCast
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import TileError
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.target_cast import form_of
 from castsim.machines.vector_function.bind import bind_all
 from castsim.machines.vector_function.checks import check_cast
 from castsim.machines.vector_function.operations import (
@@ -55,7 +56,7 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
         cast.dst.format,
         cast.rounding,
         cast.saturation,
-        contiguous=is_contiguous(cast.src, cast.dst),
+        contiguous=form_of(cast.src.type, cast.dst.type) == "1d",
         scratch=cast.tmp is not None,
     )
     warnings = plan.warnings + check_cast(target, cast, fills=bool(plan.kernel.fill))
@@ -72,18 +73,9 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
 def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
     """Return what decides the results of a cast: equal outcomes mean equal results."""
     src, dst = cast.src.format, cast.dst.format
-    contiguous = is_contiguous(cast.src, cast.dst)
+    contiguous = form_of(cast.src.type, cast.dst.type) == "1d"
     plan = plan_cast(target, src, dst, cast.rounding, cast.saturation, contiguous=contiguous, scratch=False)
     return plan.variant, step_policy(target, plan, src, dst)
-
-
-def is_contiguous(src: Tile, dst: Tile) -> bool:
-    """Whether the tile condition of the 1D kernels holds: full rows by their types, or a single row.
-
-    A dynamic valid extent counts as partial, whatever its value.
-    """
-    full = all(tile.type.valid_cols == tile.cols for tile in (src, dst))
-    return full or src.rows == dst.rows == 1
 
 
 def _function(target: VectorFunctionTarget, plan: CastPlan, cast: TileCast) -> VectorFunction:

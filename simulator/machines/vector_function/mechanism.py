@@ -11,7 +11,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
     from castsim.machines.launches import LaunchReport
-    from castsim.machines.target_cast import CastAsked, TargetCast
+    from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
     from castsim.machines.vector_function.lowerer import VectorFunctionLowerer
 
 
@@ -47,6 +47,11 @@ class VectorFunctionMachine:
         from castsim.machines.vector_function import launches  # noqa: PLC0415 - only reports ask
 
         return launches
+
+    @property
+    def cast_forms(self) -> tuple[CastForm, ...]:
+        """Kernels of contiguous and of padded tiles."""
+        return ("1d", "2d")
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as a tile cast does."""

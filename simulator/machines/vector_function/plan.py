@@ -106,9 +106,13 @@ def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: 
     Source: docs/reference/a5.md sections 4.1 and 5.
     """
     if micro_rule(target, plan.rule) is not None:
-        return Policy(rounding=plan.rounding, overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
+        return _micro_policy(plan.rounding)
     first_of_many = src == plan.src and dst != plan.dst
     return conversion_policy(target, src, dst, plan.rounding, plan.ctrl, first_of_many=first_of_many)
+
+
+def _micro_policy(rounding: Rounding) -> Policy:
+    return Policy(rounding=rounding, overflow=Overflow.SATURATE, nan_to_float=NanToFloat.ZERO)
 
 
 def conversion_policy(
@@ -220,6 +224,24 @@ def _successive(value: int, writes: Iterable[tuple[int, bool]]) -> tuple[int, ..
     return tuple(values)
 
 
+def switched_saturation(target: VectorFunctionTarget, plan: CastPlan) -> Saturation | None:
+    """Return the saturation mode in force where the other one gives other results, None where both come to the same."""
+    on, off = _by_saturation(target, plan.rule, plan.src, plan.dst, plan.rounding)
+    return None if on == off else plan.saturation
+
+
+def _by_saturation(
+    target: VectorFunctionTarget, rule: VectorCast, src: Format, dst: Format, rounding: Rounding
+) -> tuple[Policy, Policy]:
+    """Return the policies of a conversion with saturation ON and OFF."""
+    if micro_rule(target, rule) is not None:
+        return _micro_policy(rounding), _micro_policy(rounding)
+    ctrls = [control_writes(target, rule.control, either)[0] for either in (Saturation.ON, Saturation.OFF)]
+    start = start_ctrl(target)
+    on, off = (conversion_policy(target, src, dst, rounding, writes[-1] if writes else start) for writes in ctrls)
+    return on, off
+
+
 def _saturation_in_vain(
     target: VectorFunctionTarget,
     rule: VectorCast,
@@ -228,15 +250,11 @@ def _saturation_in_vain(
     rounding: Rounding,
     asked: Saturation | None,
 ) -> Warnings:
-    """Warn where ON and OFF come to the same."""
+    """Warn where ON and OFF come to the same, and that is not what was asked for."""
     if asked is None:
         return ()
-    ctrls = [control_writes(target, rule.control, either)[0] for either in (Saturation.ON, Saturation.OFF)]
-    start = start_ctrl(target)
-    on, off = (conversion_policy(target, src, dst, rounding, writes[-1] if writes else start) for writes in ctrls)
-    if on != off:
-        return ()
-    if asked is Saturation.ON and on.overflow is Overflow.SATURATE and target.control_classes[rule.control].writes:
+    on, off = _by_saturation(target, rule, src, dst, rounding)
+    if on != off or (asked is Saturation.ON and on.overflow is Overflow.SATURATE):
         return ()
     text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF"
     return (WarningText(WarningKind.SATURATION, text),)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat
-from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.formats import Format
+from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.target_cast import CastAsked, TargetCast
+from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.targets.vliw import RoundingMode, VliwTarget
 
@@ -27,14 +27,15 @@ def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetC
     word, mode = _mode(target, asked.rounding)
     policy = policy_of(src, dst, mode, False, target)
     result = converted(codes, src, dst, policy, None, target.special_values.intermediate)
-    in_force = Saturation.ON if isinstance(dst, IntFormat) else Saturation.OFF
+    clamps = Saturation.ON if policy.overflow is Overflow.SATURATE else Saturation.OFF
     warnings = []
-    if asked.saturation not in (None, in_force):
+    if asked.saturation not in (None, clamps):
         text = f"saturation {asked.saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
         warnings.append(WarningText(WarningKind.SATURATION, text))
     if asked.scratch:
         warnings.append(WarningText(WarningKind.SCRATCH, "the tmp tile is ignored: CONVERT works on registers"))
-    return TargetCast(result, word, in_force, policy.overflow, tuple(warnings))
+    saturation = saturation_in_force(src, dst, policy.overflow, None)
+    return TargetCast(result, word, saturation, policy.overflow, tuple(warnings))
 
 
 def _check_pair(target: VliwTarget, src: Format, dst: Format) -> None:

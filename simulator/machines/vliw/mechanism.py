@@ -12,7 +12,7 @@ from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
     from castsim.execution.walk import Lowerer
-    from castsim.machines.target_cast import CastAsked, TargetCast
+    from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,11 @@ class VliwMachine:
     def launches(self) -> None:
         """None: nothing is launched."""
         return
+
+    @property
+    def cast_forms(self) -> tuple[CastForm, ...]:
+        """None: registers have no shapes."""
+        return ()
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes as one CONVERT does."""

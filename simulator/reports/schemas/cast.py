@@ -7,6 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from castsim.execution.outcomes import Outcome
+from castsim.machines.target_cast import CastForm
 from castsim.reports.schemas.keys import Bits, Bytes, Elements, Form, Keys, Line, Name, Ulps, Value, absent
 from castsim.reports.schemas.objects import Number
 
@@ -16,12 +17,16 @@ class CastResult(Keys):
 
     target: str | None
     """Name of the target; null for the abstract cast."""
+    forms: list[CastForm]
+    """The forms of the target's tile cast that give this result: `1d` of contiguous tiles, `2d` of others; empty if it
+    has no forms."""
     rounding: str
     """The rounding in force."""
     overflow: str
     """The overflow policy in force: `saturate`, `special` or `wrap`."""
     saturation: str | None
-    """The saturation mode in force, `on` or `off`; null where there is none."""
+    """The saturation mode in force, `on` or `off`, where the target has a choice; else what happens beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
     input_bits: Bits
     """The code that was cast."""
     output_bits: Bits
@@ -46,7 +51,7 @@ class CastDifference(Keys):
     rounding_asked: str | None
     """The rounding asked for; null for the default."""
     output_bits: dict[Name, Bits]
-    """The result on each target, and of the abstract cast as `abstract`."""
+    """The result on each target (and its form, `a5 2d`, if they differ), and of the abstract cast as `abstract`."""
     max_ulps_apart: Ulps | None
     """The largest distance among them; null if some are NaN and some are not."""
 

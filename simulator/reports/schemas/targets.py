@@ -70,7 +70,8 @@ class PairEntry(Keys):
     fallback: str | None
     """The mode in force if one is named that the pair lacks; null where there is none."""
     saturation: str
-    """The default, `on` or `off`."""
+    """The default, `on` or `off`, where there is a choice; else what happens beyond the range by the options in force:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed` where all numbers have their place."""
     switchable: str
     """When the other value takes effect."""
     scratch: str | None
@@ -164,7 +165,7 @@ class SaturationEntry(Keys):
     scratch: bool
     """Whether a tmp tile is given."""
     in_force: str
-    """The mode in force."""
+    """The mode in force, in the words of `saturation` of the pair."""
     warning: str | None
     """What a program is warned of; null for nothing."""
 

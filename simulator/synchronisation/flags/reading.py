@@ -18,8 +18,8 @@ from castsim.execution.walk.works import is_foreign
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
-from castsim.isa.pto.scratch_forms import form_of
-from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, Role
+from castsim.isa.pto.scratch_forms import scratch_of
+from castsim.isa.pto.vector_operations import ALIASES
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.parts import Placed, slots_of
 from castsim.targets.dataflow import Pipes
@@ -52,7 +52,7 @@ def _shared(function: pto.Function, lowerer: Lowerer) -> dict[int, int]:
     """Return the addresses of tiles that share bytes, by the identity of what makes them."""
     _, capacity, alignment = lowerer.buffer()
     allocator = Allocator(capacity, alignment)
-    share_bytes(function, allocator, lowerer.element_bits)
+    share_bytes(function, allocator, lowerer)
     return allocator.placed
 
 
@@ -92,7 +92,7 @@ class _Reader:
             case pto.TileOperation() if node.mnemonic in ALIASES:
                 self._alias(node)
             case pto.TileOperation():
-                scratch = _scratch(node)
+                scratch = scratch_of(node.mnemonic, node.inputs, node.input_types)
                 self._emit(node, [n for n in node.inputs if n not in scratch], (*node.outputs, *scratch))
             case pto.ScalarAccess():
                 self._access(node)
@@ -150,7 +150,7 @@ class _Reader:
             self.constants[node.result] = Scalar(constant(node.value, node.type.name))
             return
         operands = (node.operand,) if isinstance(node, pto.Convert) else node.operands
-        if all(name in self.constants for name in operands):
+        if operands and all(name in self.constants for name in operands):
             try:
                 self.constants[node.result] = evaluate(node, self.constants.__getitem__, Loops(), lambda *_: False)
             except CastsimError:
@@ -284,12 +284,3 @@ def _filled(kind: pto.TileType, bits: int) -> int:
     if kind.valid_rows is None or kind.valid_cols is None or not (kind.valid_cols == kind.cols or kind.valid_rows == 1):
         return 0
     return kind.valid_rows * kind.valid_cols * bits // 8
-
-
-def _scratch(node: pto.TileOperation) -> tuple[str, ...]:
-    """Return the operands that are scratch tiles."""
-    operation = VECTOR_OPERATIONS.get(node.mnemonic)
-    if operation is None:
-        return ()
-    form = form_of(operation, node.input_types) or ()
-    return tuple(name for role, name in zip(form, node.inputs, strict=False) if role is Role.TMP)

@@ -189,7 +189,7 @@ class _Source:
     def _known(self, node: pto.Arith | pto.Compare | pto.Convert) -> int | float | None:
         names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
         found = {name: self._number(name).known for name in names}
-        if None in found.values():
+        if None in found.values() or not names:
             return None
         return evaluate(node, lambda name: Scalar(found[name] or 0), Loops(), lambda *_: False).value
 

@@ -109,6 +109,7 @@ _TABLE: tuple[Operation, ...] = (
     *_rows("vcmax:max vcmin:min", "vm", "v", _NUMBERS, "3.10", lambda what: reductions.reduced(what, 1)),
     *_rows("vcgadd:add vcgmax:max vcgmin:min", "vm", "v", _NUMBERS, "3.10",
            lambda what: reductions.reduced(what, reductions.BLOCKS)),
+    Operation("vcpadd", ("vm",), "v", _SPECIAL, reductions.reduced("add", None), "3.10"),
     Operation("plt", ("n",), "mn", _PREDICATES, predicates.counted, "5.1"),
     Operation("pltm", ("nn",), "m", _PREDICATES, predicates.counted_piece, "5.1"),
     Operation("pset", ("w",), "m", _PREDICATES, predicates.pattern, "5.1"),

@@ -1,4 +1,4 @@
-"""Reductions of a register to one lane, and of its 32-byte blocks to one lane each.
+"""Reductions of a register to one lane, and of its 32-byte blocks or neighbouring pairs to one lane each.
 
 Source: docs/reference/micro.md section 3.10.
 """
@@ -19,9 +19,10 @@ from castsim.machines.vector_function.lanes.registers import REGISTER_BYTES, Bit
 from castsim.targets.dataflow import BLOCK_BYTES
 
 
-def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...]]:
-    """A reduction (`add`, `max`, `min`) of `groups` equal parts of a register to as many leading lanes; the rest is 0.
+def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Value, ...]]:
+    """A reduction (`add`, `max`, `min`) of equal parts of a register to as many leading lanes; the rest is 0.
 
+    None parts: one for every two lanes.
     Inactive lanes take no part. Sums are rounded step by step in the result's format, in the order of option
     `lane_order`.
     """
@@ -31,6 +32,7 @@ def reduced(function: str, groups: int) -> Callable[[Operands], tuple[Value, ...
         fmt = operands.result
         codes = _widened(source.lanes(bits), operands)
         active = mask.lanes(bits)
+        groups = len(codes) // 2 if parts is None else parts
         rows = _without(function, fmt, codes.reshape(groups, -1), active.reshape(groups, -1))
         names = ("maximum_of_nan", "lane_order") if function != "add" else ("lane_order",)
         totals = reduce_lanes(function, rows, fmt, behaviour(function, fmt, operands, *names))

@@ -18,7 +18,7 @@ from castsim.isa.pto.vmi.nodes import VmiOperation
 Key = tuple[int, str, int]
 """The node that defines a value, what it is there, and its number."""
 _DEFAULT = 32
-_MADE_TO_ORDER = ("create_mask", "create_group_mask")
+_MADE_TO_ORDER = ("pset", "create_mask", "create_group_mask")
 _WIDEST = 64
 
 

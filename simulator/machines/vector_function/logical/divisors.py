@@ -77,6 +77,9 @@ class Divisors:
         self.constants.pop(name, None)
 
     def _arith(self, node: pto.Arith) -> None:
+        if not node.operands:  # a number of the core
+            self._set(node.result, 1)
+            return
         near, far = self.of(node.operands[0]), self.of(node.operands[-1])
         if node.operation == "muli":
             self._set(node.result, near * far)

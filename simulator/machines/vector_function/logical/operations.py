@@ -9,7 +9,7 @@ from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import BLOCK_BITS, LogicalMaskType, LogicalVectorType, PointerType, ScalarType
 from castsim.isa.pto.vmi.forms import LEGACY
 from castsim.isa.pto.vmi.nodes import VmiOperation
-from castsim.isa.pto.vmi.rules import group_of
+from castsim.isa.pto.vmi.rules import group_of, leading_lanes
 from castsim.machines.vector_function.logical.addresses import Address, Scalars
 from castsim.machines.vector_function.logical.containers import Containers
 from castsim.machines.vector_function.logical.divisors import Divisors
@@ -93,6 +93,8 @@ class Operations:
     def _mask(self, node: VmiOperation, given: _Given, container: int) -> LogicalMask:
         kind = node.result_types[0]
         assert isinstance(kind, LogicalMaskType)
+        if node.mnemonic == "pset":
+            return self.masks.counting(kind.lanes, "", leading_lanes(node, kind.lanes))
         if node.mnemonic in ("create_mask", "create_group_mask"):
             scalars = Scalars(self.out, self.facts)
             known = self.facts.constants.get(node.operands[0])
@@ -161,7 +163,8 @@ class Operations:
         offset = scalars.as_index(given.scalars[0]) if given.scalars else scalars.constant(0)
         vectors = [each for each in (*node.operand_types, *node.result_types) if isinstance(each, LogicalVectorType)]
         near, far = lane_bits(vectors[-1].element), lane_bits(kind.element)
-        width = far if node.word("dist_mode") == "unpack" else near
+        narrows = node.mnemonic == "vstore" and far < near and kind.element[0] in "iu"
+        width = far if narrows or node.word("dist_mode") == "unpack" else near
         return Address(scalars, pointer, kind, offset, width, self.facts.accesses[id(node)])
 
     def _gather(self, given: _Given, kind: LogicalVectorType, place: Address, container: int) -> Vector:
@@ -182,6 +185,8 @@ class Operations:
     def _store(self, node: VmiOperation, given: _Given, place: Address) -> None:
         stores, scalars = Stores(self.out, self.masks, self.shapes), Scalars(self.out, self.facts)
         (value,), groups = given.vectors, node.count("group")
+        if place.width < value.width:  # whose low bits are stored
+            value = Vector(value.lanes, f"u{place.width}", value.container, value.regs, value.home)
         if groups is not None:
             stride, divisor = self._stride(node, given, scalars, value.lanes // groups * place.unit)
             stores.rows(value, place, groups, stride, divisor, given.mask)
