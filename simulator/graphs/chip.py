@@ -131,6 +131,14 @@ class Chip:
             return f"{target.name} clamps every result of {fmt.name}, and NaN becomes 0 (option ctrl)"
         return ""
 
+    def narrowing_loses_nan(self, fmt: Format) -> bool:
+        """Whether the cast of an f32 to a float format makes NaN a number."""
+        chain = self.numbers(F32, fmt)
+        if chain is None or fmt == F32:
+            return False
+        nan = np.array([0x7FC00000], code_dtype(F32))
+        return not np.isnan(decode_to_float64(run_chain(chain, nan), fmt)).all()
+
     def selected_as(self, fmt: Format) -> Format | None:
         """Return the format as which elements are selected: their own, else integers of their width; None: none."""
         names = (fmt.name, f"i{fmt.bits}")

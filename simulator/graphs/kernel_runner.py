@@ -202,7 +202,11 @@ class KernelRunner:
         `tested` is the same number as `origin` in a format that the target compares.
         """
         chip = self.chip
-        lost = "" if isinstance(origin.format, IntFormat) else chip.nan_loss(tested.format)
+        if isinstance(origin.format, IntFormat):
+            return bounded
+        lost = chip.nan_loss(tested.format)
+        if not lost and tested.format != origin.format and chip.narrowing_loses_nan(origin.format):
+            lost = f"{chip.target.name} makes NaN a number in the cast back to {origin.format.name}"
         if not lost:
             return bounded
         view = chip.selected_as(origin.format)
