@@ -6,7 +6,7 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.planning import Chain, Counterexample, Plan, Refuted
 from castsim.planning.counterexample import Number, Required
 from castsim.planning.lowering_answers import Answer
-from castsim.reports.documents import VERSIONS, Document, document
+from castsim.reports.documents import Document, document
 from castsim.reports.numbers import bits_text, ends_document, number_document
 
 
@@ -42,7 +42,6 @@ def lower_document(found: Plan, out: str | None) -> Document:
     """
     cost, evidence, demand = found.cost, found.evidence, found.demand
     return {
-        "schema_version": VERSIONS["lower"],
         "specification": demand.label,
         "version_asked": None if found.request.version is None else str(found.request.version),
         "rule": demand.cast.rule.meaning,

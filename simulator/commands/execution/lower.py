@@ -17,6 +17,7 @@ from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.planning.request import MOST_STEPS
+from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
@@ -64,7 +65,8 @@ def execute(options: Namespace) -> Outcome:
             return program_text(found.text)
         return with_note(lower_text(found, options.out), options)
 
-    return Outcome(answer_document(found, options.out), text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+    document = {"schema_version": VERSIONS["lower"], **answer_document(found, options.out)}
+    return Outcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
 
 
 def _check_suffix(options: Namespace) -> None:
