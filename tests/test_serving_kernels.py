@@ -67,7 +67,9 @@ def test_outputs_are_those_of_the_steps(name: str, seed: int) -> None:
         found = np.asarray(runs[0].outputs[output])
         np.testing.assert_array_equal(codes(found), codes(values.reshape(found.shape)), err_msg=output)
     assert runs[0].timing.total == runs[1].timing.total > 0
-    assert {str(warning.kind) for warning in runs[0].warnings} <= set()
+    # Its cast to i8 keeps low bits without the tmp tile that the library's sequence needs, and is told so.
+    told = {"scratch"} if name == "cache_write_i8" else set()
+    assert {str(warning.kind) for warning in runs[0].warnings} <= told
 
 
 @pytest.mark.parametrize("seed", SEEDS)
