@@ -114,7 +114,7 @@ def test_what_arguments_decide_stays_in_the_text(name: str, tmp_path: Path) -> N
         whole, again = same_bytes(tiles, micro, {"x": "random:4"}, {"rows": rows, "cols": cols, "k": k, "s": s})
         if name != "rows":  # reductions: see test_expand_operations
             # A region that only the run knows turns the loop once more than the trip that is written out.
-        assert again - whole in (-5, 0, 1, 2)
+            assert again - whole in (-5, 0, 1, 2)
     word = {"for carrying": "scf.for", "rows": "", "set_validshape": ""}.get(name, f"scf.{name}")
     assert word in text
     for kept in ("%rows: index", "%cols: index", "%k: i32", "%s: f32"):
