@@ -272,7 +272,6 @@ OPERATIONS = (
     ),
     Case("two results", f"pto.tadd ins(%t, %u : {T}, {T}) outs(%v, %t : {T}, §{T})", "writes one tile"),
     Case("fill without a value", dps("tfillpad", "ragged", "t"), "declares no pad value"),
-    Case("fill of another shape", dps("tfillpad", "small", "zero"), "shape"),
     Case("fill in place elsewhere", dps("tfillpad_inplace", "ragged", "zero"), "must be the same bytes"),
     Case("fill of a smaller tile", dps("tfillpad_expand", "wide", "zero"), "smaller"),
     Case(
@@ -339,7 +338,6 @@ OPERATIONS = (
     Case("not on 32 bits", dps("tnot", "i", "j"), "i32", ("a2a3",)),
     Case("remainder of halves", dps("trem", "h h h", "h"), "f16", ("a2a3",)),
     Case("choice of slopes on integers", dps("tprelu", "i i u8", "j"), "i32"),
-    Case("parts that do not cover", dps("tpartadd", "ragged ragged", "t"), "tpartadd"),
     Case("quotients of integers", dps("tcolexpanddiv", "i j", "i"), "i32", ("a2a3",)),
     Case(
         "8-bit fills",

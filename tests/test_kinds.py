@@ -115,6 +115,8 @@ READERS = {
     "simulator/numerics/codec.py": "reads the sign of a number in text",
     "simulator/numerics/compiled/loading.py": "reads the name of the processor",
     "simulator/planning/conformance/kept.py": "reads numbers from text",
+    "isa/pto/statement.py": "reads lines of program text",
+    "simulator/execution/walk/arguments.py": "reads names of arguments as users type them",
     "simulator/planning/steps.py": "reads switches of planned text; recorded proofs are about the file as it is",
     "simulator/planning/vector_steps.py": "reads the notation of planned operands",
     "simulator/planning/vector_text.py": "reads the notation of planned operands",

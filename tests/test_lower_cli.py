@@ -94,7 +94,7 @@ def test_out_to_standard_output_is_the_program_alone(capsys: pytest.CaptureFixtu
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "f16", "i8", "--spec", "tosa", "--target", "greco", "--via", "bf16:rhne", "i8:rhne")
-    assert found["schema_version"] == 1
+    assert found["schema_version"] == 2
     assert (found["specification"], found["target"], found["verdict"]) == ("tosa@1.1", "greco", "differs")
     assert [step["dst"] for step in found["chain"]] == ["bf16", "i8"]
     values = found["counterexample"]["values"]
