@@ -45,6 +45,12 @@ def declare(parser: ArgumentParser) -> None:
         help="range of input NAME: changes need to keep the bits only within it",
     )
     add("--tries", metavar="N", help="try a change that cannot be proven on at least N inputs (default 4)")
+    add(
+        "--seconds",
+        metavar="N",
+        help="take about N seconds of processor time to make changes, and as many to check them (default 10)",
+    )
+    add("--why", action="store_true", help="list the changes that were tried and rejected, and why")
     add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")
     add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
     add("-o", "--out", metavar="FILE", help="the file that --apply writes")

@@ -36,32 +36,66 @@ def advice_document(advice: Advice, applied: int | None = None, output: Path | N
             }
             for number, offer in enumerate(advice.offers, 1)
         ],
+        "rejected": [
+            {"kind": one.change.kind, "title": one.change.title, "line": one.change.line, "why": one.why}
+            for one in advice.rejected
+        ],
+        "unfinished": advice.unfinished,
         "applied": applied,
         "output": None if output is None else str(output),
     }
 
 
-def advice_text(advice: Advice, applied: int | None = None, output: Path | None = None) -> RenderableType:
-    """Return the answer first, then a table of the changes, and the first one, or the one applied, as a diff."""
+def advice_text(
+    advice: Advice, applied: int | None = None, output: Path | None = None, *, why: bool = False
+) -> RenderableType:
+    """Return the answer first, then a table of the changes, and the first one, or the one applied, as a diff.
+
+    With `why` the changes that were rejected come before the diff.
+    """
+    parts: list[RenderableType] = [_answer(advice, applied)]
+    if advice.offers:
+        parts += [Text(), _offers(advice)]
+    if why:
+        parts += [Text(), _rejected(advice)]
+    elif not advice.offers and advice.rejected:
+        parts.append(Text("next: --why says what was tried and why it was rejected"))
+    if advice.unfinished:
+        parts.append(Text("the time was over before all changes were tried: --seconds N gives more"))
+    if not advice.offers:
+        return Group(*parts)
+    parts.append(Text())
+    if output is not None:
+        parts.append(Text(f"{output}: written with change {applied}"))
+        return Group(*parts)
+    shown = advice.offers[(applied or 1) - 1]
+    diff = Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore")
+    return Group(*parts, Text(f"change 1: {shown.change.reason}"), Text(), diff)
+
+
+def _answer(advice: Advice, applied: int | None) -> Text:
     if not advice.offers:
         tried = f"none of {advice.looked_at} changes tried" if advice.looked_at else "no change that castsim knows"
         return Text(
             f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} keeps the outputs and saves cycles"
         )
     shown: Offer = advice.offers[(applied or 1) - 1]
-    answer = f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
+    return Text(
+        f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
+    )
+
+
+def _rejected(advice: Advice) -> RenderableType:
+    found = table("rejected change", "line", "why", numbers=("line",))
+    for one in advice.rejected:
+        found.add_row(Text(one.change.title), str(one.change.line), Text(one.why))
+    return found if advice.rejected else Text("no change was rejected")
+
+
+def _offers(advice: Advice) -> RenderableType:
     found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
     for number, offer in enumerate(advice.offers, 1):
         how = offer.how.value if offer.how is How.PROVEN else f"{offer.how} on {offer.runs} inputs"
         gain = f"{offer.gained_percent:.1f} %"
         found.add_row(str(number), f"{offer.cycles:,}", gain, how, Text(offer.change.title))
-    parts: list[RenderableType] = [Text(answer), Text(), found, Text()]
-    if output is not None:
-        parts.append(Text(f"{output}: written with change {applied}"))
-        return Group(*parts)
-    parts += [
-        Text(f"change 1: {shown.change.reason}"),
-        Text(),
-        Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore"),
-    ]
-    return Group(*parts)
+    return found

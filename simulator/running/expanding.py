@@ -10,7 +10,7 @@ from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.micro.scopes import has_logical_registers
 from castsim.isa.pto.regions import nodes
-from castsim.isa.sources import TILE_SUFFIX, Language, read_source
+from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.machine import VectorUnits
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.data_dependent import reads_elements
@@ -31,9 +31,13 @@ def expand(path: Path, request: LoadRequest) -> str:
         IllegalError: a target without vector functions, a function of vector instructions, an operation whose lowering
             does not consist of register operations.
     """
-    source = read_source(path, lambda: False)
+    return expand_source(read_source(path, lambda: False), request)
+
+
+def expand_source(source: Source, request: LoadRequest) -> str:
+    """Return the micro text of a program that has been read; see `expand`."""
     if source.language is not Language.TILES:
-        raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
+        raise ReadError(f"'{source.file}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     shipped: list[Target] = []
     walking = walking_of(source, replace(request, shipped=shipped.append))
     if isinstance(walking, MicroProgram):

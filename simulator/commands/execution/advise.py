@@ -10,7 +10,7 @@ from pathlib import Path
 from castsim.commands.assembly_files import write_out
 from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
-from castsim.exploration.advice.change import TRIES, How, Offer, Setting
+from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
 from castsim.exploration.advice.checking import original
 from castsim.exploration.advice.searching import Advice, advice_on
 from castsim.isa.errors import ReadError
@@ -35,6 +35,7 @@ def execute(options: Namespace) -> Outcome:
         options=assignments("--option", options.options),
         ranges=ranges_of(options.ranges),
         tries=TRIES if options.tries is None else positive("--tries", options.tries),
+        seconds=SECONDS if options.seconds is None else positive("--seconds", options.seconds),
         limits=run_limits_of(options),
     )
     if options.program.endswith(GRAPHS):
@@ -46,7 +47,9 @@ def execute(options: Namespace) -> Outcome:
         )
     advice = advice_on(original(source, setting))
     written = None if number is None else _applied(advice, number, options)
-    return Outcome(advice_document(advice, number, written), lambda _: advice_text(advice, number, written))
+    return Outcome(
+        advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
+    )
 
 
 def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:

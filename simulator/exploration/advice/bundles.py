@@ -6,9 +6,11 @@ reads first. That makes it a text for the scheduler, which also chooses register
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 
 from castsim.exploration.advice.change import Change
 from castsim.isa import tpc
@@ -34,28 +36,35 @@ class _Sequence:
     loops: list[tuple[int, int]] = field(default_factory=list)
 
 
-def changes(text: str, file: str, target: VliwTarget) -> Iterator[Change]:
-    """Yield the program scheduled anew, with its registers and with others, and with innermost loops unrolled."""
+def changes(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[Change]:
+    """Yield the program scheduled anew, with its registers and with others, and with innermost loops unrolled.
+
+    Each schedule gets its share of the time left until `end` of `process_time`, and is the best found by then.
+    """
     program = tpc.parse(text, target.dialect, file)
     found = _sequence(program)
     if found is None:
         return
     declared = [tpc.print_declaration(each) for each in program.declarations]
     line = program.bundles[0].span.line if program.bundles else 1
-    for lines, kind, title in _variants(found, declared):
-        for free in (True, False):
-            asked = _with_free_registers(lines) if free else lines
-            if asked is None:
-                continue
-            try:
-                made = schedule("\n".join(asked) + "\n", file, target, longer=True)
-            except CastsimError:
-                continue
-            words = " with other registers" if free else ""
-            yield Change(
-                kind, f"{title}{words} ({made.method})", "more instructions share a bundle, fewer bundles wait", line,
-                _with_comments(text, made.text),
-            )  # fmt: skip
+    asked = [
+        (lines if own else _with_free_registers(lines), kind, title if own else f"{title} with other registers")
+        for lines, kind, title in _variants(found, declared)
+        for own in (False, True)
+    ]
+    for number, (lines, kind, title) in enumerate(asked):
+        if lines is None:
+            continue
+        now = process_time()
+        until = now + (end - now) / (len(asked) - number)
+        try:
+            made = schedule("\n".join(lines) + "\n", file, target, longer=True, until=until)
+        except CastsimError:
+            continue
+        yield Change(
+            kind, f"{title} ({made.method})", "more instructions share a bundle, fewer bundles wait", line,
+            _with_comments(text, made.text),
+        )  # fmt: skip
 
 
 def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:

@@ -10,12 +10,16 @@ from enum import StrEnum
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Source
+from castsim.isa.warning_text import WarningKind
 from castsim.running import MAX_CYCLES, LoadedProgram, load
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
 TRIES = 4
 """Inputs on which what is not proven is tried at least."""
+
+SECONDS = 10.0
+"""Processor time after which no further change is made, and again as much to check those made."""
 
 
 class How(StrEnum):
@@ -31,7 +35,8 @@ class How(StrEnum):
 class Change:
     """A text that may be better: `kind` names what was done, `line` where, `reason` why it should help.
 
-    `recasts` tells one that takes elements through other steps, which has to be tried on every code.
+    `recasts` tells one that takes elements through other steps, which has to be tried on every code; `warns`, of what
+    the changed program is warned because of what the change is.
     """
 
     kind: str
@@ -40,6 +45,15 @@ class Change:
     line: int
     text: str
     recasts: bool = False
+    warns: frozenset[WarningKind] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A change that was looked at and is not offered, and `why`."""
+
+    change: Change
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,7 @@ class Setting:
     options: Mapping[str, int | str] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     tries: int = TRIES
+    seconds: float = SECONDS
     max_cycles: int = MAX_CYCLES
     limits: Limits = DEFAULT_LIMITS
 

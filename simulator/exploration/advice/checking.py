@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from castsim.execution.inputs import check_known
-from castsim.exploration.advice.change import Change, How, Offer, Setting, diff_of
+from castsim.exploration.advice.change import Change, How, Offer, Rejection, Setting, diff_of
 from castsim.exploration.advice.terms import same_outputs
 from castsim.exploration.advice.trials import bits_equal, given_inputs, trial_inputs
 from castsim.isa.codes import Codes
@@ -106,15 +106,23 @@ def timed(loaded: LoadedProgram, setting: Setting, engine: str | None = None) ->
     )  # fmt: skip
 
 
-def faster(change: Change, before: Original) -> tuple[LoadedProgram, int] | None:
-    """Return a changed program and its cycles; None if it is refused, has races, or is no faster."""
+def faster(change: Change, before: Original) -> tuple[LoadedProgram, int] | Rejection:
+    """Return a changed program and its cycles; why not, if it is refused, has races, or is no faster."""
     try:
         loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
         cycles = timed(loaded, before.setting).cycles
-    except REFUSED:
-        return None
-    warned = warned_of(loaded) - warned_of(before.loaded)
-    return None if warned or cycles >= before.cycles else (loaded, cycles)
+    except REFUSED as error:
+        return Rejection(change, f"refused: {_first_line(error)}")
+    if cycles >= before.cycles:
+        return Rejection(change, f"not faster: {cycles:,} cycles")
+    warned = [(kind, text) for kind, text in warned_of(loaded) - warned_of(before.loaded) if kind not in change.warns]
+    if warned:
+        return Rejection(change, f"{cycles:,} cycles, with a new warning: {min(text for _, text in warned).strip()}")
+    return loaded, cycles
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 _NAMES = re.compile(r"%[\w$.\-]+|\b\d+\b")
@@ -127,23 +135,26 @@ def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
     return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
 
 
-def offer_of(change: Change, before: Original) -> Offer | None:
-    """Return a change as an offer; None if it does not hold what an offer promises."""
+def offer_of(change: Change, before: Original) -> Offer | Rejection:
+    """Return a change as an offer; why not, if it does not hold what an offer promises."""
     found = faster(change, before)
-    if found is None:
-        return None
+    if isinstance(found, Rejection):
+        return found
     loaded, cycles = found
     how = How.PROVEN if proven(before, loaded) else How.TRIED
     runs = tried(before, loaded, FOR_PROOF if how is How.PROVEN else before.tries(change))
-    if runs is None or (how is How.TRIED and not runs):
-        return None
+    if runs is None:
+        return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
+    if how is How.TRIED and not runs:
+        return Rejection(change, f"{cycles:,} cycles, not proven, and the program takes none of the inputs drawn")
     try:
-        if timed(loaded, before.setting, "event").cycles != cycles:
-            return None
-    except REFUSED:
-        return None
+        events = timed(loaded, before.setting, "event").cycles
+    except REFUSED as error:
+        return Rejection(change, f"refused by the event engine: {_first_line(error)}")
+    if events != cycles:
+        return Rejection(change, f"{cycles:,} cycles by the fast engine, {events:,} by the event engine")
     if not holds_elsewhere(change, before):
-        return None
+        return Rejection(change, f"{cycles:,} cycles, does not hold for other scalar arguments")
     diff = diff_of(before.source.file, before.source.text, change.text)
     return Offer(change, how, runs, before.cycles, cycles, diff)
 

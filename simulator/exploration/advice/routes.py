@@ -10,6 +10,7 @@ from castsim.exploration.advice.text import TileText, fresh, indent, used
 from castsim.exploration.advice.tiles import retype, tile_types
 from castsim.isa import pto
 from castsim.isa.pto.printer import operation_text
+from castsim.isa.warning_text import WarningKind
 
 KIND = "other route of a cast"
 _PADDING = 64
@@ -27,7 +28,7 @@ def changes(text: TileText) -> Iterator[Change]:
             edited.replace(one, [margin + operation_text(replace(node, tmp=None, tmp_type=None))])
             yield Change(
                 KIND, f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
-                one.number, edited.text(), recasts=True,
+                one.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
             )  # fmt: skip
             continue
         tmp = fresh("tmp", set(used(text.lines)), "cast")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import process_time
 
 from castsim.exploration.advice import (
     buffering,
     bundles,
     chains,
     dropping,
+    functions,
     hoisting,
     merging,
     padding,
@@ -18,7 +21,7 @@ from castsim.exploration.advice import (
     resizing,
     routes,
 )
-from castsim.exploration.advice.change import TRIES, Change, How, Offer, Setting
+from castsim.exploration.advice.change import SECONDS, TRIES, Change, How, Offer, Rejection, Setting
 from castsim.exploration.advice.checking import REFUSED, Original, faster, offer_of, original, timed
 from castsim.exploration.advice.text import TileText, read_text
 from castsim.isa.codes import Codes
@@ -45,6 +48,10 @@ class Advice:
     """Changes that hold, most cycles saved first."""
     looked_at: int
     """Changes that were made and checked."""
+    rejected: tuple[Rejection, ...] = ()
+    """Those of them that are not offered, in the order in which they were made."""
+    unfinished: bool = False
+    """Whether the time for the search ended before all changes that castsim knows were made."""
 
 
 def advise(
@@ -56,6 +63,7 @@ def advise(
     options: Mapping[str, int | str] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     tries: int = TRIES,
+    seconds: float = SECONDS,
 ) -> Advice:
     """Return changes of a program's text that keep its outputs to the bit and save cycles, most cycles first.
 
@@ -68,35 +76,59 @@ def advise(
         options: values of the target's options.
         ranges: the least and the largest number that inputs may hold: bits need to be kept for these alone.
         tries: inputs on which what is not proven is tried at least.
+        seconds: processor time for making changes, and again for checking them; one change may go beyond.
 
     Raises:
         CastsimError, EngineError: whatever the program is refused for as it is, races among it.
         ReadError: an input or a range of no argument.
     """
     setting = Setting(
-        None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries
-    )
+        None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
+        seconds,
+    )  # fmt: skip
     source = read_source(Path(program), lambda: False)
     return advice_on(original(source, setting))
 
 
 def advice_on(before: Original) -> Advice:
     """Return the changes of a program that has been read and timed."""
-    looked, found = 0, []
-    for change in proposed(before):
-        looked += 1
+    end = process_time() + before.setting.seconds
+    looked, found, rejected = [], [], []
+    unfinished = False
+    for change in proposed(before, end):
+        looked.append(change)
         held = faster(change, before)
-        if held is not None:
+        if isinstance(held, Rejection):
+            rejected.append(held)
+        else:
             found.append((held[1], change))
+        if process_time() > end:
+            unfinished = True
+            break
     found.sort(key=lambda each: (each[0], len(each[1].text)))
     offers: list[Offer] = []
-    for _, change in found:
-        if _is_better(change, offers, assembly=before.source.language is Language.ASSEMBLY):
-            offer = offer_of(change, before)
-            if offer is not None and (offer.how is How.PROVEN or not _alike(change, offers)):
-                offers.append(offer)
+    for cycles, change in found:
+        if offers and process_time() > end + before.setting.seconds:
+            rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
+            unfinished = True
+            continue
+        if not _is_better(change, offers, assembly=before.source.language is Language.ASSEMBLY):
+            rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
+            continue
+        offer = offer_of(change, before)
+        if isinstance(offer, Rejection):
+            rejected.append(offer)
+        elif offer.how is How.PROVEN or not _alike(change, offers):
+            offers.append(offer)
+        else:
+            rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
     offers.sort(key=lambda one: (-one.gained, one.how is not How.PROVEN, len(one.diff)))
-    return Advice(before.source.file, before.loaded.target.name, before.cycles, tuple(offers), looked)
+    order = {id(change): number for number, change in enumerate(looked)}
+    rejected.sort(key=lambda one: order[id(one.change)])
+    name = before.loaded.target.name
+    return Advice(
+        before.source.file, name, before.cycles, tuple(offers), len(looked), tuple(rejected), unfinished
+    )  # fmt: skip
 
 
 def _alike(change: Change, offers: Sequence[Offer]) -> list[Offer]:
@@ -119,17 +151,18 @@ def _is_better(change: Change, offers: Sequence[Offer], *, assembly: bool) -> bo
     return not any(len(one.change.text) <= len(change.text) for one in here)
 
 
-def proposed(before: Original) -> Iterator[Change]:
-    """Yield what every kind proposes."""
+def proposed(before: Original, end: float = math.inf) -> Iterator[Change]:
+    """Yield what every kind proposes; nothing takes long behind the time `end` of `process_time`."""
     source = before.source
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
+            yield from functions.changes(source, before.setting)
             yield from of_tiles(text, before)
         return
     target = assembly_target(before.loaded.target)
     if target is not None:
-        yield from bundles.changes(source.text, source.file, target)
+        yield from bundles.changes(source.text, source.file, target, end)
 
 
 def of_tiles(text: TileText, before: Original) -> Iterator[Change]:

@@ -40,6 +40,19 @@ class Change(Keys):
     """A unified diff of the file."""
 
 
+class RejectedChange(Keys):
+    """A change that was tried and is not offered."""
+
+    kind: str
+    """What was done, in the words of docs/advice.md."""
+    title: str
+    """What was done where."""
+    line: Line
+    """The line where it begins."""
+    why: str
+    """Why it is not offered."""
+
+
 class Advise(Form):
     """What would make a program faster."""
 
@@ -55,6 +68,10 @@ class Advise(Form):
     """Changes that were made and checked."""
     offers: list[Change]
     """Those that hold, most cycles saved first."""
+    rejected: list[RejectedChange]
+    """Those that are not offered, in the order in which they were made."""
+    unfinished: bool
+    """Whether the time was over before all changes were tried."""
     applied: int | None
     """The number of the change that was written; null if none was."""
     output: str | None

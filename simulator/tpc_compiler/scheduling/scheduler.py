@@ -6,8 +6,10 @@ follow. Source of the rules: docs/reference/tpc.md sections 6 and 7.3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import process_time
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.limits import MAX_STATEMENTS
@@ -72,26 +74,27 @@ class _Candidate:
 
 
 def schedule(
-    text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS, *, longer: bool = False
-) -> Scheduled:
+    text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS, *, longer: bool = False,
+    until: float = math.inf,
+) -> Scheduled:  # fmt: skip
     """Schedule a text of one instruction a line.
 
     The program is never longer than padded, neither in its text nor in the bundles that it issues; `longer` allows a
-    longer text where the program issues fewer.
+    longer text where the program issues fewer. Behind the time `until` of `process_time` no further candidate is made.
 
     Raises:
         ReadError: a line that cannot be read, a text with bundles, a virtual register that nothing has written.
         IllegalError: an instruction that the target lacks; more virtual registers live than a file has.
         LimitError: more instructions than `max_statements`.
     """
-    return _Scheduler(read_sequential(text, file, target, max_statements), target, longer=longer).best()
+    return _Scheduler(read_sequential(text, file, target, max_statements), target, longer=longer, until=until).best()
 
 
 class _Scheduler:
     """Schedules one text."""
 
-    def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool) -> None:
-        self._longer = longer
+    def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool, until: float) -> None:
+        self._longer, self._until = longer, until
         self._source = source
         self._target = target
         self._operations = Operations(target, source.names)
@@ -153,6 +156,8 @@ class _Scheduler:
                     found = result
             elif refusal is None:
                 refusal = result
+            if found is not None and process_time() > self._until:
+                break
         if found is None:
             found = self._spaced(refusal)
         return Scheduled(
