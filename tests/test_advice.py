@@ -26,7 +26,7 @@ from advice_programs import (
 )
 
 import castsim
-from castsim.exploration.advice.change import Offer, Setting
+from castsim.exploration.advice.change import How, Offer, Setting
 from castsim.exploration.advice.checking import original, proven, warned_of
 from castsim.exploration.advice.searching import Advice
 from castsim.exploration.advice.trials import boundary_codes, ranged_codes
@@ -234,11 +234,36 @@ def test_a_chain_of_wide_elements_needs_a_range(tmp_path: Path) -> None:
     assert offer.how == "tried"
 
 
-def test_the_route_of_a_cast_without_its_tmp_tile_is_not_advised() -> None:
-    """f16 -> i8 without saturation wraps with a tmp tile; the path without one warns, and advice adds no warning."""
+def test_the_route_of_a_cast_without_its_tmp_tile_is_advised_where_a_range_makes_it_safe() -> None:
+    """f16 -> i8 without saturation wraps with a tmp tile, and only there; within the range both paths agree."""
     path = PROGRAMS / "f16_to_i8_wrap.pto"
     assert castsim.advise(path).offers == ()
-    assert castsim.advise(path, ranges={"src": (-100, 100)}).offers == ()
+    (offer,) = castsim.advise(path, ranges={"src": (-100, 100)}).offers
+    assert (offer.change.kind, offer.how) == ("other route of a cast", How.TRIED)
+
+
+def test_what_is_rejected_is_named_with_its_reason() -> None:
+    advice = castsim.advise(PROGRAMS / "f16_to_i8_wrap.pto")
+    assert {one.why for one in advice.rejected if "tmp tile" in one.change.title} == {
+        "525 cycles, other bits on an input that was tried"
+    }
+    assert len(advice.rejected) + len(advice.offers) == advice.looked_at
+
+
+def test_fp8_stores_of_an_a5_function_lose_their_barriers(tmp_path: Path) -> None:
+    """Every store has bytes of its own; the program stays one that runs, with the same bits."""
+    advice = castsim.advise(PROGRAMS / "kernels" / "quantise_rows_fp8_a5.pto", seconds=1)
+    offer = advice.offers[0]
+    assert offer.change.kind == "vector functions without store barriers"
+    assert 2 * offer.cycles < 1.2 * advice.cycles
+    path = tmp_path / "kernel.pto"
+    path.write_text(offer.change.text)
+    assert castsim.run(path, timing_only=True).cycles == offer.cycles
+
+
+def test_the_search_ends_in_time() -> None:
+    advice = castsim.advise(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc", seconds=0.1)
+    assert advice.unfinished and advice.looked_at == 1
 
 
 def test_operations_are_reordered_as_well_as_any_order_does(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_the_document_is_what_its_schema_says(tmp_path: Path) -> None:
     assert main(["advise", str(PADDED), "--quiet", "--json", str(path)]) == 0
     document = json.loads(path.read_text())
     jsonschema.Draft202012Validator(registry.schema_of("advise")).validate(document)
-    (offer,) = document["offers"]
+    offer = document["offers"][0]
     assert (offer["number"], offer["how"], offer["cycles"]) == (1, "proven", document["cycles"] - offer["gained"])
     assert offer["gained_percent"] == pytest.approx(100 * offer["gained"] / document["cycles"], abs=0.01)
 
@@ -40,7 +40,7 @@ def test_the_answer_is_a_diff_that_patch_applies(tmp_path: Path, capsys: pytest.
     cycles = castsim.advise(kernel).offers[0].cycles
     subprocess.run(["patch", str(kernel)], input=answer, text=True, check=True, capture_output=True)
     assert castsim.run(kernel, timing_only=True).cycles == cycles
-    assert f"{cycles:,} with change 1" in answer
+    assert f"{cycles:,} with change 1" in " ".join(answer.split())
 
 
 def test_a_proven_change_is_written(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_change_that_is_only_tried_has_to_be_allowed(tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--apply", "2", "-o", "x.pto"], "1 to 1"),
+        (["--apply", "9", "-o", "x.pto"], "1 to 2"),
         (["--apply", "1"], "--apply 1 -o FILE"),
         (["-o", "x.pto"], "--apply 1 -o FILE"),
         (["--apply", "0", "-o", "x.pto"], "not a positive integer"),

@@ -48,7 +48,7 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "--seconds",
         metavar="N",
-        help="take about N seconds of processor time to make changes, and as many to check them (default 10)",
+        help="make changes for N seconds of processor time, and check them for as long (default 10)",
     )
     add("--why", action="store_true", help="list the changes that were tried and rejected, and why")
     add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")

@@ -9,13 +9,14 @@ from rich.text import Text
 
 from castsim.exploration.advice.change import How, Offer
 from castsim.exploration.advice.searching import Advice
-from castsim.reports.documents import Document
+from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import table
 
 
 def advice_document(advice: Advice, applied: int | None = None, output: Path | None = None) -> Document:
-    """Return what `castsim advise --json` writes, without the version."""
+    """Return what `castsim advise --json` writes."""
     return {
+        "schema_version": VERSIONS["advise"],
         "file": advice.file,
         "target": advice.target,
         "cycles": advice.cycles,

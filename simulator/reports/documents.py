@@ -29,6 +29,7 @@ VERSIONS: Mapping[str, int] = {
     "lower-matrix": 2,
     "conform": 4,
     "accuracy": 4,
+    "advise": 2,
     "verify": 3,
     "verify-lowering": 3,
     "verify-substitutions": 2,

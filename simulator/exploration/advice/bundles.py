@@ -20,7 +20,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling import schedule
 
 RESCHEDULE, UNROLL = "reschedule", "unroll"
-_FACTORS = (2, 4)
+_FACTORS = (4, 2)
 _MOST_LINES = 160
 """Instructions up to which a loop is unrolled."""
 _REGISTER = re.compile(r"\b(V|S|I)(\d+)\b(?!\s*:)")
@@ -68,12 +68,13 @@ def changes(text: str, file: str, target: VliwTarget, end: float = math.inf) -> 
 
 
 def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
-    yield [*declared, *found.lines], RESCHEDULE, "put the instructions into bundles anew"
+    # What saves most comes first, as the time may end.
     for start, end in found.loops:
         for factor in _FACTORS:
             lines = _unrolled(found.lines, start, end, factor)
             if lines is not None and len(lines) <= _MOST_LINES:
                 yield [*declared, *lines], UNROLL, f"write the loop's body {factor} times and schedule it"
+    yield [*declared, *found.lines], RESCHEDULE, "put the instructions into bundles anew"
 
 
 def _sequence(program: tpc.TpcProgram) -> _Sequence | None:

@@ -11,7 +11,10 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         4: "4e2f8c41e7bcc81a6f1a0fba3e36d13c1df45e12e6f640dafb891be3180033a2",
     },
     "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
-    "advise": {1: "13108fa7166febaee81417f77d21fc89e6938da84fb08a031e0e1dcf2b16a546"},
+    "advise": {
+        1: "13108fa7166febaee81417f77d21fc89e6938da84fb08a031e0e1dcf2b16a546",
+        2: "cb2be41626304db002182be34f0dbb98f9f86f79a0eb310c54f03489dcdb656e",
+    },
     "asm": {1: "e52936620fc71f0c4ab07039d37989175850031b08041dc89c37428d1bafdb3e"},
     "asm-text": {1: "f2caa3e967a78e998c8a6aa9c9a4a4797d768494ed5b844f94efce02f0b9cfbc"},
     "builtin": {1: "3d296a94b4b9eaccddfaf2752234131500392ffb62e53279df7b94b8c806746f"},
