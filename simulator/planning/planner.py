@@ -111,7 +111,7 @@ class Plan:
     @property
     def claim(self) -> str:
         """The verdict in words that say no more than the evidence: what rests on samples is called nothing but that."""
-        if self.proven or self.evidence is None or self.verdict is Verdict.DIFFERS:
+        if self.proven or self.evidence is None:
             return self.verdict.value
         found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
         if self.evidence.method is Method.SUBSTITUTE:
