@@ -99,7 +99,7 @@ def test_values_are_those_of_numpy(tmp_path: Path) -> None:
     stepper.run()
     assert next(element_lines(stepper, parse_selection("wide[0,2]"))) == "wide[0,2] = -inf (0xff800000)"
     assert next(element_lines(stepper, parse_selection("wide[0,0]"))) == "wide[0,0] = nan (0x7fc00000)"
-    half = values.clip(-65504, 65504).astype(np.float16)  # out of range the chip's cast saturates
+    half = values.astype(np.float16)  # in Inf/NaN mode infinity stays
     for name, array in (("x", values), ("wide", values), ("slim", half), ("y", half)):
         bits = array.view(f"u{array.itemsize}")
         lines = list(element_lines(stepper, parse_selection(f"{name}[0:3,2:6]")))

@@ -24,15 +24,21 @@ Array = NDArray[np.generic]
 
 
 def ran(
-    tmp_path: Path, op: str, opset: int, inputs: dict[str, Array], out: tuple[int, list[int]], **attributes: object
+    tmp_path: Path,
+    op: str,
+    opset: int,
+    inputs: dict[str, Array],
+    out: tuple[int, list[int]],
+    target: Target | None = None,
+    **attributes: object,
 ) -> GraphRun:
-    """Run a model of one node; every input is one of the graph."""
+    """Run a model of one node, on A5 unless a target is given; every input is one of the graph."""
     node = helper.make_node(op, list(inputs), ["y"], name="node", **attributes)
     kinds = {name: (helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()}
     path = tmp_path / "model.onnx"
     save(model([node], kinds, {"y": out}, None, opset), path)
     graph = read_graph(path)
-    return run_graph(graph, load_target("a5"), make_tensors(graph, inputs, {}))
+    return run_graph(graph, target or load_target("a5"), make_tensors(graph, inputs, {}))
 
 
 def whole(*shape: int) -> NDArray[np.float32]:
@@ -159,12 +165,19 @@ def test_bounds_of_clip_as_attributes(
 ) -> None:
     """Clip-6 has the largest f32 as default bounds, Clip-1 has none."""
     x = np.array([np.inf, -np.inf, 1, 100, -100, np.nan], dtype)
-    found = ran(tmp_path, "Clip", opset, {"x": x}, (helper.np_dtype_to_tensor_dtype(x.dtype), [6]), **attributes)
+    out = (helper.np_dtype_to_tensor_dtype(x.dtype), [6])
+    keeping = with_options(load_target("a5"), {"ctrl_48_at_start": 1})
+    found = ran(tmp_path, "Clip", opset, {"x": x}, out, keeping, **attributes)
     largest = float(np.finfo(np.float32).max) if opset == 6 and dtype is np.float32 else np.inf
     low, high = attributes.get("min", -largest), attributes.get("max", largest)
     expected = np.clip(x.astype(np.float64), low, high)
     assert np.array_equal(found.outputs["y"].array.astype(np.float64), expected, equal_nan=True)
     assert found.agrees
+    clamps = ran(tmp_path, "Clip", opset, {"x": x}, out, **attributes)  # as after a reset: every f16 result clamps
+    same = dtype is np.float32 or bool(np.isfinite(expected[:2]).all())
+    assert clamps.agrees == same
+    most = np.finfo(dtype).max
+    assert same or clamps.outputs["y"].array[:2].tolist() == np.clip(expected[:2], -most, most).tolist()
 
 
 def test_what_the_evaluator_refuses_is_delivered_and_not_judged(

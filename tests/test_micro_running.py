@@ -288,15 +288,21 @@ def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
     assert not run(file, timing_only=True).outputs
 
 
-@pytest.mark.parametrize(("bit", "expected"), [(None, np.inf), (60, 65504.0), (48, np.inf)])
-def test_a_program_may_set_the_control_register(bit: int | None, expected: float) -> None:
-    change = (
-        ""
-        if bit is None
-        else f"""%k = arith.constant {bit} : i64
-    %before = pto.get_ctrl : i64
-    %after = pto.sbitset1 %before, %k : i64, i64 -> i64
-    pto.set_ctrl %after : i64"""
+@pytest.mark.parametrize(
+    ("set_bits", "cleared", "expected"),
+    [((), (), np.inf), ((60,), (), np.inf), ((60,), (48,), 65504.0), ((), (48,), np.inf)],
+)
+def test_a_program_may_set_the_control_register(
+    set_bits: tuple[int, ...], cleared: tuple[int, ...], expected: float
+) -> None:
+    """Programs of vector instructions start with CTRL[60] = 0 and [48] = 1: only both the other way round clamp."""
+    changes = [("sbitset1", bit) for bit in set_bits] + [("sbitset0", bit) for bit in cleared]
+    change = "\n".join(
+        f"""%k{bit} = arith.constant {bit} : i64
+    %before{bit} = pto.get_ctrl : i64
+    %after{bit} = pto.{name} %before{bit}, %k{bit} : i64, i64 -> i64
+    pto.set_ctrl %after{bit} : i64"""
+        for name, bit in changes
     )
     kinds = f"{F32}, {B32} -> !pto.vreg<128xf16>"
     body = f"""{LOAD}

@@ -54,7 +54,7 @@ def test_conversions_with_store_barriers_execute() -> None:
     """Barriers between the stores of a conversion are its own work, not a wait of the pipe."""
     run = sample("a5_f32_to_e4m3fn_padded.pto")
     conversion = next(each for each in run.timing.operations if each.pipe == "V" and each.name.startswith("f32 ->"))
-    assert "barrier" in map(str, conversion.causes)
+    assert "store barrier" in map(str, conversion.causes)
     rows, _ = letters(run.view(Window(conversion.start, conversion.end + 1)))
     assert rows[conversion.index] == "e" * (conversion.end - conversion.start - 1) + "ER"
     events = run.document(run.view(Window(0, run.timing.total)))

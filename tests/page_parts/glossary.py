@@ -107,6 +107,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "source": "The line of the text as it is written; of `targets --diff`: the source format.",
         "by cause": "Its cycles by cause.",
         "waits for": "Its longest wait, beside other work.",
+        "fact": "A number or choice of a target description, by its name there; `--facts` and `targets --diff` list them.",
         "cause": "Why cycles were spent, see above.",
         "instructions behind it": "Who spent them, and how many.",
         "lifted": "The limit that is lifted: a name for `--what-if`.",

@@ -22,7 +22,14 @@ def reduce_rows(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) 
     pieces = [codes[:, start : start + lanes] for start in range(0, codes.shape[1], lanes)]
     if behaviour.facts.row_pieces == "tree":
         return reduce_lanes(function, _joined(function, pieces, fmt, behaviour), fmt, behaviour)
-    total = np.full(codes.shape[0], neutral_code(function, fmt), codes.dtype)
+    neutral = neutral_code(function, fmt)
+    if function == "mul":  # no instruction multiplies lanes: a vector of ones takes the pieces, then its lanes are joined
+        products = np.full((codes.shape[0], lanes), neutral, codes.dtype)
+        for piece in pieces:
+            width = piece.shape[1]
+            products[:, :width] = apply(function, (products[:, :width], piece), fmt, behaviour)
+        return reduce_lanes(function, products, fmt, behaviour)
+    total = np.full(codes.shape[0], neutral, codes.dtype)
     for piece in pieces:
         total = apply(function, (total, reduce_lanes(function, piece, fmt, behaviour)), fmt, behaviour)
     return total
