@@ -237,3 +237,21 @@ def test_the_command_refuses_to_overwrite_what_it_reads(tmp_path: Path, capsys: 
     source.write_text(PLAIN + "halt\n")
     assert main(["schedule", str(source), "-o", str(source)]) == 2
     assert "would replace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sizes", ["2147483647, 2147483647", "2147483647, 2147483647, 2147483647, 2147483647"])
+def test_tensors_that_no_memory_holds(sizes: str, tmp_path: Path, capsys: Capture) -> None:
+    """They are declared, not read: a schedule needs no bytes of them, a run is refused where they stand."""
+    text = (
+        (PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc")
+        .read_text()
+        .replace("in f32 [64, 16]", f"in f32 [{sizes}]")
+    )
+    assert sizes in text
+    given, written = tmp_path / "given.tpc", tmp_path / "written.tpc"
+    given.write_text(text)
+    assert main(["schedule", str(given), "--out", str(written)]) == 0
+    capsys.readouterr()
+    assert main(["run", str(written), "--timing-only"]) == 1
+    error = capsys.readouterr().err
+    assert "memory cannot hold" in error and str(written) in error and "internal" not in error

@@ -24,7 +24,16 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro.conversions import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
-from castsim.machines.vector_function.lanes import OPERATIONS, Mask, Operands, Register, convert, every_lane, execute
+from castsim.machines.vector_function.lanes import (
+    OPERATIONS,
+    Mask,
+    Operands,
+    Register,
+    convert,
+    every_lane,
+    execute,
+    truncate,
+)
 from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets import Target, load_target
 from castsim.targets.options import with_options
@@ -43,7 +52,8 @@ OPTIONS: Mapping[tuple[str, str], Mapping[str, int | str]] = {
 CTRL = {PLAIN: 1 << 60 | 1 << 48, SATURATING: 1 << 60 | 1 << 53}
 TILE = {
     "Exp": "texp", "Ln": "tlog", "Abs": "tabs", "Reciprocal": "trecip", "Sqrt": "tsqrt", "Rsqrt": "trsqrt",
-    "Relu": "trelu", "Neg": "tneg", "LeakyRelu": "tlrelu", "Prelu": "tprelu", "Compare": "tcmp", "Compares": "tcmps",
+    "Axpy": "taxpy", "Arange": "tci", "Relu": "trelu", "Neg": "tneg", "LeakyRelu": "tlrelu", "Prelu": "tprelu",
+    "Compare": "tcmp", "Compares": "tcmps",
     **{name: f"t{name.lower()}" for name in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Adds", "Muls", "Maxs", "Mins")},
     **{f"Reduce{name}": f"trow{name.lower()}" for name in ("Max", "Min", "Sum")},
     **{f"ReduceRepeat<{name}>": f"trow{name.lower()}" for name in ("MAX", "MIN", "SUM")},
@@ -53,13 +63,11 @@ MICRO = {
         "Exp", "Ln", "Abs", "Sqrt", "Rsqrt", "Relu", "Neg", "Prelu", "Add", "Sub", "Mul", "Div", "Max", "Min", "Adds",
         "Muls", "Maxs", "Mins", "Axpy")},
     "Reciprocal": "vrec", "LeakyRelu": "vlrelu", "MulAddDst": "vmula", "Compare": "vcmp", "Compares": "vcmps",
-    "ExpSub": "vexpdif", "Truncate": "vtrc", "Reduce.max": "vcmax", "Reduce.min": "vcmin", "Reduce.sum": "vcadd",
+    "ExpSub": "vexpdif", "Reduce.max": "vcmax", "Reduce.min": "vcmin", "Reduce.sum": "vcadd",
     "ReduceDataBlock.max": "vcgmax", "ReduceDataBlock.min": "vcgmin", "ReduceDataBlock.sum": "vcgadd",
-    "AddC": "vaddc", "SubC": "vsubc",
+    "AddC": "vaddc", "SubC": "vsubc", "PairReduceElem.sum": "vcpadd", "Arange": "vci", "Mull": "vmull",
 }  # fmt: skip
-SCALAR = ("Adds", "Muls", "Maxs", "Mins", "LeakyRelu", "Compares", "Axpy")
-STEPS = {("f32", "i16"), ("f16", "i16"), ("f16", "i8")}
-"""A5 tile casts that go through a wider integer with saturation OFF: not one conversion (docs/reference/a5.md 3)."""
+SCALAR = ("Adds", "Muls", "Maxs", "Mins", "LeakyRelu", "Compares", "Axpy", "Arange")
 
 
 @cache
@@ -114,6 +122,8 @@ def value_of(code: int, fmt: Format) -> float:
 
 def agrees(code: int, fmt: Format, written: str) -> bool:
     """Whether a code is the written result: short decimals within 0.1 %, the sign of -0 too, of 0 either."""
+    if "~" in written or " of " in written:  # a ramp, of which the first lane counts
+        written = written.partition(",")[0].rpartition(" of ")[2].partition("~")[0]
     found, wanted = value_of(code, fmt), value_of(code_of(written, fmt), fmt)
     if written.strip() not in ("MAX", "MIN", "nan") and not isinstance(fmt, IntFormat):
         wanted = float(written)
@@ -122,7 +132,7 @@ def agrees(code: int, fmt: Format, written: str) -> bool:
     if wanted == 0:
         return found == 0 and (not written.strip().startswith("-") or math.copysign(1, found) < 0)
     last = 10.0 ** -len(written.partition(".")[2]) if "e" not in written.lower() and "." in written else 0.0
-    return found == wanted or math.isclose(found, wanted, rel_tol=4e-3, abs_tol=last)
+    return found == wanted or math.isclose(found, wanted, rel_tol=1e-3, abs_tol=last)
 
 
 def line(text: str, fmt: Format, operation: str) -> list[int]:
@@ -170,6 +180,9 @@ def by_tile(row: Row, mode: str) -> Codes | None:
     if operation in SCALAR:
         scalars = ((inputs.pop()[0], fmt),)
     buffer = np.zeros(1 << 14, np.uint8)
+    if operation == "Axpy":
+        added = np.full(size, code_of(row["in3"], fmt), dtype_of(fmt)).view(np.uint8)
+        buffer[8192 : 8192 + added.size] = added
     sources = []
     for place, codes in enumerate(inputs):
         raw = np.array(codes, np.uint64).astype(dtype_of(fmt)).view(np.uint8)
@@ -188,7 +201,7 @@ def by_tile(row: Row, mode: str) -> Codes | None:
 def by_tile_cast(row: Row, mode: str, target: Target) -> Codes | None:
     src, _, dst = row["types"].partition("->")
     pairs = {(rule.src, rule.dst) for rule in target.casts}
-    if (src, dst) not in pairs or (row["chip"] == "a5" and mode == PLAIN and (src, dst) in STEPS):
+    if (src, dst) not in pairs:
         return None
     codes = np.array([code_of(row["in1"], format_named(src))] * 4, dtype_of(format_named(src)))
     # A2/A3: both columns are those of a cast that leaves CTRL[59] alone.
@@ -215,6 +228,9 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
             pair.saturations[0] if pair.saturations else None, target=target, ctrl=ctrl,
         )  # fmt: skip
         return found.lanes(format_named(dst).storage_bits)[:1]
+    if operation == "Truncate":
+        fmt = format_named(src)
+        return truncate(lanes(row["in1"], fmt), src, every_lane(fmt.bits), "Z").lanes(fmt.bits)[:1]
     base, _, word = operation.partition(".") if operation.startswith("Compare") else (operation, "", "")
     known = OPERATIONS.get(MICRO.get(base, ""))
     if known is None or src not in known.types:
@@ -223,7 +239,7 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
     given = [row[each] for each in ("in1", "in2", "in3") if row[each]]
     scalars: tuple[int, ...] = ()
     if base in SCALAR:
-        scalars = (code_of(given.pop(1), fmt),)
+        scalars = (code_of(given.pop(1 if len(given) > 1 else 0), fmt),)
     if name == "vmula":
         given = [given[2], *given[:2]]
     result = format_named(dst or src)
@@ -233,7 +249,8 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
         Operands(name, fmt, result, min(32, fmt.bits), target, tuple(lanes(each, fmt) for each in given), (full,),
                  scalars, words, ctrl=CTRL[mode])
     )  # fmt: skip
-    first = found[0]
+    # Of long products the table has the low half in one column, the high half in the other.
+    first = found[1 if name == "vmull" and mode == SATURATING else 0]
     if isinstance(first, Mask):
         return first.lanes(fmt.bits)[:1].astype(np.uint8)
     assert isinstance(first, Register) and first.is_defined
@@ -250,6 +267,7 @@ def _has(row: Row, *operations: str, types: str = "") -> bool:
     return row["operation"] in operations and types in row["types"]
 
 
+Way = Callable[[Row, str], Codes | None]
 EXCEPTIONS: Mapping[str, Callable[[Row, str], bool]] = {
     "the divisor is -0 and lost its sign in the document: of two equal rows the second has the other sign": (
         lambda row, _: _has(row, "Div") and row["chip"] == "a5" and row["in2"] == "0"
@@ -277,12 +295,23 @@ EXCEPTIONS: Mapping[str, Callable[[Row, str], bool]] = {
 """Results of the table that castsim does not give, by the reason."""
 
 
-def reason(row: Row, mode: str) -> str:
+TILE_EXCEPTIONS: Mapping[str, Callable[[Row, str], bool]] = {
+    "the 1-D form of the tile cast goes through a wider integer with saturation OFF (docs/reference/a5.md 3)": (
+        lambda row, mode: (
+            _has(row, "Cast")
+            and row["chip"] == "a5"
+            and mode == PLAIN
+            and row["types"] in ("f32->i16", "f16->i16", "f16->i8")
+            and row["in1"] in ("inf", "-inf")
+        )
+    ),
+}
+
+
+def reason(row: Row, mode: str, way: Way) -> str:
     """Why a result of the table is not what castsim gives; '' where it has to be."""
-    return next((why for why, holds in EXCEPTIONS.items() if holds(row, mode)), "")
-
-
-Way = Callable[[Row, str], Codes | None]
+    known = EXCEPTIONS | (TILE_EXCEPTIONS if way is by_tile else {})
+    return next((why for why, holds in known.items() if holds(row, mode)), "")
 
 
 def differences(way: Way) -> tuple[int, list[tuple[Row, str, str]]]:
@@ -311,6 +340,6 @@ def shown(different: Iterable[tuple[Row, str, str]]) -> list[str]:
 @pytest.mark.parametrize("way", [by_tile, by_instruction])
 def test_the_table_holds(way: Way) -> None:
     reached, different = differences(way)
-    assert reached > 6000
-    assert not shown(each for each in different if not reason(each[0], each[1]))
+    assert reached > (9_600 if way is by_tile else 6_200)
+    assert not shown(each for each in different if not reason(each[0], each[1], way))
     assert len(different) <= reached / 100

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import ReadError, Span, TileError
+from castsim.isa.errors import LimitError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.tpc import TensorDeclaration
 from castsim.machines.vliw.semantics import Coordinates
@@ -86,11 +87,20 @@ class Tensor:
         return high - low, low - first, self.position((low, *coordinates[1:]))
 
 
+def _zeros(declared: TensorDeclaration, fmt: Format) -> Codes:
+    elements = prod(declared.shape)
+    try:
+        return np.zeros(elements, code_dtype(fmt))
+    except (MemoryError, OverflowError, ValueError) as error:  # of sizes that no address can have, the latter two
+        raise LimitError(f"memory cannot hold {elements:,} elements of {declared.name}", span=declared.span) from error
+
+
 class GlobalMemory:
     """The tensors of a program, and its look-up tables.
 
     Raises:
         ReadError: a tensor number that the target does not have.
+        LimitError: a tensor that memory cannot hold.
     """
 
     def __init__(
@@ -112,7 +122,7 @@ class GlobalMemory:
             fmt = format_named(each.format)
             held = codes.get(each.name)
             if held is None:
-                held = np.zeros(int(np.prod(each.shape)), code_dtype(fmt))
+                held = _zeros(each, fmt)
             self.tensors[each.number] = Tensor(each.number, each.name, fmt, each.shape, held)
 
     def tensor(self, number: int, span: Span) -> Tensor:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from castsim.execution.vector_operations.arithmetic import clamped
 from castsim.execution.vector_operations.elements import encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
 from castsim.machines.vector_function.byte_maps import Index, interleave_maps
-from castsim.machines.vector_function.lanes.arithmetic import scalar_codes
+from castsim.machines.vector_function.lanes.arithmetic import behaviour, scalar_codes
 from castsim.machines.vector_function.lanes.operands import Operands, Value, half_of
 from castsim.machines.vector_function.lanes.registers import (
     REGISTER_BYTES,
@@ -82,7 +83,7 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
 
 
 def counted_up(operands: Operands) -> tuple[Value, ...]:
-    """`vci`: base + lane, or base - lane in the order DESC.
+    """`vci`: base + lane, or base - lane in the order DESC; floats clamp where results of arithmetic do.
 
     Raises:
         IllegalError: no such order.
@@ -98,6 +99,7 @@ def counted_up(operands: Operands) -> tuple[Value, ...]:
     else:
         exact = numbers(base, fmt).astype(np.float64) + steps
         codes = encoded(exact.astype(np.float32) if fmt.bits == 32 else exact, fmt)
+        codes = clamped(codes, fmt, behaviour("arange", fmt, operands))
     return (register_of(codes, np.ones(lanes, np.bool_)),)
 
 
