@@ -162,7 +162,8 @@ def _reduce(given: Given) -> list[Result]:
 def _pairs(given: Given) -> list[Result]:
     a, bits = given.lanes(), given.active()
     pairs = [[x for x, bit in zip(a[k : k + 2], bits[k : k + 2], strict=True) if bit] for k in range(0, len(a), 2)]
-    sums = [BINARY["vadd"](*pair, given.one.element) if len(pair) > 1 else sum(pair) for pair in pairs]
+    alone = 1 << given.bits - 1  # beside an inactive lane a number is added to -0, which makes one NaN of all
+    sums = [BINARY["vadd"](*(pair + [alone])[:2], given.one.element) if pair else 0 for pair in pairs]
     return [of(sums + [0] * len(sums), given.bits)]
 
 

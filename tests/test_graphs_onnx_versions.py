@@ -15,7 +15,8 @@ from onnx import TensorProto, helper, save
 from castsim.__main__ import main
 from castsim.graphs import GraphRun, make_tensors, onnx_nodes, read_graph, run_graph
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.targets import load_target
+from castsim.targets import Target, load_target
+from castsim.targets.options import with_options
 
 F32, F16, I8, I32, U8 = (
     TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT32, TensorProto.UINT8,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from castsim.execution.vector_operations.behaviour import saturates
 from castsim.graphs.program import WRITING, Writing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
@@ -23,7 +22,6 @@ from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
 from castsim.planning.steps import LoweringStep, run_chain
 from castsim.targets import Target
-from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import ProgressCallback
 
 F32 = FORMATS["f32"]
@@ -125,9 +123,7 @@ class Chip:
         target = self.target
         if "maximum_of_nan" in target.options and target.option("maximum_of_nan") == "number":
             return f"maximum and minimum of {target.name} take the number over NaN (option maximum_of_nan)"
-        if isinstance(target, DataflowTarget) and saturates(
-            target.tile_arithmetic, ("max", "min"), fmt.name, target.option
-        ):
+        if self.writing.clamps(target, ("max", "min"), fmt):
             return f"{target.name} clamps every result of {fmt.name}, and NaN becomes 0 (option ctrl)"
         return ""
 

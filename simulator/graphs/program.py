@@ -41,6 +41,10 @@ class Writing(Protocol):
         """See `castsim.graphs.chip.Chip.has`."""
         ...
 
+    def clamps(self, target: Target, functions: tuple[str, ...], fmt: Format) -> bool:
+        """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+        ...
+
     def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeProgram:
         """Return the program of a kernel for at least `elements` elements.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from castsim.execution.vector_operations.behaviour import saturates
 from castsim.graphs.kernel import Combined, Converted, Kept, KernelValue, NodeKernel, operands
 from castsim.graphs.program import NodeProgram
 from castsim.isa.errors import TileError
@@ -35,6 +36,11 @@ def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bo
     """Whether there is an operation for a function on tiles, or on a tile and a constant."""
     rule = target.tile_operation(f"t{function}{'s' if constant else ''}")
     return rule is not None and fmt.name in rule.types
+
+
+def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
+    """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+    return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
 
 
 def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeProgram:

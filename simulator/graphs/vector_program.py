@@ -42,6 +42,12 @@ def has(target: VliwTarget, function: str, fmt: Format, *, constant: bool) -> bo
     return True
 
 
+def clamps(target: VliwTarget, functions: tuple[str, ...], fmt: Format) -> bool:
+    """Whether one of the functions clamps its results in a format: never."""
+    del target, functions, fmt
+    return False
+
+
 def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeProgram:
     """Return the program of a kernel for at least `elements` elements.
 

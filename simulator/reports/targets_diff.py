@@ -12,7 +12,7 @@ from castsim.isa.formats import FORMATS
 from castsim.reports.documents import VERSIONS, Document, document
 from castsim.reports.facts import NamedFact, described, facts_of
 from castsim.reports.pairs import pair_rows
-from castsim.reports.terminal import table
+from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 
 
@@ -116,12 +116,11 @@ def diff_text(diff: TargetsDiff) -> RenderableType:
         return Group(made, Text("facts: the same"))
     # Those that both have say most; what one lacks is counted behind them.
     facts = sorted(diff.facts, key=lambda fact: fact.first is None or fact.second is None)
-    changed = table("fact", diff.first.name, diff.second.name)
+    parts: list[RenderableType] = [made, Text(), Text(f"facts that differ: {len(facts)}")]
     for fact in facts[:_SHOWN]:
-        changed.add_row(
-            fact.name, *("-" if side is None else described(side.value) for side in (fact.first, fact.second))
-        )
-    parts: list[RenderableType] = [made, Text(), Text(f"facts that differ: {len(facts)}"), changed]
+        parts.append(Text(fact.name))
+        for target, side in ((diff.first, fact.first), (diff.second, fact.second)):
+            parts.append(indented(Text(f"{target.name}: {'-' if side is None else described(side.value)}")))
     if len(facts) > _SHOWN:
         parts.append(Text(f"  and {len(facts) - _SHOWN} more (--json has all)"))
     return Group(*parts)

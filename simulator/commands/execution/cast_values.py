@@ -73,7 +73,10 @@ def parse_request(
     if chips and overflows:
         raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
     if not chips and (saturation is not None or scratch or options):
-        raise ReadError("--saturation, --scratch and --option belong to a target; name one by --target")
+        given = [f"--option {name}={value}" for name, value in (options or {}).items()]
+        given += ["--scratch"] * bool(scratch) + ["--saturation"] * (saturation is not None)
+        verb = "belong" if len(given) > 1 else "belongs"
+        raise ReadError(f"{', '.join(given)} {verb} to a target; name one by --target", legal=target_names())
     return ValueCastRequest(
         src=source,
         dst=destination,

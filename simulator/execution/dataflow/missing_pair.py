@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.pto.packed import element_format
 
 Pair = tuple[str, str]
 
@@ -17,10 +18,10 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
         sources = dict.fromkeys(source for source, _ in pairs)
         return IllegalError(f"{target} has no cast from {src}; it casts from: {', '.join(sources)}", legal=sources)
     message = f"{target} has no cast {src} -> {dst}; from {src} it has: {', '.join(from_source)}"
-    before, after = format_named(src), format_named(dst)
+    before, after = element_format(src), element_format(dst)
     exact, twice = list[str](), list[str]()
     for name in dict.fromkeys(from_source):
-        middle = format_named(name)
+        middle = element_format(name)
         if (name, dst) not in pairs or name == src:
             continue
         if _holds(middle, before):
