@@ -108,6 +108,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "by cause": "Its cycles by cause.",
         "waits for": "Its longest wait, beside other work.",
         "fact": "A number or choice of a target description, by its name there; `--facts` and `targets --diff` list them.",
+        "rejected change": "Of `advise --why`: a change that was tried and is not offered.",
+        "why": "Of `advise --why`: what spoke against the change.",
         "cause": "Why cycles were spent, see above.",
         "instructions behind it": "Who spent them, and how many.",
         "lifted": "The limit that is lifted: a name for `--what-if`.",
