@@ -162,8 +162,8 @@ def _reduce(given: Given) -> list[Result]:
 def _pairs(given: Given) -> list[Result]:
     a, bits = given.lanes(), given.active()
     pairs = [[x for x, bit in zip(a[k : k + 2], bits[k : k + 2], strict=True) if bit] for k in range(0, len(a), 2)]
-    alone = 1 << given.bits - 1  # beside an inactive lane a number is added to -0, which makes one NaN of all
-    sums = [BINARY["vadd"](*(pair + [alone])[:2], given.one.element) if pair else 0 for pair in pairs]
+    zero = 1 << given.bits - 1  # beside an inactive lane a number is added to -0, which makes one NaN of all
+    sums = [BINARY["vadd"](pair[0], pair[1] if pair[1:] else zero, given.one.element) if pair else 0 for pair in pairs]
     return [of(sums + [0] * len(sums), given.bits)]
 
 

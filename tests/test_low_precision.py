@@ -122,7 +122,7 @@ def test_every_byte_of_pairs_to_bf16(spelling: str, tmp_path: Path) -> None:
 
 def clamped_hif8(every: np.ndarray) -> np.ndarray:
     """Codes as they are with CTRL[60] = 1 and [48] = 0: infinity becomes 2^15 of its sign, NaN 0."""
-    return np.select([every == 0x6F, every == 0xEF, every == 0x80], [0x6E, 0xEE, 0], every).astype(np.uint8)
+    return np.select([every == 0x6F, every == 0xEF, every == 0x80], [0x6E, 0xEE, 0], every.astype(np.int64))
 
 
 def test_every_hif8_code_to_f32_and_back(tmp_path: Path) -> None:

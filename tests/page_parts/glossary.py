@@ -107,7 +107,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "source": "The line of the text as it is written; of `targets --diff`: the source format.",
         "by cause": "Its cycles by cause.",
         "waits for": "Its longest wait, beside other work.",
-        "fact": "A number or choice of a target description, by its name there; `--facts` and `targets --diff` list them.",
+        "fact": "A number or choice of a target description, by its name there.",
         "rejected change": "Of `advise --why`: a change that was tried and is not offered.",
         "why": "Of `advise --why`: what spoke against the change.",
         "cause": "Why cycles were spent, see above.",
