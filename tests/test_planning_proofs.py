@@ -193,6 +193,17 @@ def test_what_rests_on_samples_claims_no_more() -> None:
     assert proven.claim == "exact"
 
 
+def test_a_counterexample_from_samples_refutes_in_every_report() -> None:
+    # 64-bit codes are sampled, and one wrong sample is enough: `differs` needs no other codes.
+    found = answer(CastRequest("i64", "i8", "a2a3"))
+    assert found.plan.counterexample is not None
+    assert found.plan.evidence is not None
+    assert found.plan.evidence.method is Method.SAMPLED
+    assert found.plan.claim == "differs"
+    assert "nothing beyond" not in found._repr_html_()
+    assert "nothing beyond" not in json.dumps(lower_document(found))
+
+
 def test_demands_that_agree_narrow_the_specification() -> None:
     # TOSA accepts any of several roundings; asking for one leaves its result alone.
     loose, tight = (CastRequest("f32", "bf16", "gaudi2", spec="tosa", rounding=mode) for mode in (None, "trunc"))
