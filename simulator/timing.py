@@ -165,11 +165,8 @@ class Limiter:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"bound by {self.pipe}: {self.cause} {share(self.cycles, self.total)} ({self.works()})"
-
-    def works(self) -> str:
-        """Return in words how much of the time the pipe is occupied."""
-        return f"{self.pipe} is occupied {share(self.occupied, self.total)} of the time"
+        works = f"{self.pipe} is occupied {share(self.occupied, self.total)} of the time"
+        return f"bound by {self.pipe}: {self.cause} {share(self.cycles, self.total)} ({works})"
 
 
 def limiter(timing: Timing) -> Limiter | None:

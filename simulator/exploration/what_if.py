@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.limits import MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.running.latencies import latencies_of
 from castsim.targets import Target
@@ -48,7 +49,7 @@ class Gain:
 
 LATENCY = "latency"
 """The limit that a program of bundles has by its own text."""
-_NO_LATENCY = "every result can be read in the next bundle, and bundles that only wait are gone"
+_NO_LATENCY = "every result can be read in the next bundle"
 _NAMED = 3
 """Causes that a reason names at the most."""
 _WHY: Mapping[Cause, str] = {

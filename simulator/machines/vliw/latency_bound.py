@@ -76,8 +76,7 @@ class LatencyBound:
     def costs(self) -> str:
         """Return how much of the run the chains take, and what latencies are to blame for."""
         return (
-            f"chains of results take {share(self.cycles, self.total)} of the time, "
-            f"their latencies cost {share(self.gained, self.total)}"
+            f"latencies cost {share(self.gained, self.total)}: chains take {share(self.cycles, self.total)} of the time"
         )
 
 
@@ -119,7 +118,10 @@ def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -
         leaders |= {loop.start, loop.end}
     for index, bundle in enumerate(program.bundles):
         if bundle.spu is not None and bundle.spu.mnemonic in JUMPS:
-            leaders |= {index + 1, *(each for each in (structure.static_target(index, bundle.spu),) if each is not None)}
+            leaders |= {
+                index + 1,
+                *(each for each in (structure.static_target(index, bundle.spu),) if each is not None),
+            }
     # A jump through a register shows in how often its target ran.
     leaders |= {index for index in range(1, size) if counts[index] != counts[index - 1]}
     places = sorted(leaders)

@@ -132,7 +132,10 @@ class RunPresentation(DrawnPresentation):
         if result.untimed:
             return whole(line(head), line(f"no cycles: {result.untimed}", bold=True), self._outputs())
         seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
-        lost, latencies = lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe), latencies_of(loaded, result.timing)
+        lost, latencies = (
+            lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe),
+            latencies_of(loaded, result.timing),
+        )
         bound = latencies if latencies is not None and latencies.binds else limiter(result.timing)
         time = f"{duration(float(seconds))} at {loaded.target.frequency.megahertz} MHz, engine {result.engine}"
         return whole(
