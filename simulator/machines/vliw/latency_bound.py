@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from castsim.isa.tpc import TpcProgram
 from castsim.isa.tpc.program import JUMPS
@@ -125,7 +126,7 @@ def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -
     # A jump through a register shows in how often its target ran.
     leaders |= {index for index in range(1, size) if counts[index] != counts[index - 1]}
     places = sorted(leaders)
-    yield from ((start, end) for start, end in zip(places, places[1:], strict=False) if counts[start])
+    yield from ((start, end) for start, end in pairwise(places) if counts[start])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
-from castsim.running.latencies import latencies_of
 from castsim.running import Result
+from castsim.running.latencies import latencies_of
 from castsim.running.source_lines import source_lines
 
 if TYPE_CHECKING:
