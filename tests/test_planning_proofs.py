@@ -1,5 +1,7 @@
 """Proofs: breakpoints against all codes, counterexamples that are the smallest, what cannot be satisfied."""
 
+import json
+
 import numpy as np
 import oracle
 import pytest
@@ -23,10 +25,12 @@ from castsim.planning import (
 )
 from castsim.planning.breakpoints import judge_by_breakpoints
 from castsim.planning.judgement import Judgement
+from castsim.planning.lowering_answers import answer
 from castsim.planning.order import codes_at, is_ordered, nearest_zero_first, number_count
 from castsim.planning.primitives import FormatCast, keeps_order
 from castsim.planning.steps import TileCastForm, run_chain
 from castsim.planning.substitution import substitute_of
+from castsim.reports.lower import lower_document
 from castsim.specifications.order import order_keys
 from castsim.targets import load_target
 
@@ -191,6 +195,17 @@ def test_what_rests_on_samples_claims_no_more() -> None:
     proven = plan(CastRequest("i16", "f32", "a5", spec="onnx"))
     assert proven.proven
     assert proven.claim == "exact"
+
+
+def test_a_counterexample_from_samples_refutes_in_every_report() -> None:
+    # 64-bit codes are sampled, and one wrong sample is enough: `differs` needs no other codes.
+    found = answer(CastRequest("i64", "i8", "a2a3"))
+    assert found.plan.counterexample is not None
+    assert found.plan.evidence is not None
+    assert found.plan.evidence.method is Method.SAMPLED
+    assert found.plan.claim == "differs"
+    assert "nothing beyond" not in found._repr_html_()
+    assert "nothing beyond" not in json.dumps(lower_document(found.plan, None))
 
 
 def test_demands_that_agree_narrow_the_specification() -> None:

@@ -136,13 +136,7 @@ def test_bad_synchronisation(text: str, message: str, legal: str | None) -> None
         ("%m = memref.alloc() : memref<4xf32>", "memref.alloc"),
         *(
             (f"{results}{name} %p", f"{name} is known, not modelled: no text at hand says")
-            for results, name in (
-                ("%b = ", "pto.declare_local_array"),
-                ("", "pto.vbitsort"),
-                ("%b = ", "pto.pstu"),
-                ("", "pto.sprsti"),
-                ("", "pto.sprsts"),
-            )
+            for results, name in (("%b = ", "pto.declare_local_array"),)
         ),
         ("%a = pto.import_reserved_buffer {}", "pto.import_reserved_buffer: its results have no type"),
         ("^bb1:", "^bb1"),

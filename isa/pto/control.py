@@ -37,9 +37,6 @@ SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
     "pto.declare_local_array": "no text at hand says how an array of the scalar unit is read and written",
-    "pto.vbitsort": "no text at hand says how it is written at this level; pto.tsort32 sorts tiles with it",
-    "pto.pstu": "no text at hand says how many bytes of a predicate it stores and where the next one goes",
-    **dict.fromkeys(("pto.sprsti", "pto.sprsts"), "no text at hand says how many bytes of a register it stores"),
     **dict.fromkeys(
         ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",

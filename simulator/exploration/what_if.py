@@ -1,7 +1,9 @@
 """The cycles of a run with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
-(`castsim.targets.what_if`); nothing is estimated.
+(`castsim.targets.what_if`), but for the latencies of bundles: these stand in the text of the program, not in the time
+of the machine, so that the answer is a lower bound of the program in a better order
+(`castsim.machines.vliw.latency_bound`).
 """
 
 from __future__ import annotations
@@ -9,13 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.limits import MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
-from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.isa.errors import ReadError
+from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
+from castsim.running.latencies import latencies_of
 from castsim.targets import Target
+from castsim.targets.vliw import VliwTarget
 from castsim.targets.what_if import lifted
 from castsim.timing import WAITING, Cause, Timing
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.latency_bound import LatencyBound
 
 ALL = "all"
 """In place of names: every limit that the target names."""
@@ -38,6 +47,9 @@ class Gain:
     reason: str = ""
 
 
+LATENCY = "latency"
+"""The limit that a program of bundles has by its own text."""
+_NO_LATENCY = "every result can be read in the next bundle"
 _NAMED = 3
 """Causes that a reason names at the most."""
 _WHY: Mapping[Cause, str] = {
@@ -48,20 +60,35 @@ _WHY: Mapping[Cause, str] = {
 }
 
 
+def limits_known(target: Target) -> tuple[str, ...]:
+    """Return the limits that can be lifted: those that the target names, and latencies where bundles expose them."""
+    return (*target.what_if, *((LATENCY,) if isinstance(target, VliwTarget) else ()))
+
+
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
     """Return the limits that are meant, each once.
 
     Raises:
-        ReadError: one that the target does not name; those that it names are listed.
+        ReadError: one that is not known; those that are stand beside it.
     """
+    known = limits_known(target)
     if ALL in names:
-        names = [*(name for name in names if name != ALL), *target.what_if]
+        names = [*(name for name in names if name != ALL), *known]
     for name in names:
-        lifted(target, name)
+        if name not in known:
+            raise ReadError(f"{target.name} knows no what-if '{name}'", legal=known)
+        if name in target.what_if:
+            lifted(target, name)
     return tuple(dict.fromkeys(names))
 
 
-def gains(target: Target, names: Sequence[str], timing: Timing, rerun: Callable[[Lift], Timing]) -> tuple[Gain, ...]:
+def gains(
+    target: Target,
+    names: Sequence[str],
+    timing: Timing,
+    rerun: Callable[[Lift], Timing],
+    latencies: LatencyBound | None = None,
+) -> tuple[Gain, ...]:
     """Return the gain of lifting each limit, largest first.
 
     Args:
@@ -69,12 +96,17 @@ def gains(target: Target, names: Sequence[str], timing: Timing, rerun: Callable[
         names: limits, or `all`.
         timing: what it took.
         rerun: takes what changes the target, and returns what the program takes with it changed.
+        latencies: what latencies cost it, of a program of bundles.
 
     Raises:
         ReadError: as `limits_asked_for`.
     """
     found = []
     for name in limits_asked_for(target, names):
+        if name not in target.what_if:
+            if latencies is not None:
+                found.append(Gain(name, _NO_LATENCY, {}, timing.total - latencies.gained, latencies.gained))
+            continue
         limit = target.what_if[name]
         without = rerun(lambda chosen, name=name: lifted(chosen, name))  # type: ignore[misc]
         gained = timing.total - without.total
@@ -123,10 +155,12 @@ def what_if(
     def loaded(lift: Lift) -> LoadedProgram:
         return load(Path(program), target, entry, args or {}, prepare=lift, limits=limits)
 
-    def timed(of: LoadedProgram) -> Timing:
+    def ran(of: LoadedProgram) -> Result:
         given = inputs or {} if of.tree is None else {}  # which decide nothing where the path is known
-        return run_loaded(of, given, timing_only=not given, max_cycles=max_cycles, limits=limits).timing
+        return run_loaded(of, given, timing_only=not given, max_cycles=max_cycles, limits=limits)
 
     first = loaded(lambda chosen: chosen)
     limits_asked_for(first.target, names)  # a wrong name must not cost a run
-    return gains(first.target, names, timed(first), lambda lift: timed(loaded(lift)))
+    before = ran(first)
+    latencies = latencies_of(before.loaded, before.timing)
+    return gains(first.target, names, before.timing, lambda lift: ran(loaded(lift)).timing, latencies)

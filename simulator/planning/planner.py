@@ -111,8 +111,8 @@ class Plan:
     @property
     def claim(self) -> str:
         """The verdict in words that say no more than the evidence: what rests on samples is called nothing but that."""
-        if self.proven or self.evidence is None:
-            return self.verdict.value
+        if self.proven or self.evidence is None or self.verdict is Verdict.DIFFERS:
+            return self.verdict.value  # one counterexample refutes a chain, wherever it came from
         found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
         if self.evidence.method is Method.SUBSTITUTE:
             return f"{found} found in {self.evidence.codes} codes of a substitute{SAMPLED_MARK}"

@@ -27,9 +27,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     if found.chain:
         parts += [Text(""), indented(_steps(found.chain))]
     if found.evidence is not None:
-        # A counterexample refutes, however few codes were tried.
-        claim = found.claim if found.counterexample is None else found.verdict.value
-        parts.append(indented(Text(f"{claim}: {found.evidence.argument}")))
+        parts.append(indented(Text(f"{found.claim}: {found.evidence.argument}")))
     if found.cost is not None:
         parts.append(indented(Text(cost_text(found.cost))))
     if answer.native is not None:

@@ -17,11 +17,13 @@ from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
+from castsim.running.latencies import latencies_of
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
 
 if TYPE_CHECKING:
     from castsim.exploration.what_if import Gain
+    from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
 
 
@@ -70,6 +72,8 @@ class RunReport:
     inserted: tuple[int, int]
     lost_most: Loss | None
     """The cause of most cycles in which no pipe worked; None if there are none."""
+    latencies: LatencyBound | None
+    """What latencies cost; None of programs that are no bundles."""
     buffers: tuple[BufferUse, ...]
     outputs: tuple[Output, ...]
     partial: tuple[PartialOutput, ...]
@@ -112,6 +116,7 @@ class RunReport:
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing),
             lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
+            latencies=None if result.untimed else latencies_of(loaded, timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(
                 output_of(name, array, loaded.arguments[name].format.name, files)

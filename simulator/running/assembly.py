@@ -75,7 +75,7 @@ class AssemblyProgram(WalkedWhenIssued):
         if how.watch is not None:
             how.watch.finish()
         executed = Executed(ran.tree, self.arguments, ran.warnings)
-        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text, bundles=self.assembled.program)
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
 
     def lint(self) -> tuple[LintFinding, ...]:

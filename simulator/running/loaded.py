@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.isa.tpc import TpcProgram
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.lint import LintFinding
     from castsim.running.watching import Watch
@@ -64,6 +65,8 @@ class Loaded:
     """The text of the program."""
     untimed: str = ""
     """Why it has no cycles; the empty text if it has."""
+    bundles: TpcProgram | None = None
+    """The program where it is one of bundles."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"

@@ -157,7 +157,16 @@ _SCALAR = {
     **_rows("dsb", '"domain"', place=_OUT),
 }
 
-ROWS: Mapping[str, Row] = {**_MASKS, **_MEMORY, **_ARITHMETIC, **_MOVES, **_SCALAR}
+_OPAQUE = {
+    **_rows("sprsti sprsts", '"register" P[I]', '"register" P I', '"register" P N'),
+    **_rows("pstu", "A m P > A P?"),
+    **_rows("vbitsort", "P P P I", "P P P N", place=_OUT),
+}
+OPAQUE = frozenset(_OPAQUE)
+"""Stores of which no text says how many bytes they write; no text has their forms either: those of their neighbours
+(`psts`, `vstus`, `sprclr`, `tsort32`) are assumed."""
+
+ROWS: Mapping[str, Row] = {**_MASKS, **_MEMORY, **_ARITHMETIC, **_MOVES, **_SCALAR, **_OPAQUE}
 """Every operation by its name."""
 
 GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1, 3), "l2_cache_ctl": (1,)}

@@ -159,7 +159,7 @@ def _simulate(
         gains = lift_limits(
             limits,
             loaded.target,
-            result.timing,
+            result,
             lambda lift: _load(options, source, lift)[0],
             lambda program: simulated(program, progress).timing,
         )

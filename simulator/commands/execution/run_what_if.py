@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.isa.errors import ReadError
+from castsim.running.latencies import latencies_of
 
 if TYPE_CHECKING:
     from castsim.exploration.what_if import Gain
-    from castsim.running import LoadedProgram
+    from castsim.running import LoadedProgram, Result
     from castsim.targets import Target
     from castsim.timing import Timing
 
@@ -46,9 +47,10 @@ def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
 def lift_limits(
     names: tuple[str, ...],
     target: Target,
-    timing: Timing,
+    result: Result,
     reload: Callable[[Callable[[Target], Target]], LoadedProgram],
     run: Callable[[LoadedProgram], Timing],
 ) -> tuple[Gain, ...]:
     """Return the gain of lifting each limit, largest first."""
-    return gains(target, names, timing, lambda lift: run(reload(lift)))
+    latencies = latencies_of(result.loaded, result.timing) if names else None
+    return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)

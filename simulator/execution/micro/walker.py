@@ -24,10 +24,10 @@ from castsim.execution.walk.structure import bare
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import PIPES
-from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS
+from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE
 from castsim.isa.pto.micro.scopes import SCOPES
 from castsim.isa.pto.scalars import CORE_NUMBERS
-from castsim.isa.warning_text import WarningText
+from castsim.isa.warning_text import WarningKind, WarningText
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
 _NO_EFFECT = frozenset(("dsb",))
@@ -125,6 +125,9 @@ class MicroWalker:
 
     def _micro(self, node: pto.MicroOperation) -> None:
         name = node.mnemonic
+        if name in OPAQUE:
+            text = f"pto.{name} is not modelled: what it writes is not known, and its cycles are assumed"
+            self.warnings[WarningText(WarningKind.UNTIMED, text, node.span)] = None
         if name in _TRANSFERS:
             self._transfer(node)
         elif name == "castptr":

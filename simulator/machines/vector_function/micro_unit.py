@@ -22,7 +22,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.conversions import conversion
-from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.micro.forms import OPAQUE, ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.packed import PairFormat, element_format
@@ -360,6 +360,14 @@ def _clear_counted(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return ()
 
 
+def _opaque(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+    del unit
+    raise IllegalError(
+        f"pto.{issue.node.mnemonic}: no text at hand says what it writes, so that values are not known",
+        legal=("--timing-only",),
+    )
+
+
 def _nothing(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     del unit, issue
     return ()
@@ -384,5 +392,6 @@ _OWN: Mapping[str, _Run] = {
     **dict.fromkeys(("vstus", "vstur"), _store_unaligned),
     **dict.fromkeys(("vstas", "vstar", "mem_bar"), _nothing),
     "sprclr": _clear_counted,
+    **dict.fromkeys(OPAQUE, _opaque),
 }
 """Instructions that are no rows of `OPERATIONS`."""

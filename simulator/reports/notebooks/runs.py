@@ -22,6 +22,7 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
 from castsim.running import Result
+from castsim.running.latencies import latencies_of
 from castsim.running.source_lines import source_lines
 
 if TYPE_CHECKING:
@@ -131,12 +132,16 @@ class RunPresentation(DrawnPresentation):
         if result.untimed:
             return whole(line(head), line(f"no cycles: {result.untimed}", bold=True), self._outputs())
         seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
-        found, lost = limiter(result.timing), lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe)
+        lost, latencies = (
+            lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe),
+            latencies_of(loaded, result.timing),
+        )
+        bound = latencies if latencies is not None and latencies.binds else limiter(result.timing)
         time = f"{duration(float(seconds))} at {loaded.target.frequency.megahertz} MHz, engine {result.engine}"
         return whole(
             line(head),
             line(f"{grouped(result.cycles)} cycles = {time}", bold=True),
-            line(found.sentence() if found else "no pipe had anything to do"),
+            line(bound.sentence() if bound else "no pipe had anything to do"),
             line(lost.sentence()) if lost else "",
             self._pipes(),
             self._lanes(),

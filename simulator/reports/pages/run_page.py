@@ -109,8 +109,12 @@ def _figures(report: RunReport) -> Iterator[Figure]:
     found = limiter(result.timing)
     clock = f"{result.loaded.target.frequency.megahertz} MHz"
     yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock}")
-    if found is not None:
+    latencies = report.latencies
+    if latencies is not None and latencies.binds:
+        yield Figure("bound by", "latency", note=latencies.longest.words())
+    elif found is not None:
         yield Figure("bound by", found.pipe, note=f"{found.cause} {share(found.cycles, found.total)}")
+    if found is not None:
         yield Figure(f"{found.pipe} occupied", share(found.occupied, found.total), note=f"{found.occupied:,} cycles")
     yield Figure("operations", len(result.timing.operations))
     yield Figure("instructions executed", len(result.timing.executions))

@@ -56,6 +56,40 @@ class LostMost(Keys):
     """All of them by cause."""
 
 
+class Link(Keys):
+    """A result and who waits for it, in a program of bundles."""
+
+    producer: str
+    """The instruction that gives it."""
+    producer_line: Line
+    """Its line of the source."""
+    consumer: str
+    """The instruction that reads it."""
+    consumer_line: Line
+    """Its line of the source."""
+    through: str
+    """The register that holds it."""
+    distance_bundles: int
+    """The smallest distance in bundles at which it can be read."""
+
+
+class LatencyEntry(Keys):
+    """What the latencies of a run cost."""
+
+    longest: Link
+    """The link of the chain with the largest distance."""
+    chain: list[Link]
+    """The chain that costs most, in the order of the program."""
+    chain_bundles: int
+    """Bundles of one trip through it."""
+    trips: int
+    """How often it ran."""
+    chain_cycles: Cycles
+    """Cycles that the longest chains of the run take, all of them."""
+    gained_cycles: Cycles
+    """Cycles saved at the most if every result could be read in the next bundle."""
+
+
 class Instruction(Keys):
     """One execution of an instruction; in very long runs, one of several that an engine took together."""
 
@@ -287,6 +321,8 @@ class Run(Form):
     """The pipes by name."""
     lost_most: LostMost | None
     """The instruction on which most cycles were lost; null if none were."""
+    latency_bound: LatencyEntry | None = Field(default_factory=absent)
+    """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
     instructions: list[Instruction] | None
     """Every execution, in program order."""
     launches: list[Launches] = Field(default_factory=absent)

@@ -64,6 +64,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
         4: "24fa55039891b9f082fc5473fb5af1c809c1dcb8d184a47f4615d0ecae507f93",
         5: "4ecbd117f9107f7cb2fb36a25f2282cff00769816032743ad9b7e46d84b32b69",
+        6: "6b5dbe68e534ea92cc3e43ee547c6a9eda3bc747b38bdde1f1badf66f49f8f08",
     },
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},

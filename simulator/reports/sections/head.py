@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, document
 from castsim.reports.numbers import grouped
-from castsim.reports.pipes import limiter
+from castsim.reports.pipes import limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 
@@ -40,8 +40,12 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     time = duration(report.seconds)
     clock = f"{target.frequency.megahertz} MHz"
     yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock}")
-    found = limiter(result.timing)
-    yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
+    found, latencies = limiter(result.timing), report.latencies
+    if found and latencies is not None and latencies.binds:
+        yield Text(latencies.sentence(), style="bold yellow")
+        yield Text(f"{latencies.costs()}, {found.pipe} {share(found.occupied, found.total)}")
+    else:
+        yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
     if report.lost_most is not None:
         yield Text(report.lost_most.sentence())
     if found and not report.gains:
@@ -50,7 +54,9 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def _next(report: RunReport) -> str:
-    """Return what tells more of where the cycles go."""
+    """Return what tells more of where the cycles go, or finds a better order."""
+    if report.latencies is not None and report.latencies.binds:
+        return "castsim advise tries shorter orders; --what-if latency bounds the gain"
     more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
     return f"--what-if all shows what each limit costs{more if not report.further else ''}"
 

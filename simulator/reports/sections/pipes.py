@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.reports.documents import Document, json_of
+from castsim.machines.vliw.structure import name_of
+from castsim.reports.documents import Document, Json, json_of
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, present_causes, share
 from castsim.reports.run_report import RunReport
@@ -16,13 +18,47 @@ from castsim.reports.section import ReportSection
 from castsim.reports.terminal import table
 from castsim.timing import WAITING, Cause
 
+if TYPE_CHECKING:
+    from castsim.machines.vliw.latency_bound import LatencyBound
+
 
 def _data(report: RunReport) -> Document:
     pipes = {
         name: {"busy_cycles": pipe.busy, "causes": json_of(causes_of(pipe))}
         for name, pipe in report.result.pipes.items()
     }
-    return {"pipes": pipes, "lost_most": None if report.lost_most is None else report.lost_most.entry()}
+    lost = None if report.lost_most is None else report.lost_most.entry()
+    return {"pipes": pipes, "lost_most": lost, **_latencies(report.latencies)}
+
+
+def _latencies(found: LatencyBound | None) -> Document:
+    """Return the dependence chain that bounds a run of bundles, null where none does."""
+    if found is None:
+        return {}
+    if not found.binds:
+        return {"latency_bound": None}
+    chain: list[Json] = [
+        {
+            "producer": name_of(link.producer.instruction),
+            "producer_line": link.producer.span.line,
+            "consumer": name_of(link.consumer.instruction),
+            "consumer_line": link.consumer.span.line,
+            "through": link.register,
+            "distance_bundles": link.distance,
+        }
+        for link in found.links
+    ]
+    longest = chain[found.links.index(found.longest)]
+    return {
+        "latency_bound": {
+            "longest": longest,
+            "chain": chain,
+            "chain_bundles": found.length,
+            "trips": found.trips,
+            "chain_cycles": found.cycles,
+            "gained_cycles": found.gained,
+        }
+    }
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:

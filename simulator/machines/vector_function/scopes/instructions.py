@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from castsim.isa.pto.micro.forms import OPAQUE
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import AlignType, MaskType, PointerType, ScalarType, VectorType
@@ -14,7 +15,12 @@ from castsim.machines.vector_function.scopes.extents import MASK_WIDTH, REGISTER
 from castsim.machines.vector_function.scopes.scope import Instruction, Kind
 
 _LOADS = frozenset(("vlds", "vldsx2", "vsldb", "vldus", "plds", "pldi"))
-_STORES = frozenset(("vsts", "vstsx2", "vsstb", "vstus", "vstur", "vstas", "vstar", "psts", "psti", "vscatter"))
+_STORES = frozenset(
+    (
+        *("vsts", "vstsx2", "vsstb", "vstus", "vstur", "vstas", "vstar", "psts", "psti", "vscatter"),
+        *OPAQUE,  # no text times them: assumed to take what their neighbours take
+    )
+)
 _FREE = frozenset(
     (
         *("plt", "pltm", "pset", "pge", "pand", "por", "pxor", "pnot", "psel", "pmov", "ppack", "pintlv", "pdintlv"),
@@ -77,7 +83,7 @@ def _width(node: MicroOperation) -> int:
 def _bytes(node: MicroOperation, name: str, word: str) -> int:
     """Return the bytes that an access touches when all of its lanes are active."""
     mode, _, width = word.partition("_")
-    if name in ("plds", "pldi", "psts", "psti"):
+    if name in ("plds", "pldi", "psts", "psti") or name in OPAQUE:
         return _MASK_BYTES
     if name in ("vstas", "vstar", "vscatter"):
         return 0

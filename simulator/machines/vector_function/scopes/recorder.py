@@ -16,6 +16,7 @@ from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro.forms import OPAQUE
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
@@ -123,6 +124,9 @@ class Recorder:
                 self._refuse(f"no cycles of pto.{node.mnemonic} are known")
         kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
         if self._scope is None:
+            if node.mnemonic in OPAQUE:
+                self.incomplete = True
+                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
             return (None,) * len(kinds)
         reads = [each.number for each in issue.operands if isinstance(each, Named)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
