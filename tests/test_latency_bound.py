@@ -14,7 +14,6 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.exploration.what_if import what_if
 from castsim.machines.vliw.latency_bound import LatencyBound
-from castsim.running.latencies import latencies_of
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 TRIPS = 64
@@ -22,7 +21,7 @@ TRIPS = 64
 
 def bound(path: Path, target: str | None = None) -> LatencyBound:
     found = run(path, target, timing_only=True)
-    latencies = latencies_of(found.loaded, found.timing)
+    latencies = found.loaded.latencies(found.timing)
     assert latencies is not None
     return latencies
 

@@ -17,7 +17,6 @@ from castsim.execution.limits import MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
-from castsim.running.latencies import latencies_of
 from castsim.targets import Target
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.what_if import lifted
@@ -162,5 +161,5 @@ def what_if(
     first = loaded(lambda chosen: chosen)
     limits_asked_for(first.target, names)  # a wrong name must not cost a run
     before = ran(first)
-    latencies = latencies_of(before.loaded, before.timing)
+    latencies = before.loaded.latencies(before.timing)
     return gains(first.target, names, before.timing, lambda lift: ran(loaded(lift)).timing, latencies)

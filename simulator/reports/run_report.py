@@ -17,7 +17,6 @@ from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.losses import Loss, lost_most
 from castsim.running import Loaded, Result
-from castsim.running.latencies import latencies_of
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
 
@@ -116,7 +115,7 @@ class RunReport:
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing),
             lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
-            latencies=None if result.untimed else latencies_of(loaded, timing),
+            latencies=None if result.untimed else loaded.latencies(timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(
                 output_of(name, array, loaded.arguments[name].format.name, files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from castsim.execution.global_memory import check_elements
 from castsim.execution.walk import ArgumentUse, Executed
@@ -11,6 +12,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute
 from castsim.machines.vliw.binary import load_binary
+from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.source import load_assembly
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
@@ -75,7 +77,8 @@ class AssemblyProgram(WalkedWhenIssued):
         if how.watch is not None:
             how.watch.finish()
         executed = Executed(ran.tree, self.arguments, ran.warnings)
-        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text, bundles=self.assembled.program)
+        latencies = partial(latency_bound, self.assembled.program, self.target)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text, latencies=latencies)
         return Issued(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
 
     def lint(self) -> tuple[LintFinding, ...]:

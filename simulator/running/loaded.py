@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.isa.tpc import TpcProgram
     from castsim.machines.vliw.findings import StaleRead
+    from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
     from castsim.running.watching import Watch
+    from castsim.timing import Timing
 
 Inputs = Mapping[str, Codes | str]
 """Arrays, or what `--in` takes, by the names of arguments."""
@@ -51,6 +52,10 @@ class Treatment:
     watch: Watch | None = None
 
 
+def _no_latencies(timing: Timing) -> None:
+    del timing
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Loaded:
     """A program walked and lowered for a target, ready to compute and to time."""
@@ -65,8 +70,8 @@ class Loaded:
     """The text of the program."""
     untimed: str = ""
     """Why it has no cycles; the empty text if it has."""
-    bundles: TpcProgram | None = None
-    """The program where it is one of bundles."""
+    latencies: Callable[[Timing], LatencyBound | None] = _no_latencies
+    """What latencies cost a run that took so long; of programs of bundles, None of others."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.isa.errors import ReadError
-from castsim.running.latencies import latencies_of
 
 if TYPE_CHECKING:
     from castsim.exploration.what_if import Gain
@@ -52,5 +51,5 @@ def lift_limits(
     run: Callable[[LoadedProgram], Timing],
 ) -> tuple[Gain, ...]:
     """Return the gain of lifting each limit, largest first."""
-    latencies = latencies_of(result.loaded, result.timing) if names else None
+    latencies = result.loaded.latencies(result.timing) if names else None
     return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)

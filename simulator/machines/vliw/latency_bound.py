@@ -20,7 +20,7 @@ from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
 from castsim.machines.vliw.registers import Registers
 from castsim.machines.vliw.structure import Structure, name_of
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import WAITING, Timing, repeated, share
+from castsim.timing import WAITING, Cause, Timing, repeated, share
 
 _WORTH = 5
 """Latencies bind from one cycle in so many: below, the busiest pipe leaves little for another order to gain."""
@@ -107,7 +107,7 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
     )
 
 
-def _occupied(causes: Mapping[object, int]) -> int:
+def _occupied(causes: Mapping[Cause, int]) -> int:
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
@@ -227,7 +227,8 @@ class _Chains:
 
     def longest(self, weight: Callable[[_Read], int]) -> tuple[int, tuple[Link, ...]]:
         """Return the bundles that the longest chain takes, and its links."""
-        starts, last = [0] * len(self._plans), [None] * len(self._plans)  # type: list[int], list[_Read | None]
+        starts = [0] * len(self._plans)
+        last: list[_Read | None] = [None] * len(self._plans)
         for place, reads in enumerate(self._reads):
             for read in reads:
                 at = starts[read.producer] + weight(read)
@@ -236,12 +237,12 @@ class _Chains:
         if not starts:
             return 0, ()
         links: list[Link] = []
-        read = last[starts.index(max(starts))]
-        while read is not None:
-            if read.register:
-                first, second = (self._plans[each][1].site for each in (read.producer, read.consumer))
-                links.append(Link(first, read.register, second, read.distance))
-            read = last[read.producer]
+        on_way = last[starts.index(max(starts))]
+        while on_way is not None:
+            if on_way.register:
+                first, second = (self._plans[each][1].site for each in (on_way.producer, on_way.consumer))
+                links.append(Link(first, on_way.register, second, on_way.distance))
+            on_way = last[on_way.producer]
         return max(starts) + 1, tuple(reversed(links))
 
 

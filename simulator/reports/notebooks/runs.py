@@ -22,7 +22,6 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
 from castsim.reports.sections.head import duration
 from castsim.running import Result
-from castsim.running.latencies import latencies_of
 from castsim.running.source_lines import source_lines
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class RunPresentation(DrawnPresentation):
         seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
         lost, latencies = (
             lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe),
-            latencies_of(loaded, result.timing),
+            loaded.latencies(result.timing),
         )
         bound = latencies if latencies is not None and latencies.binds else limiter(result.timing)
         time = f"{duration(float(seconds))} at {loaded.target.frequency.megahertz} MHz, engine {result.engine}"
