@@ -161,6 +161,8 @@ def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Fi
             for node, error in refusals(graph, request.target):
                 placed = error if error.span is not None or node.span is None else error.at(node.span)
                 found = of_error(placed, file)
-                yield found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
+                yield (
+                    found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
+                )
     except CastsimError as error:
         yield from of_errors(error, file)

@@ -23,7 +23,9 @@ def reduce_rows(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) 
     if behaviour.facts.row_pieces == "tree":
         return reduce_lanes(function, _joined(function, pieces, fmt, behaviour), fmt, behaviour)
     neutral = neutral_code(function, fmt)
-    if function == "mul":  # no instruction multiplies lanes: a vector of ones takes the pieces, then its lanes are joined
+    if (
+        function == "mul"
+    ):  # no instruction multiplies lanes: a vector of ones takes the pieces, then its lanes are joined
         products = np.full((codes.shape[0], lanes), neutral, codes.dtype)
         for piece in pieces:
             width = piece.shape[1]
