@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from castsim.exploration.advice.change import Change, Setting
-from castsim.exploration.advice.checking import REFUSED, timed
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
+from castsim.exploration.advice.change import Change, Setting
+from castsim.exploration.advice.checking import REFUSED, timed
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind
