@@ -157,8 +157,9 @@ def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Fi
     file = str(path)
     try:
         graph = read_graph(path) if text is None else read_tosa(text, path)
-        if request.target is not None:
-            for node, error in refusals(graph, request.target):
+        target = request.target
+        if target is not None and not isinstance(target, str | Path):  # `_request` has loaded it
+            for node, error in refusals(graph, target):
                 placed = error if error.span is not None or node.span is None else error.at(node.span)
                 found = of_error(placed, file)
                 yield (
