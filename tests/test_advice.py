@@ -26,6 +26,7 @@ from advice_programs import (
 )
 
 import castsim
+from castsim.exploration.advice import functions
 from castsim.exploration.advice.change import How, Offer, Setting
 from castsim.exploration.advice.checking import original, proven, warned_of
 from castsim.exploration.advice.searching import Advice
@@ -259,6 +260,50 @@ def test_fp8_stores_of_an_a5_function_lose_their_barriers(tmp_path: Path) -> Non
     path = tmp_path / "kernel.pto"
     path.write_text(offer.change.text)
     assert castsim.run(path, timing_only=True).cycles == offer.cycles
+
+
+STORES = """\
+module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+  func.func @k(%n: index) attributes {{pto.kernel}} {{
+    %zero = arith.constant 0 : i64
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %step = arith.constant {step} : index
+    %c512 = arith.constant 512 : index
+    %u = pto.castptr %zero : i64 -> !pto.ptr<f32, ub>
+    {around}
+    pto.vecscope {{
+      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %x = pto.vlds %u[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+      scf.for %i = %c0 to %c4 step %{by} {{
+        %at = arith.muli %i, %step : index
+        %here = arith.addi %at, %c512 : index
+        pto.mem_bar "VST_VST"
+        pto.vsts %x, %u[%here], %m : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>
+      }}
+    }}
+    {end}
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "loop", "offered"),
+    [(64, False, True), (63, False, False), (0, False, False), (64, True, True), (63, True, False)],
+)
+def test_store_barriers_between_overlapping_stores_stay(
+    step: int, loop: bool, offered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stores of 64 lanes, so many lanes apart: trips of the loop in a launch overlap, launches in a loop do not."""
+    around = "scf.for %o = %c0 to %c4 step %one {" if loop else ""
+    text = STORES.format(step=step, around=around, end="}" if loop else "", by="one")
+    text = text.replace("    %c0 =", "    %one = arith.constant 1 : index\n    %c0 =", 1)
+    monkeypatch.setattr(functions, "expand_source", lambda *_: text)
+    source = Source(str(write(tmp_path, text)), Language.TILES, text)
+    found = list(functions.changes(source, Setting(target="a5", args={"n": 0})))
+    assert bool(found) == offered
 
 
 def test_the_search_ends_in_time() -> None:

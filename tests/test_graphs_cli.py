@@ -13,6 +13,9 @@ from onnx import TensorProto, helper
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.checking import check
+from castsim.graphs import make_tensors, read_graph, run_graph
+from castsim.targets import load_target
 
 BLOCK = str(PROGRAMS / "quantise_block.onnx")
 CASTS = str(PROGRAMS / "casts_and_rescales.mlir")
@@ -171,3 +174,33 @@ def test_of_a_long_graph_the_first_nodes_and_those_that_are_not_run_are_told_in_
     onnx.save(model(casts, {"v0": (TensorProto.FLOAT, (4,))}, {"v71": (TensorProto.FLOAT8E4M3FNUZ, (4,))}), path)
     _, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
     assert "last (Cast)\n  not run:" in out
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "mlir"])
+@pytest.mark.parametrize("target", ["a2a3", "a5", "goya"])
+def test_a_check_finds_the_nodes_that_a_run_does_not_run(suffix: str, target: str, tmp_path: Path) -> None:
+    """By the run itself: nodes that it refuses, and not those behind them or independent ones."""
+    path = tmp_path / f"graph.{suffix}"
+    if suffix == "onnx":
+        nodes = [
+            helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.DOUBLE, name="widen"),
+            helper.make_node("Cast", ["wide"], ["behind"], to=TensorProto.FLOAT16, name="behind"),
+            helper.make_node("Cast", ["x"], ["small"], to=TensorProto.BFLOAT16, name="small"),
+        ]
+        outputs = {"behind": (TensorProto.FLOAT16, [4]), "small": (TensorProto.BFLOAT16, [4])}
+        onnx.save(model(nodes, {"x": (TensorProto.FLOAT, [4])}, outputs), path)
+    else:
+        path.write_text(
+            "func.func @main(%x: tensor<4xf32>) -> (tensor<4xf8E5M2>, tensor<4xi32>) {\n"
+            "  %a = tosa.cast %x : (tensor<4xf32>) -> tensor<4xf8E5M2>\n"
+            "  %b = tosa.cast %x : (tensor<4xf32>) -> tensor<4xi32>\n"
+            "  return %a, %b : tensor<4xf8E5M2>, tensor<4xi32>\n}\n"
+        )
+    graph = read_graph(path)
+    inputs = make_tensors(graph, {graph.inputs[0].name: np.ones(4, np.float32)}, {})
+    run = run_graph(graph, load_target(target), inputs)
+    refused = [one.refusal for one in run.nodes if one.refusal is not None and "not run" not in one.refusal]
+    found = check(path, target=target)
+    assert len(found) == len(refused)
+    assert all(why.split(": ", 1)[1].split(":")[0] in one.message for why, one in zip(refused, found, strict=True))
+    assert check(path) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from castsim.checking.finding import Finding, in_order, of_error, of_errors
@@ -55,7 +56,7 @@ def check(
         if spoken in _FROM_FILES:
             if file != str(path):
                 raise ReadError(f"{spoken} is not read from standard input", legal=_FROM_TEXT)
-            return in_order(_of_graph(Path(path), None) if spoken == _MODELS else _of_target(Path(path)))
+            return in_order(_of_graph(Path(path), None, request) if spoken == _MODELS else _of_target(Path(path)))
         text = _text(path, file)
         return in_order(_findings(file, text, spoken, request))
     except CastsimError as error:
@@ -123,7 +124,7 @@ def _text(path: str | Path, file: str) -> str:
 
 def _findings(file: str, text: str, language: str | None, request: LoadRequest) -> Iterator[Finding]:
     if language == "mlir":
-        yield from _of_graph(Path(file), text)
+        yield from _of_graph(Path(file), text, request)
     elif (source := _source(file, text, language, request)).language is Language.TILES:
         from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
 
@@ -149,14 +150,20 @@ def _of_target(path: Path) -> Iterator[Finding]:
         yield from of_errors(error, str(path))
 
 
-def _of_graph(path: Path, text: str | None) -> Iterator[Finding]:
-    """Yield what is wrong with a graph: TOSA text, without any an ONNX model."""
-    from castsim.graphs import read_graph, read_tosa  # noqa: PLC0415 - as above
+def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
+    """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it."""
+    from castsim.graphs import read_graph, read_tosa, refusals  # noqa: PLC0415 - as above
 
+    file = str(path)
     try:
-        if text is None:
-            read_graph(path)
-        else:
-            read_tosa(text, path)
+        graph = read_graph(path) if text is None else read_tosa(text, path)
+        target = request.target
+        if target is not None and not isinstance(target, str | Path):  # `_request` has loaded it
+            for node, error in refusals(graph, target):
+                placed = error if error.span is not None or node.span is None else error.at(node.span)
+                found = of_error(placed, file)
+                yield (
+                    found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
+                )
     except CastsimError as error:
-        yield from of_errors(error, str(path))
+        yield from of_errors(error, file)

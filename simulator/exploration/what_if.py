@@ -2,7 +2,7 @@
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
 (`castsim.targets.what_if`), but for the latencies of bundles: these stand in the text of the program, not in the time
-of the machine, so that the answer is a lower bound of the program in a better order
+of the machine, so that the answer is a bound for the program with its loops as they are written
 (`castsim.machines.vliw.latency_bound`).
 """
 

@@ -10,6 +10,7 @@ from castsim.graphs.comparison import OutputComparison, WrongElement
 from castsim.graphs.execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor
 from castsim.graphs.outcome import GraphRun, NodeRun
+from castsim.graphs.refusals import refusals
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.graphs.verdict import NodeVerdict
 
@@ -27,5 +28,6 @@ __all__ = [
     "make_tensors",
     "read_graph",
     "read_tosa",
+    "refusals",
     "run_graph",
 ]

@@ -87,7 +87,7 @@ class LatencyEntry(Keys):
     chain_cycles: Cycles
     """Cycles that the longest chains of the run take, all of them."""
     gained_cycles: Cycles
-    """Cycles saved at the most if every result could be read in the next bundle."""
+    """Cycles saved if every result could be read in the next bundle; unrolled loops can save more."""
 
 
 class Instruction(Keys):

@@ -56,7 +56,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go, or finds a better order."""
     if report.latencies is not None and report.latencies.binds:
-        return "castsim advise tries shorter orders; --what-if latency bounds the gain"
+        return "castsim advise tries shorter orders; --what-if latency shows the cost"
     more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
     return f"--what-if all shows what each limit costs{more if not report.further else ''}"
 
