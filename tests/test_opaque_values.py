@@ -328,6 +328,15 @@ def test_queues_between_cores(target: str, tmp_path: Path):
     assert run(path, target, timing_only=True, opaque={"tpop_from_aic": 90000}).cycles > 90000
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_goes_to_another_core_waits_for_what_makes_it(target: str, tmp_path: Path):
+    path = saved(tmp_path, program(QUEUE + move("y", "%r", load=False)))
+    operations = run(path, target, timing_only=True).timing.operations
+    (push,) = (each for each in operations if each.name == "tpush_to_aic")
+    made = max(each.end for each in operations if "add" in each.name)
+    assert push.end >= made > 0
+
+
 @pytest.mark.parametrize("broken", ["\n  (", " (\n    "])
 def test_operands_of_a_queue_may_stand_on_the_next_line(broken: str):
     """As printers of the vendor's compiler write them."""

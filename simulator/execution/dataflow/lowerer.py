@@ -177,17 +177,23 @@ class DataflowLowerer(ABC):
         reads: Sequence[Tile | Part],
         writes: Sequence[Tile | Part],
     ) -> LoweredInstruction:
-        """Return the placeholder of an operation, on the pipe that it takes; what has none stands on the scalar unit.
+        """Return the placeholder of an operation, on the pipe that it takes.
 
-        What has no pipe of its own is ordered by nothing that is known, so its bytes count for values alone.
+        What has none stands on the scalar unit or, if it reads the buffer, on the vector pipe, once what was before
+        it have ended (assumed: no text says how it waits). Nothing else that is known orders it, so its bytes count
+        for values alone.
         """
         pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
         written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
         name = name_of(node)
-        body = Block((Placeholder(name, pipe or self._chip.pipes.scalar, cycles),))
-        if pipe is None:
-            return LoweredInstruction(body, (), Unknown(name, written))
         read = tuple(each for place in reads for each in _opaque_bytes(place, write=False))
+        if pipe is None:
+            vector, scalar = self._chip.pipes.vector, self._chip.pipes.scalar
+            waiting = (Barrier(vector), Placeholder(name, vector, cycles))
+            return LoweredInstruction(
+                Block(waiting if read else (Placeholder(name, scalar, cycles),)), (), Unknown(name, written)
+            )
+        body = Block((Placeholder(name, pipe, cycles),))
         return LoweredInstruction(body, (*written, *read), Unknown(name))
 
     def scalar_work(self, kind: str) -> ScalarWork:

@@ -109,9 +109,11 @@ class _Detector:
         self._control(instance, profile.early_control)
         for action in profile.before:
             self._act(instance, action)
-        pipe = self.tree.instructions[instance.lowered.instruction].pipe
-        on_scalars = pipe == self.target.pipes.scalar and bool(instance.lowered.accesses)
-        if (profile.works or on_scalars) and self.clocks.stuck is None:
+        pipe, accesses = self._instruction(instance).pipe, bool(instance.lowered.accesses)
+        # What is opaque and touches nothing that is known stands on its pipe for the time alone.
+        works = profile.works and (accesses or self._instruction(instance).role is not Role.OPAQUE)
+        on_scalars = pipe == self.target.pipes.scalar and accesses
+        if (works or on_scalars) and self.clocks.stuck is None:
             self.clocks.work(instance, pipe)
         self._control(instance, profile.late_control)
         for action in profile.behind:
