@@ -97,7 +97,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
         "instructions",
         "outputs", "casts", "facts_assumed", "warnings", "synchronisation", "races",
     ]  # fmt: skip
-    assert (found["schema_version"], found["program"], found["entry"]) == (5, path, "narrow")
+    assert (found["schema_version"], found["program"], found["entry"]) == (6, path, "narrow")
     assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
 

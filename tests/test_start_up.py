@@ -72,7 +72,7 @@ CASES = {
 
 MOST_MODULES = {
     "run programs/f32_to_f16.pto --in src=random:0": (342, 388),
-    "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (366, 376),
+    "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (367, 376),
     "check programs/f32_to_f16.pto": (255, 376),
     "cast f32 i16 1 --target a2a3": (158, 376),
 }

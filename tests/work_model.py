@@ -284,6 +284,12 @@ class Model:
         columns = [values[:, j] for j in range(values.shape[1])]
         pieces = [columns[start : start + lanes] for start in range(0, len(columns), lanes)]
         if self.target == "a5":
+            if name == "mul":  # lane by lane onto ones, then neighbours: no instruction multiplies lanes
+                ones = [np.ones(len(values), self.dtype)] * lanes
+                for piece in pieces:
+                    both = zip(ones, piece, strict=False)
+                    ones = [*(self.function(name)(x, y) for x, y in both), *ones[len(piece) :]]
+                return self.by_neighbours(name, ones)
             sums = [self.by_neighbours(name, piece) for piece in pieces]
             return reduce(self.function(name), sums, np.full(len(values), self.neutral(name), self.dtype))
         while len(pieces) > 1:

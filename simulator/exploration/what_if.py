@@ -18,7 +18,6 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target
-from castsim.targets.vliw import VliwTarget
 from castsim.targets.what_if import lifted
 from castsim.timing import WAITING, Cause, Timing
 
@@ -61,7 +60,7 @@ _WHY: Mapping[Cause, str] = {
 
 def limits_known(target: Target) -> tuple[str, ...]:
     """Return the limits that can be lifted: those that the target names, and latencies where bundles expose them."""
-    return (*target.what_if, *((LATENCY,) if isinstance(target, VliwTarget) else ()))
+    return (*target.what_if, *((LATENCY,) if "tpc" in target.languages else ()))
 
 
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:

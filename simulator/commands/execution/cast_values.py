@@ -75,8 +75,9 @@ def parse_request(
     if not chips and (saturation is not None or scratch or options):
         given = [f"--option {name}={value}" for name, value in (options or {}).items()]
         given += ["--scratch"] * bool(scratch) + ["--saturation"] * (saturation is not None)
-        verb = "belong" if len(given) > 1 else "belongs"
-        raise ReadError(f"{', '.join(given)} {verb} to a target; name one by --target", legal=target_names())
+        raise ReadError(
+            f"{', '.join(given)}: such options belong to a target; name one by --target", legal=target_names()
+        )
     return ValueCastRequest(
         src=source,
         dst=destination,

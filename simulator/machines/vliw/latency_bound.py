@@ -35,9 +35,14 @@ class Link:
     consumer: Site
     distance: int
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The instructions of producer and consumer."""
+        return name_of(self.producer.instruction), name_of(self.consumer.instruction)
+
     def words(self) -> str:
         """Return it in words."""
-        first, second = (name_of(site.instruction) for site in (self.producer, self.consumer))
+        first, second = self.names
         lines = f"lines {self.producer.span.line} -> {self.consumer.span.line}"
         return f"{first} -> {second} ({self.register}, {lines}, {bundles(self.distance)})"
 

@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.machines.vliw.structure import name_of
 from castsim.reports.documents import Document, Json, json_of
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, present_causes, share
@@ -39,9 +38,9 @@ def _latencies(found: LatencyBound | None) -> Document:
         return {"latency_bound": None}
     chain: list[Json] = [
         {
-            "producer": name_of(link.producer.instruction),
+            "producer": link.names[0],
             "producer_line": link.producer.span.line,
-            "consumer": name_of(link.consumer.instruction),
+            "consumer": link.names[1],
             "consumer_line": link.consumer.span.line,
             "through": link.register,
             "distance_bundles": link.distance,
