@@ -16,7 +16,7 @@ from castsim.isa.pto import parse
 from castsim.isa.pto.micro.conversions import CONVERSIONS
 from castsim.isa.pto.micro.distributions import OF_OPERATION
 from castsim.isa.pto.micro.form import Form, forms_of
-from castsim.isa.pto.micro.forms import ROWS, Place
+from castsim.isa.pto.micro.forms import OPAQUE, ROWS, Place
 from castsim.isa.pto.micro.words import LEGAL, WRITTEN
 
 ELEMENTS = (*SPELLINGS,)
@@ -26,7 +26,7 @@ SLOT = 1024
 SIZE = 0x30000
 MASKS = 4096
 """The byte where images of predicates lie, 32 for each."""
-INSIDE = tuple(sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE))
+INSIDE = tuple(sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE and name not in OPAQUE))
 NUMBERS = {
     "plt": [(-1,), (0,), (5,), (64,), (65,), (1000,)],
     "pltm": [(0, 0), (0, 70), (1, 70), (-1, 3), (2, 1000)],
