@@ -191,6 +191,10 @@ class TargetHeader(Table):
         """
         raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
 
+    def cycles_around(self, convention: str, operation: str) -> int:
+        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        return 0
+
     def meaning_of(self, convention: str) -> str:
         """Return the description of a measuring convention for published cycles, '' if there is none."""
         return ""

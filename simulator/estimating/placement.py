@@ -63,12 +63,12 @@ class OperandPlacement:
     @classmethod
     def of(cls, target: DataflowTarget, lowerer: Lowerer, request: TileCastRequest) -> OperandPlacement:
         """Return the placement on a target."""
-        _, capacity, alignment = lowerer.buffer()
+        _, capacity, _ = lowerer.buffer()
         return cls(
             request=request,
             bits=(lowerer.element_bits(request.src), lowerer.element_bits(request.dst)),
             region=target.group_bytes,
-            alignment=alignment,
+            alignment=target.estimated_alignment,
             capacity=capacity,
             limit=target.memories["ub"].capacity_bytes,
             line=8 * target.block_bytes,

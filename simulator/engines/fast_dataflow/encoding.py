@@ -116,7 +116,9 @@ class Encoder:
         self.facts.update(facts)
         sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ControlWrite() | ScalarWork() | ScalarAccess():
+            case ScalarWork() | ScalarAccess():
+                return self._add(*sent, SCALAR)
+            case ControlWrite(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
             case Placeholder(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)

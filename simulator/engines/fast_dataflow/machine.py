@@ -22,6 +22,7 @@ from castsim.engines.fast_dataflow.codes import (
     GROW,
     LIMIT,
     MARKER,
+    MASK,
     MISSED,
     NEVER,
     NONE,
@@ -50,6 +51,7 @@ from castsim.engines.fast_dataflow.pipes import (
 from castsim.engines.fast_dataflow.requests import (
     begin_transfer,
     begin_vector,
+    change_mask,
     serve_transfer,
     serve_vector,
     serve_write,
@@ -280,6 +282,8 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
         begin_vector(m, p, e)
     elif kind == TRANSFER:
         begin_transfer(m, p, e)
+    elif kind == MASK:
+        change_mask(m, p, e)
     else:
         begin_function(m, p, e)
 

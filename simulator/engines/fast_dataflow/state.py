@@ -124,11 +124,17 @@ class SegmentRow(Row):
 
 
 class ProgressRow(Row):
-    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed).
+
+    `mask_ready` is when the mask holds that was written since the last instruction, `left` when that had begun all of
+    its repeats.
+    """
 
     step: Value = 0
     block: Value = 0
     stream: Cycle = 0
+    mask_ready: Cycle = NO_TIME
+    left: Cycle = NO_TIME
     passed: Due = NONE
 
 
@@ -264,7 +270,8 @@ class VectorRow(Row):
     """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
 
     head: int
-    interval: int
+    rate: int
+    lost: int
     tail: int
     delay: int
     repeats: int

@@ -20,7 +20,7 @@ from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
-from castsim.machines.strided.kernels_elementwise import MERGES, always
+from castsim.machines.strided.kernels_elementwise import always, merges_of
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.targets.strided_repeat import StridedOperation
 
@@ -174,7 +174,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: Stride
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
-        sequence.cover(joining, Region(rows, region.length), dst.at(first), operands, merges=MERGES[kernel.lines])
+        sequence.cover(joining, Region(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel))
 
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
