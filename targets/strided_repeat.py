@@ -112,8 +112,8 @@ class VectorTiming(Fact):
 
     @property
     def head(self) -> int:
-        """Cycles for which an idle pipe fills."""
-        return 0 if self.starts_at_once else self._whole_startup
+        """Cycles for which an idle pipe fills: the startup but for the cycle of it in which the first repeat begins."""
+        return 0 if self.starts_at_once else self._nominal_head
 
     @property
     def rate(self) -> int:
@@ -126,8 +126,8 @@ class VectorTiming(Fact):
         return int(self.conflict_cycles * THOUSAND)
 
     @property
-    def _whole_startup(self) -> int:
-        return max(0, int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP)))
+    def _nominal_head(self) -> int:
+        return max(0, int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP)) - 1)
 
     def tail(self, repeats: int, of_pipe: int) -> int:
         """Return the cycles from the end of the last interval until the results of so many repeats are there."""
@@ -135,7 +135,7 @@ class VectorTiming(Fact):
         total = Decimal(self.startup_cycles) + self.repeat_cycles * counted
         if self.fill_cycles:
             total += self.fill_cycles * (-counted / Decimal(self.decay_repeats)).exp()
-        shown = self._whole_startup + repeats * self.rate // THOUSAND
+        shown = self._nominal_head + repeats * self.rate // THOUSAND
         tail = of_pipe if self.tail_cycles is None else self.tail_cycles
         return max(0, int(total.to_integral_value(ROUND_HALF_UP)) - shown + tail)
 

@@ -149,5 +149,5 @@ class OperandPlacement:
         if at + words * _WORD_BYTES > self.capacity:
             at = up(behind, self.alignment)
         words = max(0, min(words, (self.capacity - at) // _WORD_BYTES))
-        words -= words % (self.alignment // _WORD_BYTES)
+        words -= words % (self.line // 8 // _WORD_BYTES)
         return Tile("tmp", format_named("i32"), TileType("vec", "i32", 1, words, 1, words), at, 1, words, 32)

@@ -1,6 +1,6 @@
 """Row reductions and row broadcasts.
 
-Reductions of floats: the whole repeats of a row are joined in pairs in tmp, a partial one onto the first of them, and
+Reductions of floats: the whole repeats of a row are joined in pairs in tmp, whose rows keep their pitch where they fit, a partial one onto the first of them, and
 one reducing instruction takes what is left, a repeat per row (docs/reference/pto.md section 7.4). That it takes 7
 cycles a row is published (480 .. 495 cycles for 64 rows). Integers, for which there is no reducing instruction, and
 products are brought down to a block per row by ordinary instructions and finished by the scalar unit: assumed; tmp is
@@ -52,7 +52,9 @@ def _join_pieces(sequence: KernelSequence, work: TileWork, joining: str, region:
     assert work.tmp is not None
     piece = Region(region.lines, lanes)
     count = max(1, whole // 2)
-    tmp = Operand(work.tmp.address, src.format, count * lanes * src.size)
+    packed, own = count * lanes * src.size, operand_of(work.tmp, src.format).line_step
+    roomy = own >= packed and region.lines * own <= work.tmp.size
+    tmp = Operand(work.tmp.address, src.format, own if roomy else packed)
 
     def join(dst: int, one: Operand, two: Operand, part: Region) -> None:
         sequence.down(joining, part, tmp.at(column=dst * lanes), (one, two))
