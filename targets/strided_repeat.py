@@ -20,9 +20,6 @@ from castsim.targets.options import with_options
 from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
 
-THOUSAND = 1000
-"""Parts of a cycle in which the time from repeat to repeat is counted."""
-
 
 class RepeatInstruction(Fact):
     """The strided-repeat instruction word.
@@ -82,10 +79,11 @@ class VectorTiming(Fact):
     """One vector instruction, for the element types of its destination (of the source of a cast); none: for all.
 
     Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
-    what its pipe adds. An idle pipe fills for the whole cycles of the startup before the first repeat; results are in
-    the buffer `tail_cycles` behind the last interval (None: those of the pipe), less or more what the rounding of the
-    sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses `conflict_cycles`
-    more, all of them behind the last. Repeats of the sum count up to `most_repeats`. The row holds while `option`, if it names one,
+    what its pipe adds. An idle pipe fills for the startup before the first repeat; repeats follow each other in whole
+    cycles, their fractions behind the last; results are in the buffer `tail_cycles` later (None: those of the pipe),
+    less or more what the rounding of the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses `conflict_cycles`
+    more, all of them behind the last. Repeats of the sum count up to `most_repeats`. `fills_always`: whether or not the pipe
+    idles, it fills. The row holds while `option`, if it names one,
     has the value `option_value`. `validated` says that published cycles of some operation that issues the instruction were
     compared with the simulation.
     """
@@ -99,6 +97,7 @@ class VectorTiming(Fact):
     decay_repeats: Annotated[Decimal, Field(gt=0)] = Decimal(1)
     most_repeats: Count | None = None
     tail_cycles: Cycles | None = None
+    fills_always: bool = False
     option: str = ""
     option_value: int | str = ""
     validated: bool
@@ -112,22 +111,27 @@ class VectorTiming(Fact):
 
     @property
     def head(self) -> int:
-        """Cycles for which an idle pipe fills: the startup but for the cycle of it in which the first repeat begins."""
+        """Cycles for which an idle pipe fills."""
         return 0 if self.starts_at_once else self._nominal_head
 
     @property
-    def rate(self) -> int:
-        """Thousandths of a cycle from repeat to repeat; the pipe starts one repeat per cycle at most."""
-        return max(THOUSAND, int(self.repeat_cycles * THOUSAND))
+    def interval(self) -> int:
+        """Whole cycles from repeat to repeat; the pipe starts one repeat per cycle at most."""
+        return max(1, int(self.repeat_cycles))
 
-    @property
-    def conflict_rate(self) -> int:
-        """Thousandths of a cycle that each delayed repeat loses."""
-        return int(self.conflict_cycles * THOUSAND)
+    def rest(self, repeats: int) -> int:
+        """Return the cycles that the fractions of so many intervals add up to."""
+        return max(0, int(repeats * self.repeat_cycles) - repeats * self.interval)
+
+    def lost(self, delayed: int) -> int:
+        """Return the cycles that so many delayed repeats lose."""
+        return int(delayed * self.conflict_cycles)
 
     @property
     def _nominal_head(self) -> int:
-        return max(0, int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP)) - 1)
+        """The startup; where the pipe's tail follows, the first repeat begins in its last cycle."""
+        startup = int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP))
+        return max(0, startup - (1 if self.tail_cycles is None else 0))
 
     def tail(self, repeats: int, of_pipe: int) -> int:
         """Return the cycles from the end of the last interval until the results of so many repeats are there."""
@@ -135,7 +139,7 @@ class VectorTiming(Fact):
         total = Decimal(self.startup_cycles) + self.repeat_cycles * counted
         if self.fill_cycles:
             total += self.fill_cycles * (-counted / Decimal(self.decay_repeats)).exp()
-        shown = self._nominal_head + repeats * self.rate // THOUSAND
+        shown = self._nominal_head + repeats * self.interval + self.rest(repeats)
         tail = of_pipe if self.tail_cycles is None else self.tail_cycles
         return max(0, int(total.to_integral_value(ROUND_HALF_UP)) - shown + tail)
 
@@ -167,7 +171,7 @@ class MeasuredConvention(Fact):
     """The content of published cycles: what they have beyond those of the machine, and where that differs.
 
     `added_cycles` stand for what happens around an operation, `added_cycles_of` those of single operations. The others
-    take the place of the facts of the pipe; `options` are set.
+    take the place of the facts of the pipe and the banks; `options` are set.
     """
 
     meaning: str
@@ -175,6 +179,7 @@ class MeasuredConvention(Fact):
     added_cycles_of: dict[str, int] = Field(default_factory=dict)
     tail_cycles: Cycles | None = None
     mask_change_cycles: Cycles | None = None
+    exclusive_banks: bool | None = None
     options: dict[str, int | str] = Field(default_factory=dict)
 
 
@@ -349,7 +354,9 @@ class StridedRepeatTarget(DataflowTarget):
         }
         pipe = self.timing.vector_pipe.model_copy(update=change)
         timing = self.timing.model_copy(update={"vector_pipe": pipe})
-        return with_options(self.model_copy(update={"timing": timing}), found.options)
+        excludes = self.banks.exclusive_banks if found.exclusive_banks is None else found.exclusive_banks
+        banks = self.banks.model_copy(update={"exclusive_banks": excludes})
+        return with_options(self.model_copy(update={"timing": timing, "banks": banks}), found.options)
 
     def cycles_around(self, convention: str, operation: str) -> int:
         """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""

@@ -36,7 +36,8 @@ def a2a3(**changes: Any) -> StridedRepeatTarget:
             )
             timing = timing.model_copy(update={name: row})
         elif name in timing.vector:
-            keys = ("head_cycles", "repeat_cycles", "tail_cycles")
+            keys = ("startup_cycles", "repeat_cycles", "tail_cycles")
+            value = (Decimal(value[0]), Decimal(value[1]), value[2])
             row = timing.vector[name].model_copy(update=dict(zip(keys, value, strict=True)))
             timing = timing.model_copy(update={"vector": {**timing.vector, name: row}})
         else:
@@ -72,6 +73,10 @@ def store(ub: int, size: int, *, bursts: int = 1, pitch: int | None = None, argu
 
 def control() -> ControlWrite:
     return ControlWrite("ctrl", 0)
+
+
+def mask_write() -> ControlWrite:
+    return ControlWrite("mask", 0, pipe="V")
 
 
 def lowered(number: int, *operations: Node, accesses: tuple[Access, ...] = ()) -> Lowered:

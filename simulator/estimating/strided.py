@@ -18,7 +18,6 @@ from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.modes import Rounding
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
-from castsim.machines.strided.timing import begun
 from castsim.machines.strided.timing_facts import Pace, always_fills, pace_of
 from castsim.machines.target_cast import CastAsked
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -46,7 +45,7 @@ class Times(NamedTuple):
     def of(cls, target: StridedRepeatTarget, row: str) -> Times:
         """Return the times of a row."""
         paces: list[Pace] = [pace_of(target, row, repeats) for repeats in range(target.repeat.max_repeats + 1)]
-        busy = tuple(begun(repeats, pace.rate) for repeats, pace in enumerate(paces))
+        busy = tuple(repeats * pace.interval + pace.rest for repeats, pace in enumerate(paces))
         return cls(paces[0].head, busy, tuple(pace.tail for pace in paces))
 
 

@@ -11,7 +11,6 @@ from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.machines.strided.timing import (
-    begun,
     drained,
     fills,
     mask_ready,
@@ -104,7 +103,7 @@ def _run(
     pace = pace_of(target, operation.timing, operation.repeats)
     machine.facts.update(facts_of(operation))
     start = int(env.now)
-    empty = fills(int(always_fills(target)), len(pipe.retire()), start, pipe.drain_end)
+    empty = fills(int(always_fills(target)) or pace.always, len(pipe.retire()), start, pipe.drain_end)
     entry.begin(start)
     entry.pending = operation.repeats
     pipe.in_flight.append(entry)
@@ -121,7 +120,7 @@ def _run(
     delayed = 0
     for repeat in range(operation.repeats):
         yield At(env, start - int(env.now), entry.index)
-        interval_end = start + begun(repeat + 1, pace.rate) - begun(repeat, pace.rate)
+        interval_end = start + pace.interval
         next_start, held = interval_end, 0
         for walk in reads:
             next_start = next_repeat(next_start, walk.grant(machine, start, entry))
@@ -129,7 +128,8 @@ def _run(
         if next_start > interval_end:
             delayed += 1
         if repeat + 1 == operation.repeats:
-            next_start += begun(delayed, pace.lost)
+            interval_end += pace.rest
+            next_start += pace.rest + pace.lost[delayed]
         if next_start > interval_end:
             pipe.account.spend(Cause.BUSY, interval_end, entry)
             pipe.account.spend_excess(interval_end, next_start, held, entry)

@@ -19,7 +19,6 @@ from castsim.engines.fast_dataflow.state import MachineState, TransferRow
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
 from castsim.machines.strided.timing import (
-    begun,
     drained,
     fills,
     mask_ready,
@@ -136,7 +135,7 @@ def serve_vector(m: MachineState, p: int) -> None:
     entry = m.entries[e]
     vector = m.vectors[m.operations[entry.operation].row]
     start, repeat = m.now, progress.step
-    interval_end = start + begun(repeat + 1, vector.rate) - begun(repeat, vector.rate)
+    interval_end = start + vector.interval
     following = interval_end
     for number in range(vector.first_walk + 1, vector.first_walk + 1 + vector.sources):
         walk = m.walks[number]
@@ -145,7 +144,8 @@ def serve_vector(m: MachineState, p: int) -> None:
     if following > interval_end:
         progress.block += 1
     if repeat + 1 == vector.repeats:
-        following += begun(progress.block, vector.lost)
+        interval_end += vector.rest
+        following += vector.rest + m.numbers[vector.lost + progress.block]
     if following > interval_end:
         spend(m, p, BUSY, interval_end, e)
         spend(m, p, BANK_CONFLICT, following, e)

@@ -267,10 +267,14 @@ class TransferRow(Row):
 
 
 class VectorRow(Row):
-    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
+    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination.
+
+    Cycles lost by the number of delayed repeats are `numbers` from `lost` on.
+    """
 
     head: int
-    rate: int
+    interval: int
+    rest: int
     lost: int
     tail: int
     delay: int

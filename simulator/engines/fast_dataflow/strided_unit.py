@@ -45,12 +45,13 @@ class StridedRows:
             walks.append(WalkRow(address, stream.step, places.distances(blocks), len(blocks)))
         vector = VectorRow(
             head=pace.head,
-            rate=pace.rate,
-            lost=pace.lost,
+            interval=pace.interval,
+            rest=pace.rest,
+            lost=places.integers(pace.lost),
             tail=pace.tail,
             delay=result_delay(pace.tail, pace.at_once),
             repeats=operation.repeats,
-            always=int(always_fills(self.target)),
+            always=int(always_fills(self.target)) or pace.always,
             sources=len(operation.sources),
             first_walk=places.add("walks", walks),
         )

@@ -11,11 +11,6 @@ def passes(now: int, port_free: int, bank_free: int) -> int:
     return max(now, port_free, bank_free)
 
 
-def begun(repeats: int, rate: int) -> int:
-    """Return the whole cycles of so many repeats, `rate` thousandths of a cycle each."""
-    return repeats * rate // 1000
-
-
 def mask_ready(arrival: int, left: int, mask_change: int) -> int:
     """Return when a mask holds that reaches the pipe at `arrival`, the repeats before it being begun at `left`."""
     return max(arrival, left) + mask_change

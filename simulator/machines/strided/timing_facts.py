@@ -13,18 +13,28 @@ _HEAD_ALWAYS = "always"
 
 
 class Pace(NamedTuple):
-    """The times of one instruction: cycles, and thousandths of them per repeat and, lost behind the last, per delayed one."""
+    """The times of one instruction of so many repeats.
+
+    Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
+    delayed repeats, and until the results are in the buffer; `at_once` if they already are; `always` if it fills
+    a pipe at work as well.
+    """
 
     head: int
-    rate: int
-    lost: int
+    interval: int
+    rest: int
+    lost: tuple[int, ...]
     tail: int
     at_once: int
+    always: int
 
 
 @lru_cache(maxsize=1 << 14)
 def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
-    return Pace(row.head, row.rate, row.conflict_rate, row.tail(repeats, tail_of_pipe), int(row.results_at_once))
+    lost = tuple(map(row.lost, range(repeats + 1))) if row.conflict_cycles else (0,) * (repeats + 1)
+    tail = row.tail(repeats, tail_of_pipe)
+    at_once, always = int(row.results_at_once), int(row.fills_always)
+    return Pace(row.head, row.interval, row.rest(repeats), lost, tail, at_once, always)
 
 
 def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
