@@ -76,7 +76,7 @@ def test_rows_beyond_the_bar_are_explained() -> None:
     assert not beyond
 
 
-@pytest.mark.parametrize("row", list(csv.DictReader(BANKS.open())), ids=lambda row: row["scenario"])
+@pytest.mark.parametrize("row", list(csv.DictReader(BANKS.read_text().splitlines())), ids=lambda row: row["scenario"])
 @pytest.mark.parametrize("engine", ["event", "fast"])
 def test_bank_scenarios(row: dict[str, str], engine: str) -> None:
     """Add of 64 f32 repeats on an A2, back to back: 22 cycles of each call are startup and mask writes.
