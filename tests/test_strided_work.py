@@ -9,10 +9,12 @@ import pytest
 from strided_works import BANK, MNEMONICS, SPAN, TARGET, example, issued, listing, tile, vectors, work
 
 from castsim.execution.tiles import TileWork
+from castsim.execution.tree import Lowered, operations
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowerer import StridedLowerer
 from castsim.machines.strided.operations import ControlWrite
+from castsim.targets.options import with_options
 
 A, B, D = 0, 2 * BANK, BANK
 

@@ -74,7 +74,7 @@ class StridedUnit:
         self._target = target
         self._mask_ready: int | None = None
         """When the mask holds that was written since the last instruction."""
-        self._left = 0
+        self._left = -(1 << 60)
         """When the last instruction had begun all of its repeats."""
 
     def check(self, operation: object) -> None:
@@ -86,7 +86,7 @@ class StridedUnit:
         operation = entry.operation
         if changes_mask(operation, self._target):
             change = self._target.timing.vector_pipe.mask_change_cycles
-            self._mask_ready = mask_ready(entry.arrival, self._left, change)
+            self._mask_ready = mask_ready(int(pipe.waited), entry.arrival, self._left, change)
             pipe.machine.facts.add("timing.vector_pipe")
             pipe.machine.ledger.finish(entry, int(pipe.machine.env.now))
             return

@@ -230,7 +230,8 @@ def _take_next(m: MachineState, p: int) -> None:
         _after_retirement(m, p, e)
         return
     pipe.current = e
-    if entry.arrival > pipe.local:
+    pipe.waited = 1 if entry.arrival > pipe.local else 0
+    if pipe.waited:
         m.issuer.significant += 1
         pipe.status = ARRIVING
         pipe.wake = entry.arrival

@@ -87,11 +87,9 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
 
 def change_mask(m: MachineState, p: int, e: int) -> None:
     """Record when a written mask holds; the pipe itself goes on at once."""
-    pipe, entry = m.pipes[p], m.entries[e]
-    progress = m.progress[p]
-    progress.mask_ready = mask_ready(entry.arrival, progress.left, m.operations[entry.operation].row)
-    if entry.arrival > progress.left:
-        m.issuer.significant += 1
+    pipe, entry, progress = m.pipes[p], m.entries[e], m.progress[p]
+    change = m.operations[entry.operation].row
+    progress.mask_ready = mask_ready(pipe.waited, entry.arrival, progress.left, change)
     finish(m, entry, pipe.local)
     pipe.status = WORKING
     pipe.wake = pipe.local

@@ -69,7 +69,8 @@ class PipeRow(Row):
     """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
-    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends.
+    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
+    `waited`: it had nothing to do until its operation arrived.
     """
 
     status: Value = FREE
@@ -79,6 +80,7 @@ class PipeRow(Row):
     remaining: int = 0
     demands: int = 0
     patient: int = 0
+    waited: int = 0
     queued: int = 0
     version: int = 0
     current: int = NONE
