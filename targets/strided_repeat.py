@@ -348,9 +348,7 @@ class StridedRepeatTarget(DataflowTarget):
                 f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
             )
         change = {
-            name: value
-            for name in ("tail_cycles", "mask_change_cycles")
-            if (value := getattr(found, name)) is not None
+            name: value for name in ("tail_cycles", "mask_change_cycles") if (value := getattr(found, name)) is not None
         }
         pipe = self.timing.vector_pipe.model_copy(update=change)
         timing = self.timing.model_copy(update={"vector_pipe": pipe})
@@ -373,7 +371,9 @@ class StridedRepeatTarget(DataflowTarget):
             if row.instruction != instruction or (row.types and element not in row.types):
                 continue
             rank = (len(row.option) > 0, len(row.types) > 0)
-            if (found is None or rank > best) and (not row.option or str(self.option(row.option)) == str(row.option_value)):
+            if (found is None or rank > best) and (
+                not row.option or str(self.option(row.option)) == str(row.option_value)
+            ):
                 found, best = name, rank
         return found
 

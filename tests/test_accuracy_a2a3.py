@@ -35,6 +35,7 @@ PUBLISHED = {
     "tload": [776, 2624, 773, 519, 392, 8576, 8576, 2497, 8704, 8352],
 }
 
+
 @lru_cache
 def accuracy() -> Accuracy:
     return assess(TARGET, TABLE)

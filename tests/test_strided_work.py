@@ -86,7 +86,12 @@ def test_a_tile_and_a_scalar_take_adjacent_rows_together():
     assert listing(two("tadds", "f32", 7, 448)) == [f"vadds x49 [128] @{D}+256 <- @{A}+256"]
     assert listing(two("tadds", "f16", 32, 64)) == [f"vadds x16 [128] @{D}+256 <- @{A}+256"]
     counted = issued(two("tadds", "f32", 8, 96))
-    assert [op.value for op in counted if isinstance(op, ControlWrite)] == [1 << 48 | 1 << 56, 768, 1 << 48, (1 << 128) - 1]
+    assert [op.value for op in counted if isinstance(op, ControlWrite)] == [
+        1 << 48 | 1 << 56,
+        768,
+        1 << 48,
+        (1 << 128) - 1,
+    ]
     assert [op.repeats for op in counted if not isinstance(op, ControlWrite)] == [12]
 
 

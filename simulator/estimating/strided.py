@@ -191,7 +191,9 @@ class StridedForm:
         if self.plan.sequence is not None or self.plan.rule.action == "scaled":
             # Behind a barrier at least a tail passes, and until the results of one repeat are there.
             between = [step.head + step.busy[1] + step.tail[1] for step in self.steps]
-            shortest = min(step.busy[repeats] + step.tail[repeats] for step in self.steps for repeats in (1, self.limit))
+            shortest = min(
+                step.busy[repeats] + step.tail[repeats] for step in self.steps for repeats in (1, self.limit)
+            )
             return ahead and 3 * control + 2 * issue + 2 * synchronise <= min(*between, shortest)
         return ahead and issue <= first.busy[1] and control <= issue + first.head
 

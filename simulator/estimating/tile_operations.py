@@ -68,7 +68,9 @@ def estimate_tile_operation(
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
-    operands = _Operands(lowerer, known, format_named(element), (rows, cols), region, tile_target(chip).estimated_alignment)
+    operands = _Operands(
+        lowerer, known, format_named(element), (rows, cols), region, tile_target(chip).estimated_alignment
+    )
     operands.runtime_valid = runtime_valid
     laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
     return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")

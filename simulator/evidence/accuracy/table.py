@@ -256,9 +256,7 @@ class _Record:
         text = self._cells.get("options", "")
         pairs = [pair.partition("=") for pair in text.split(";")] if text else []
         if not all(name and value for name, _, value in pairs):
-            raise ReadError(
-                f"options '{text}' are not of the form name=value;name=value", span=self._span("options")
-            )
+            raise ReadError(f"options '{text}' are not of the form name=value;name=value", span=self._span("options"))
         return {name.strip(): value.strip() for name, _, value in pairs}
 
     def _optional(self, column: str) -> int | None:

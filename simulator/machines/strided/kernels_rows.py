@@ -176,7 +176,9 @@ def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: Stride
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
-        sequence.cover(joining, Region(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel))
+        sequence.cover(
+            joining, Region(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
+        )
 
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
