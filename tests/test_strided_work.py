@@ -98,7 +98,7 @@ def test_a_tile_and_a_scalar_take_adjacent_rows_together():
 def test_an_older_library_takes_rows_of_a_scalar_one_by_one():
     # 7 x 448 of f32: published are 77 = 49 + 19 + startup; rows are 1792 bytes apart.
     older = with_options(TARGET, {"scalar_rows": "separate"})
-    calls = [op for op in operations(Lowered(0, lower_work(older, two("tadds", "f32", 7, 448))), None)]
+    calls = list(operations(Lowered(0, lower_work(older, two("tadds", "f32", 7, 448))), None))
     assert [(op.repeats, op.destination.step) for op in calls] == [(7, 1792)] * 7
 
 
