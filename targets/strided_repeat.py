@@ -79,13 +79,13 @@ class VectorTiming(Fact):
     """One vector instruction, for the element types of its destination (of the source of a cast); none: for all.
 
     Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
-    what its pipe adds. An idle pipe fills for the startup before the first repeat; repeats follow each other in whole
-    cycles, their fractions behind the last; results are in the buffer `tail_cycles` later (None: those of the pipe),
-    less or more what the rounding of the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses `conflict_cycles`
-    more, all of them behind the last. Repeats of the sum count up to `most_repeats`. `fills_always`: whether or not the pipe
-    idles, it fills. The row holds while `option`, if it names one,
-    has the value `option_value`. `validated` says that published cycles of some operation that issues the instruction were
-    compared with the simulation.
+    what its pipe adds; repeats of this sum count up to `most_repeats`. An idle pipe fills for the startup before the
+    first repeat (with `fills_always` any pipe does); repeats follow each other in whole cycles, their fractions behind
+    the last; results are in the buffer `tail_cycles` later (None: those of the pipe), less or more what the rounding of
+    the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
+    `conflict_cycles` more, all of them behind the last. The row holds while `option`, if it names one, has the value
+    `option_value`. `validated` says that published cycles of some operation that issues the instruction were compared
+    with the simulation.
     """
 
     instruction: str

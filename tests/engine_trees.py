@@ -41,8 +41,9 @@ def a2a3(**changes: Any) -> StridedRepeatTarget:
             timing = timing.model_copy(update={name: row})
         elif name in timing.vector:
             keys = ("startup_cycles", "repeat_cycles", "tail_cycles")
-            value = (Decimal(value[0]), Decimal(value[1]), value[2])
-            row = timing.vector[name].model_copy(update=dict(zip(keys, value, strict=True)))
+            row = timing.vector[name].model_copy(
+                update=dict(zip(keys, (Decimal(value[0]), Decimal(value[1]), value[2]), strict=True))
+            )
             timing = timing.model_copy(update={"vector": {**timing.vector, name: row}})
         else:
             scalar = timing.scalar.model_copy(update={name: value})

@@ -89,7 +89,8 @@ def _rows_of(target: StridedRepeatTarget, plan: CastPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StridedForm:
-    """The closed form of one pair: `steps` are the instructions of a call or sub-chunk, `issue`, `control`, `synchronise` are cycles of the
+    """The closed form of one pair: `steps` are the instructions of a call or sub-chunk, `issue`, `control`,
+    `synchronise` are cycles of the
     scalar unit.
     """
 

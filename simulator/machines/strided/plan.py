@@ -20,7 +20,6 @@ from castsim.machines.tile_modes import DEFAULT_MODE
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import ScratchSequence, StridedCast, StridedRepeatTarget
 
-
 _CONVERSION = "vconv"
 """The timing row of conversions that have none of their own."""
 
