@@ -3,7 +3,8 @@
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
-by `;`), `in_place`, `runtime_valid`; of loads `transfers` and `layout`. All others are carried along. A table with a column `program` measures programs of vector
+by `;`), `in_place`, `runtime_valid`; of loads `transfers` and `layout`. All others are
+carried along. A table with a column `program` measures programs of vector
 instructions (`castsim.evidence.accuracy.scopes`).
 """
 
