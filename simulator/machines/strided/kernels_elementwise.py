@@ -2,9 +2,9 @@
 
 Adjacent lines (docs/reference/a2a3.md section 6.2): operations on two tiles merge those that are whole repeats (16 x
 256 of f16: one call of 32 repeats) and take shorter ones one by one; those with a scalar merge shorter ones as well,
-unless an option asks for an older library (7 x 448 of f32: seven calls of 7); both take longer ones that are no whole repeats
-as one in count mode. Those on one tile merge all (32 x 32 of f16: 8 repeats). Of a single line all of them make one
-call: assumed.
+unless an option asks for an older library (7 x 448 of f32: seven calls of 7); both take longer ones that are no whole
+repeats as one in count mode. Those on one tile merge all (32 x 32 of f16: 8 repeats). Of a single line all of them make
+one call: assumed.
 """
 
 from __future__ import annotations

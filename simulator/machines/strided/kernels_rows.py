@@ -4,11 +4,12 @@ Reductions of floats: the whole repeats of a row are joined in pairs in tmp, who
 a partial one onto the first of them, and one reducing instruction takes what is left, a repeat per row
 (docs/reference/pto.md section 7.4). That it takes 7 cycles a row is published (480 .. 495 cycles for 64 rows).
 Integers, for which there is no reducing instruction, and products are brought down to a block per row by ordinary
-instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's shape for the latter.
+instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's shape for the
+latter.
 
 Broadcasts: a row filled from one element takes a scalar read and a fill, 14 cycles a row as published (933 for 64).
-Joined operations read a block per row; a column of elements is first spread to blocks, eight rows a repeat, into tmp
-or into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
+Joined operations read a block per row; a column of elements is first spread to blocks, eight rows a repeat, into tmp or
+into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
 """
 
 from __future__ import annotations
