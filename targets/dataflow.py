@@ -109,6 +109,12 @@ class Banks(Fact):
     bank_bytes: Count
 
 
+class EstimatedTiles(Fact):
+    """Where tiles lie of which nobody says it: at multiples of `alignment_bytes`, one behind the other."""
+
+    alignment_bytes: Count
+
+
 class ScalarTiming(Fact):
     """Cycles of the scalar unit per instruction it executes or issues."""
 
@@ -188,6 +194,7 @@ class DataflowTarget(TargetHeader):
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
     ramp_scratch: RampScratch | None = None
+    estimated_tiles: EstimatedTiles | None = None
 
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
@@ -197,6 +204,12 @@ class DataflowTarget(TargetHeader):
     def scalar_pipe(self) -> str:
         """The pipe that issues for all others."""
         return self.pipes.scalar
+
+    @property
+    def estimated_alignment(self) -> int:
+        """Bytes of whose multiples tiles of an estimate begin at."""
+        placed = self.estimated_tiles
+        return self.memories["ub"].alignment_bytes if placed is None else placed.alignment_bytes
 
     @property
     def group_bytes(self) -> int:

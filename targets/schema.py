@@ -168,6 +168,10 @@ class TargetHeader(Table):
     measured_operations: Measurements | None = None
     """The same of other operations."""
     measured_scopes: Measurements | None = None
+    measured_lines: Measurements | None = None
+    """Cycles by the number of repeats, read off lines that a source states."""
+    measured_formulas: Measurements | None = None
+    """Cycles worked out from a source's formulas."""
     """The same of programs of vector instructions."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
     free_facts: tuple[FreeFact, ...] = ()
@@ -180,7 +184,10 @@ class TargetHeader(Table):
     @property
     def measurements(self) -> tuple[Measurements, ...]:
         """All tables of published cycles."""
-        tables = (self.measured_casts, self.measured_operations, self.measured_scopes)
+        tables = (
+            self.measured_casts, self.measured_operations, self.measured_scopes, self.measured_lines,
+            self.measured_formulas,
+        )  # fmt: skip
         return tuple(table for table in tables if table is not None)
 
     def measured_as(self, convention: str) -> Self:
@@ -190,6 +197,10 @@ class TargetHeader(Table):
             IllegalError: the target knows no such convention.
         """
         raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
+
+    def cycles_around(self, convention: str, operation: str) -> int:
+        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        return 0
 
     def meaning_of(self, convention: str) -> str:
         """Return the description of a measuring convention for published cycles, '' if there is none."""

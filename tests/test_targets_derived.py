@@ -57,7 +57,7 @@ def test_what_was_said_of_the_old_number_goes(tmp_path: Path) -> None:
     row = load_target(derived(tmp_path, "a2a3", f"[timing.vector.vconv]\ntail_cycles = 15\n{SAID}")).timing.vector[
         "vconv"
     ]
-    assert (row.tail_cycles, row.head_cycles, row.source, row.status) == (15, 9, "mine", "assumed")
+    assert (row.tail_cycles, row.startup_cycles, row.source, row.status) == (15, 6, "mine", "assumed")
     assert (row.note, row.validated) == ("", False)
 
 

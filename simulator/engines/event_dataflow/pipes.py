@@ -79,6 +79,10 @@ class PipeProcess:
         self.current: Entry | None = None
         self.wait: Wait | None = None
         self.wakeup: Event | None = None
+        self.waited = False
+        """Whether it had nothing to do until the scalar unit sent its operation."""
+        self.free = 0
+        """When it was done with the operation before."""
         self.in_flight: list[Entry] = []
         self._draining: Entry | None = None
         self.drain_end = 0

@@ -26,10 +26,12 @@ def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
             _after_retirement(pipe, item.reached)
             continue
         pipe.current = item
+        pipe.waited = item.arrival > pipe.free
         if item.arrival > env.now:
             yield env.timeout(item.arrival - int(env.now))
         pipe.rest(Cause.EMPTY, int(env.now), None)
         yield from _execute(pipe, issuer, item)
+        pipe.free = int(env.now)
         pipe.current = None
 
 

@@ -64,7 +64,7 @@ class Encoder:
     room: dict[str, int] = field(default_factory=dict)
     """Rows that the largest vector function needs, by table."""
     _known: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _known_distances: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _known_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _lowered: dict[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,9 @@ class Encoder:
         self.facts.update(facts)
         sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ControlWrite() | ScalarWork() | ScalarAccess():
+            case ScalarWork() | ScalarAccess():
+                return self._add(*sent, SCALAR)
+            case ControlWrite(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
             case Placeholder(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
@@ -175,10 +177,13 @@ class Encoder:
 
     def distances(self, blocks: tuple[int, ...]) -> int:
         """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
-        place = self._known_distances.get(blocks)
+        return self.integers(tuple(block % self.unit.banking.period for block in blocks))
+
+    def integers(self, numbers: tuple[int, ...]) -> int:
+        """Store integers and return where they begin in `numbers`."""
+        place = self._known_numbers.get(numbers)
         if place is None:
-            place = self.memory.append("numbers", [block % self.unit.banking.period for block in blocks])
-            self._known_distances[blocks] = place
+            place = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
         return place
 
     def make_room(self, **rows: int) -> None:

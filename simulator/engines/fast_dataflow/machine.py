@@ -22,6 +22,7 @@ from castsim.engines.fast_dataflow.codes import (
     GROW,
     LIMIT,
     MARKER,
+    MASK,
     MISSED,
     NEVER,
     NONE,
@@ -50,6 +51,7 @@ from castsim.engines.fast_dataflow.pipes import (
 from castsim.engines.fast_dataflow.requests import (
     begin_transfer,
     begin_vector,
+    change_mask,
     serve_transfer,
     serve_vector,
     serve_write,
@@ -228,7 +230,8 @@ def _take_next(m: MachineState, p: int) -> None:
         _after_retirement(m, p, e)
         return
     pipe.current = e
-    if entry.arrival > pipe.local:
+    pipe.waited = 1 if entry.arrival > pipe.local else 0
+    if pipe.waited:
         m.issuer.significant += 1
         pipe.status = ARRIVING
         pipe.wake = entry.arrival
@@ -280,6 +283,8 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
         begin_vector(m, p, e)
     elif kind == TRANSFER:
         begin_transfer(m, p, e)
+    elif kind == MASK:
+        change_mask(m, p, e)
     else:
         begin_function(m, p, e)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from castsim.engines.fast_dataflow.codes import (
     BANK_CONFLICT,
     BUSY,
+    DRAIN,
     FILL,
     MEMORY_LATENCY,
     NEVER,
+    NO_TIME,
     NONE,
     WORKING,
 )
@@ -16,7 +18,15 @@ from castsim.engines.fast_dataflow.ports import grant_block, grant_pattern
 from castsim.engines.fast_dataflow.state import MachineState, TransferRow
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
-from castsim.machines.strided.timing import drained, fills, next_repeat, results_due, write_asked, written
+from castsim.machines.strided.timing import (
+    drained,
+    fills,
+    mask_ready,
+    next_repeat,
+    results_due,
+    write_asked,
+    written,
+)
 
 
 def begin_transfer(m: MachineState, p: int, e: int) -> None:
@@ -75,6 +85,16 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
     pipe.wake = end
 
 
+def change_mask(m: MachineState, p: int, e: int) -> None:
+    """Record when a written mask holds; the pipe itself goes on at once."""
+    pipe, entry, progress = m.pipes[p], m.entries[e], m.progress[p]
+    change = m.operations[entry.operation].row
+    progress.mask_ready = mask_ready(pipe.waited, entry.arrival, progress.left, change)
+    finish(m, entry, pipe.local)
+    pipe.status = WORKING
+    pipe.wake = pipe.local
+
+
 def begin_vector(m: MachineState, p: int, e: int) -> None:
     """Start a strided-repeat instruction."""
     pipe, entry = m.pipes[p], m.entries[e]
@@ -87,13 +107,18 @@ def begin_vector(m: MachineState, p: int, e: int) -> None:
     entry.pending = vector.repeats
     entry.written = 0
     launch(m, p, e)
-    start = now
+    start, ready = now, m.progress[p].mask_ready
+    m.progress[p].mask_ready = NO_TIME
+    if ready > start:
+        start, empty = ready, 1
+        spend(m, p, DRAIN, start, e)
     if empty:
         start += vector.head
         spend(m, p, FILL, start, e)
     entry.due = now if vector.repeats else 0
     pipe.status = WORKING
     m.progress[p].step = 0
+    m.progress[p].block = 0
     if vector.repeats == 0:
         _leave(m, p, e, start)
     else:
@@ -114,6 +139,11 @@ def serve_vector(m: MachineState, p: int) -> None:
         walk = m.walks[number]
         block = (walk.address + repeat * walk.step) // BLOCK
         following = next_repeat(following, grant_pattern(m, start, block, walk.first, walk.count, 0))
+    if following > interval_end:
+        progress.block += 1
+    if repeat + 1 == vector.repeats:
+        interval_end += vector.rest
+        following += vector.rest + m.numbers[vector.lost + progress.block]
     if following > interval_end:
         spend(m, p, BUSY, interval_end, e)
         spend(m, p, BANK_CONFLICT, following, e)
@@ -138,6 +168,7 @@ def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
         account.draining_index = entry.index
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
+    m.progress[p].left = cycle
 
 
 def _send_result(m: MachineState, time: int, e: int) -> None:

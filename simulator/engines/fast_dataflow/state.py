@@ -69,7 +69,8 @@ class PipeRow(Row):
     """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
-    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends.
+    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
+    `waited`: it had nothing to do until its operation arrived.
     """
 
     status: Value = FREE
@@ -79,6 +80,7 @@ class PipeRow(Row):
     remaining: int = 0
     demands: int = 0
     patient: int = 0
+    waited: int = 0
     queued: int = 0
     version: int = 0
     current: int = NONE
@@ -124,11 +126,17 @@ class SegmentRow(Row):
 
 
 class ProgressRow(Row):
-    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed).
+
+    `mask_ready` is when the mask holds that was written since the last instruction, `left` when that had begun all of
+    its repeats.
+    """
 
     step: Value = 0
     block: Value = 0
     stream: Cycle = 0
+    mask_ready: Cycle = NO_TIME
+    left: Cycle = NO_TIME
     passed: Due = NONE
 
 
@@ -261,10 +269,15 @@ class TransferRow(Row):
 
 
 class VectorRow(Row):
-    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
+    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination.
+
+    Cycles lost by the number of delayed repeats are `numbers` from `lost` on.
+    """
 
     head: int
     interval: int
+    rest: int
+    lost: int
     tail: int
     delay: int
     repeats: int

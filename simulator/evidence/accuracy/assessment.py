@@ -176,7 +176,13 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             )
         elif row.operation == CAST:
             found = estimate(
-                row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
+                row.src.name,
+                row.dst.name,
+                rows,
+                cols,
+                target=_as_measured(target, row),
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
             )
         else:
             in_place = row.in_place or not _fits(target, row)
@@ -191,7 +197,6 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 valid_cols=valid_cols,
                 in_place=in_place,
                 scratch=row.parameters == BINARY,
-                apart=row.convention is not None,
                 runtime_valid=row.runtime_valid,
             )
     except CastsimError as error:
@@ -202,7 +207,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         convention=row.convention or convention,
         simulated_rows=valid_rows,
         simulated_cols=valid_cols,
-        simulated_cycles=found.cycles,
+        simulated_cycles=found.cycles + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
         reason=_reason(target, row),
         convention_meaning=target.meaning_of(row.convention) if row.convention else "",
     )
@@ -221,7 +226,7 @@ def _as_measured(target: Target, row: MeasuredRow) -> Target:
     """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
     if row.convention is not None:
         target = target.measured_as(row.convention)
-    options: dict[str, int | str] = {}
+    options: dict[str, int | str] = dict(row.options)
     algorithm = target.options.get("division_algorithm")
     if algorithm is not None and row.parameters in algorithm.legal:
         options["division_algorithm"] = row.parameters

@@ -2,8 +2,9 @@
 
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
-`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`, `runtime_valid`; of loads
-`transfers` and `layout`. All others are carried along. A table with a column `program` measures programs of vector
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
+by `;`), `in_place`, `runtime_valid`; of loads `transfers` and `layout`. All others are
+carried along. A table with a column `program` measures programs of vector
 instructions (`castsim.evidence.accuracy.scopes`).
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from castsim.evidence.accuracy.names import format_of
@@ -51,7 +52,8 @@ class MeasuredRow:
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
-    names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source;
+    names what the cycles count, None if the table does not say; `options` are those of the target that the row was
+    measured with; `in_place` rows put the result on the first source;
     tiles of `runtime_valid` rows leave their valid region to run time. A
     load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
     `body` is the program of a row that measures one; its rows are loops and its columns their trips.
@@ -74,6 +76,7 @@ class MeasuredRow:
     measured_cycles: int
     predicted: int | None
     convention: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     in_place: bool = False
     runtime_valid: bool = False
     transfers: int = 1
@@ -207,6 +210,7 @@ class _Record:
             measured_cycles=self._count("measured_cycles"),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
             convention=self._cells.get("convention") or None,
+            options=self._options(),
             in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
             runtime_valid=_ANSWERS[self._word("runtime_valid", tuple(_ANSWERS))],
             transfers=self._optional("transfers") or 1,
@@ -247,6 +251,14 @@ class _Record:
         if not text.isascii() or not text.isdigit() or int(text) == 0:
             raise ReadError(f"{column} '{text}' is not a positive integer", span=self._span(column))
         return int(text)
+
+    def _options(self) -> dict[str, str]:
+        """Return the options of the target that the row was measured with."""
+        text = self._cells.get("options", "")
+        pairs = [pair.partition("=") for pair in text.split(";")] if text else []
+        if not all(name and value for name, _, value in pairs):
+            raise ReadError(f"options '{text}' are not of the form name=value;name=value", span=self._span("options"))
+        return {name.strip(): value.strip() for name, _, value in pairs}
 
     def _optional(self, column: str) -> int | None:
         return self._count(column) if self._cells.get(column) else None
