@@ -16,6 +16,7 @@ from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
 from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
+from castsim.targets.transfers import Rate
 
 
 class RepeatInstruction(Fact):
@@ -104,12 +105,17 @@ class StridedTiming(DataflowTiming):
 
 
 class MeasuredConvention(Fact):
-    """The content of published cycles. Where they leave out fill and drain, every instruction has the same instead."""
+    """The content of published cycles. Where they leave out fill and drain, every instruction has the same instead.
+
+    Where their loads are not those of programs, `load_startup_cycles` and `load_bytes_per_cycle` say which they are.
+    """
 
     meaning: str
     head_cycles: Cycles | None = None
     """Cycles of every instruction before its first repeat, whether the pipe is idle or not."""
     tail_cycles: Cycles | None = None
+    load_startup_cycles: Cycles | None = None
+    load_bytes_per_cycle: Rate | None = None
 
 
 class ScratchSequence(Fact):
@@ -275,6 +281,11 @@ class StridedRepeatTarget(DataflowTarget):
             raise IllegalError(
                 f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
             )
+        loads = {"startup_cycles": found.load_startup_cycles, "bytes_per_cycle": found.load_bytes_per_cycle}
+        loads = {name: value for name, value in loads.items() if value is not None}
+        if loads:
+            timing = self.timing.model_copy(update={"load": self.timing.load.model_copy(update=loads)})
+            return self.model_copy(update={"timing": timing})
         if found.head_cycles is None or found.tail_cycles is None:
             return self
         change = {"head_cycles": found.head_cycles, "tail_cycles": found.tail_cycles}
