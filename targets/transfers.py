@@ -84,7 +84,7 @@ def with_cores(target: _Target, cores: int | str) -> _Target:
     text = str(cores)
     legal = (f"1 to {held.count}",)
     if isinstance(cores, bool) or not (text.isascii() and text.isdigit() and text.strip("0") and len(text) < 10):
-        raise ReadError(f"cores: '{cores}' is not a number of cores", legal=legal)
+        raise ReadError(f"'{cores}' is not a number of cores", legal=legal)
     if int(text) > held.count:
-        raise ReadError(f"cores: {target.name} has {held.count}, not {int(text)}", legal=legal)
+        raise ReadError(f"{target.name} has {held.count} cores, not {int(text)}", legal=legal)
     return with_facts(target, {"cores.at_work": int(text)})

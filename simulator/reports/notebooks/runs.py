@@ -20,7 +20,7 @@ from castsim.reports.notebooks.operations import shown_window
 from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
-from castsim.reports.sections.head import duration
+from castsim.reports.sections.head import clock_of, duration
 from castsim.running import Result
 from castsim.running.source_lines import source_lines
 
@@ -132,7 +132,7 @@ class RunPresentation(DrawnPresentation):
             return whole(line(head), line(f"no cycles: {result.untimed}", bold=True), self._outputs())
         seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
         found, lost = limiter(result.timing), lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe)
-        time = f"{duration(float(seconds))} at {loaded.target.frequency.megahertz} MHz, engine {result.engine}"
+        time = f"{duration(float(seconds))} at {clock_of(loaded.target)}, engine {result.engine}"
         return whole(
             line(head),
             line(f"{grouped(result.cycles)} cycles = {time}", bold=True),
