@@ -280,9 +280,9 @@ class Run(Form):
     total_cycles: Cycles | None
     """Cycles of the run."""
     seconds: Seconds | None
+    """The same at the target's frequency."""
     launch_cycles: Cycles = Field(default_factory=absent)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
-    """The same at the target's frequency."""
     untimed: str = Field(default_factory=absent)
     """Why no cycles are modelled."""
     pipes: dict[Name, Pipe] | None
