@@ -35,6 +35,7 @@ _SHARING = "transfer_sharing"
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
 
+
 class Pipes(Fact):
     """The pipes and the work that each executes; the names are those of flags and barriers without the prefix PIPE_."""
 

@@ -26,7 +26,7 @@ from castsim.engines import simulate
     ],
 )
 def test_loads_take_the_measured_cycles(transfers, size, measured, tolerance):
-    timing = simulate(singly(*[load(0, size) for _ in range(transfers)]), a2a3().measured_as("transfers"))
+    timing = simulate(singly(*[load(0, size) for _ in range(transfers)]), a2a3())
     assert abs(timing.total - 1 - measured) <= tolerance  # one cycle to issue the first
     assert causes(timing, "MTE2") == {"empty": 1, "memory latency": 264 * transfers, "busy": transfers * size // 128}
 
@@ -49,28 +49,28 @@ def test_durations_are_exact_and_rounded_half_up(rate, size):
 
 
 def test_a_store_streams_first_and_waits_for_memory_then():
-    # 640 bytes at 85 per cycle: 7.53, rounded 8; then 198.
-    timing = simulate(singly(store(0, 640)), a2a3())
-    assert timing.total == 1 + 8 + 198
-    assert causes(timing, "MTE3") == {"empty": 1, "busy": 8, "memory latency": 198}
+    # 128 bytes at 16.36 per cycle: 7.82, rounded 8; then 107.
+    timing = simulate(singly(store(0, 128)), a2a3())
+    assert timing.total == 1 + 8 + 107
+    assert causes(timing, "MTE3") == {"empty": 1, "busy": 8, "memory latency": 107}
 
 
 def test_bursts_take_whole_blocks_and_lie_a_pitch_apart():
     # 32 bursts of 240 bytes are 7680 bytes: 60 cycles at 128, whatever the pitch as long as groups differ.
-    timing = simulate(singly(load(0, 240, bursts=32, pitch=256)), a2a3(load=(207, "128")))
-    assert timing.total == 1 + 207 + 60
+    timing = simulate(singly(load(0, 240, bursts=32, pitch=256)), a2a3())
+    assert timing.total == 1 + 264 + 60
 
 
 def test_bursts_in_one_bank_group_wait_for_its_port():
     # 8 blocks, 512 bytes apart, all in group 0; four ask per cycle, one passes: 8 cycles instead of 2.
-    timing = simulate(singly(load(0, 32, bursts=8, pitch=512)), a2a3(load=(207, "128")))
-    assert timing.total == 1 + 207 + 8
-    assert causes(timing, "MTE2") == {"empty": 1, "memory latency": 207, "busy": 2, "bank conflict": 6}
-    # A store at 16 bytes a cycle asks for one block every other cycle, so the port is no limit.
-    assert simulate(singly(store(0, 32, bursts=8, pitch=512)), a2a3(store=(198, "16"))).total == 1 + 16 + 198
+    timing = simulate(singly(load(0, 32, bursts=8, pitch=512)), a2a3())
+    assert timing.total == 1 + 264 + 8
+    assert causes(timing, "MTE2") == {"empty": 1, "memory latency": 264, "busy": 2, "bank conflict": 6}
+    # A store asks for one block every other cycle at most, so the port is no limit.
+    assert simulate(singly(store(0, 32, bursts=8, pitch=512)), a2a3()).total == 1 + 16 + 107
 
 
 def test_transfers_of_one_pipe_never_overlap_and_those_of_two_do():
-    # 512 bytes: load 207 + 9, from 1 and then from 217. Store: 512 / 85 = 6.02, 6 + 198, issued third.
+    # 512 bytes: load 264 + 4, from 1 and then from 269. Store: 512 / 16.36 = 31.3, 31 + 107, issued third.
     timing = simulate(singly(load(0, 512), load(512, 512), store(8192, 512)), a2a3())
-    assert [(o.start, o.end) for o in timing.operations] == [(1, 217), (217, 433), (3, 3 + 6 + 198)]
+    assert [(o.start, o.end) for o in timing.operations] == [(1, 269), (269, 537), (3, 3 + 31 + 107)]

@@ -70,7 +70,7 @@ class PipeRow(Row):
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
     start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends. `reach`:
-    for so many cycles memory takes to answer transfers that overlap; `behind`: the cause of what is left of earlier work.
+    cycles that memory takes to answer transfers that overlap; `behind`: the cause of what is left of earlier work.
     """
 
     status: Value = FREE
@@ -252,7 +252,7 @@ class AccessRow(Row):
 
 
 class TransferRow(Row):
-    """A transfer: latency `ahead` of its stream and `behind` it, bytes (`rate`) `per` cycles, blocks, cycles of the stream.
+    """A transfer: latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
     `overlaps`: the pipe goes on when the stream ends.
     """
