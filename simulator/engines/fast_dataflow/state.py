@@ -252,7 +252,7 @@ class AccessRow(Row):
 
 
 class TransferRow(Row):
-    """A transfer: latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
+    """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
     `overlaps`: the pipe goes on when the stream ends.
     """
