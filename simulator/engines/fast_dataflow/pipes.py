@@ -184,7 +184,7 @@ def ask_from(m: MachineState, p: int, cycle: int) -> None:
     """
     pipe, account = m.pipes[p], m.accounts[p]
     if pipe.reach:
-        account.answered = max(account.answered, max(cycle + pipe.reach, pipe.local))
+        account.answered = max(account.answered, cycle + pipe.reach, pipe.local)
 
 
 # -------------------------------------------------------------------------------------------------------- in flight
