@@ -19,6 +19,7 @@ from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Dataflow
 from castsim.targets.options import with_options
 from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
+from castsim.targets.transfers import Rate
 
 
 class RepeatInstruction(Fact):
@@ -171,7 +172,7 @@ class MeasuredConvention(Fact):
     """The content of published cycles: what they have beyond those of the machine, and where that differs.
 
     `added_cycles` stand for what happens around an operation, `added_cycles_of` those of single operations. The others
-    take the place of the facts of the pipe and the banks; `options` are set.
+    take the place of the facts of the pipe, the banks and loads; `options` are set.
     """
 
     meaning: str
@@ -181,6 +182,13 @@ class MeasuredConvention(Fact):
     mask_change_cycles: Cycles | None = None
     exclusive_banks: bool | None = None
     options: dict[str, int | str] = Field(default_factory=dict)
+    load_startup_cycles: Cycles | None = None
+    load_bytes_per_cycle: Rate | None = None
+
+
+def _stated(convention: MeasuredConvention, *names: str) -> dict[str, object]:
+    """Return those attributes of a convention that it states."""
+    return {name: value for name in names if (value := getattr(convention, name)) is not None}
 
 
 class ScratchSequence(Fact):
@@ -347,13 +355,14 @@ class StridedRepeatTarget(DataflowTarget):
             raise IllegalError(
                 f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
             )
-        change = {
-            name: value for name in ("tail_cycles", "mask_change_cycles") if (value := getattr(found, name)) is not None
+        pipe = self.timing.vector_pipe.model_copy(update=_stated(found, "tail_cycles", "mask_change_cycles"))
+        loads = {
+            name.removeprefix("load_"): value
+            for name, value in _stated(found, "load_startup_cycles", "load_bytes_per_cycle").items()
         }
-        pipe = self.timing.vector_pipe.model_copy(update=change)
-        timing = self.timing.model_copy(update={"vector_pipe": pipe})
-        excludes = self.banks.exclusive_banks if found.exclusive_banks is None else found.exclusive_banks
-        banks = self.banks.model_copy(update={"exclusive_banks": excludes})
+        load = self.timing.load.model_copy(update=loads)
+        timing = self.timing.model_copy(update={"vector_pipe": pipe, "load": load})
+        banks = self.banks.model_copy(update=_stated(found, "exclusive_banks"))
         return with_options(self.model_copy(update={"timing": timing, "banks": banks}), found.options)
 
     def cycles_around(self, convention: str, operation: str) -> int:

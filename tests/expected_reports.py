@@ -121,7 +121,10 @@ def _function_facts(facts: dict) -> dict[str, object]:
 
 
 def _transfer(row: dict[str, Fraction], size: int) -> int:
-    return math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+    rate = Fraction(row["bytes_per_cycle"])
+    last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+    stream = max(math.floor(size / rate + Fraction(1, 2)), last + 1)
+    return row["startup_cycles"] + max(row.get("descriptor_cycles", 0), stream)
 
 
 def source_codes(name: str) -> np.ndarray:

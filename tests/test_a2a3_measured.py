@@ -38,7 +38,7 @@ def errors(rows: list[AssessedRow]) -> list[float]:
 
 
 def test_cast_points_of_a_chip() -> None:
-    """27 + 0.9 r of a 910B3; the profile that the row is from is of a 910B1, so only the 24 cycles around it are fitted."""
+    """27 + 0.9 r of a 910B3; the profile is of a 910B1, so only the 24 cycles around it are fitted."""
     found = errors([row for row in rows_of("lines") if row.row.operation == "tcvt"])
     assert len(found) == 5
     assert fmean(found) <= 5

@@ -255,7 +255,7 @@ def test_a_changed_base_is_read_again(tmp_path: Path) -> None:
         (("tail_cycles = 12", "tail_cycles = -1"), ("timing.vector_pipe.tail_cycles",)),
         (('table = "a2a3_vector_timing.csv"', 'table = "a2a3_vector_timing.csv"\n[timing.vector.vadd]\nrepeat_cycles = 0'), ("timing.vector.vadd",)),
         (('table = "a2a3_vector_timing.csv"', 'table = "nowhere.csv"'), ("timing.vector.table", "does not exist")),
-        (("bytes_per_cycle = 16.36", "bytes_per_cycle = 16.365"), ("timing.store.bytes_per_cycle",)),
+        (("bytes_per_cycle = 85", "bytes_per_cycle = 85.365"), ("timing.store.bytes_per_cycle",)),
         (('status = "vendor-model"', 'status = "guessed"'), ("status", "documented")),
         (("allocatable_bytes = 196608", "allocatable_bytes = 200000"), ("200000 exceeds capacity_bytes 196608",)),
         (("capacity_bytes = 196608\n", "capacity_bytes = 262144\n"), ("banks hold 196608", "262144")),

@@ -123,7 +123,7 @@ class Encoder:
             case Placeholder(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
             case Placeholder(cycles=cycles):
-                nothing = state.TransferRow(0, 0, 1, 0, 0, 0, 0, 0, streaming=cycles)
+                nothing = state.TransferRow(0, 0, 1, 1, 0, 0, 0, 0, 0, streaming=cycles, overlaps=0)
                 return self._add(*sent, TRANSFER, row=self.add("transfers", [nothing]))
             case SetFlag():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
@@ -159,6 +159,7 @@ class Encoder:
             ahead=plan.ahead,
             behind=plan.behind,
             rate=plan.rate,
+            per=plan.per,
             # A load writes the buffer in the event engine's words: it takes the port of its direction.
             write=int(operation.load),
             address=address,
@@ -166,6 +167,7 @@ class Encoder:
             bursts=operation.bursts,
             burst_bytes=operation.burst_bytes,
             streaming=plan.streaming,
+            overlaps=int(plan.overlaps),
         )
         return self.add("transfers", [row])
 

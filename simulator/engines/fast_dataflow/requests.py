@@ -13,11 +13,11 @@ from castsim.engines.fast_dataflow.codes import (
     NONE,
     WORKING,
 )
-from castsim.engines.fast_dataflow.pipes import begin, finish, launch, retire, spend
+from castsim.engines.fast_dataflow.pipes import begin, finish, launch, note_drain, retire, spend
 from castsim.engines.fast_dataflow.ports import grant_block, grant_pattern
 from castsim.engines.fast_dataflow.state import MachineState, TransferRow
 from castsim.execution.dataflow.operations import BLOCK
-from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
+from castsim.execution.dataflow.timing import let_through, stream_start, transfer_due, transfer_end
 from castsim.machines.strided.timing import (
     drained,
     fills,
@@ -35,7 +35,8 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
     transfer = m.transfers[m.operations[entry.operation].row]
     begin(m, p, entry, pipe.local)
     pipe.status = WORKING
-    progress.stream = pipe.local + transfer.ahead
+    retire(m, p)
+    progress.stream = stream_start(pipe.local, transfer.ahead, m.accounts[p].answered)
     progress.step = 0
     progress.block = 0
     progress.passed = NONE
@@ -64,7 +65,7 @@ def serve_transfer(m: MachineState, p: int) -> None:
                 progress.passed = passed
                 _end_transfer(m, p, transfer, now)
                 return
-        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate)
+        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate, transfer.per)
     progress.step, progress.block, progress.passed = burst, block, passed
     m.pipes[p].request = asked
 
@@ -80,6 +81,10 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
     spend(m, p, MEMORY_LATENCY, progress.stream, e)
     spend(m, p, BUSY, due, e)
     spend(m, p, BANK_CONFLICT, stream_end, e)
+    if transfer.overlaps:
+        launch(m, p, e)
+        note_drain(m, p, e, end)
+        end = stream_end
     spend(m, p, MEMORY_LATENCY, end, e)
     pipe.request = NEVER
     pipe.wake = end
@@ -159,13 +164,10 @@ def serve_vector(m: MachineState, p: int) -> None:
 def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
     spend(m, p, BUSY, cycle, e)
-    account, entry = m.accounts[p], m.entries[e]
+    entry = m.entries[e]
     vector = m.vectors[m.operations[entry.operation].row]
     end = drained(entry.due, vector.tail, vector.delay) if vector.repeats else entry.due
-    if end >= account.drain_end:
-        account.drain_end = end
-        account.draining = e if m.recording else NONE
-        account.draining_index = entry.index
+    note_drain(m, p, e, end)
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
     m.progress[p].left = cycle

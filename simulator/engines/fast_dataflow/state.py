@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.codes import FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
+from castsim.engines.fast_dataflow.codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 from castsim.engines.fast_dataflow.function_state import (
     ComputeWaitsRow,
     FrontEndRow,
@@ -70,7 +70,8 @@ class PipeRow(Row):
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
     start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
-    `waited`: it had nothing to do until its operation arrived.
+    `waited`: it had nothing to do until its operation arrived; `reach`: cycles that memory takes to answer transfers
+    that overlap; `behind`: the cause of what is left of earlier work.
     """
 
     status: Value = FREE
@@ -81,6 +82,8 @@ class PipeRow(Row):
     demands: int = 0
     patient: int = 0
     waited: int = 0
+    reach: int = 0
+    behind: int = DRAIN
     queued: int = 0
     version: int = 0
     current: int = NONE
@@ -98,6 +101,7 @@ class PipeRow(Row):
 
 class AccountRow(Row):
     """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
+    `answered` is when memory can answer the transfer at the head.
 
     Its cycles by cause are `MachineState.causes`. Where segments are told, `..._index` are the operations of those
     entries, which may be gone by then, and `segment...` is what the cycles before the cursor belong to.
@@ -108,6 +112,7 @@ class AccountRow(Row):
     draining: EntryNumber = NONE
     latest_end: Cycle = NO_TIME
     latest: EntryNumber = NONE
+    answered: Cycle = NO_TIME
     draining_index: int = NONE
     latest_index: int = NONE
     segment_start: int = 0
@@ -255,17 +260,22 @@ class AccessRow(Row):
 
 
 class TransferRow(Row):
-    """A transfer: latency `ahead` of its stream and `behind` it, bytes per 100 cycles, blocks, cycles of the stream."""
+    """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
+
+    `overlaps`: the pipe goes on when the stream ends.
+    """
 
     ahead: int
     behind: int
     rate: int
+    per: int
     write: int
     address: int
     pitch: int
     bursts: int
     burst_bytes: int
     streaming: int
+    overlaps: int
 
 
 class VectorRow(Row):

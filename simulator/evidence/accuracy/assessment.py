@@ -170,7 +170,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 row.src.name,
                 valid_rows,
                 valid_cols,
-                target=target,
+                target=_as_measured(target, row),
                 transfers=row.transfers,
                 by_column=row.layout == "dn",
             )

@@ -17,7 +17,7 @@ from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.casts import heading_of
-from castsim.reports.sections.head import duration
+from castsim.reports.sections.head import clock_of, duration
 from castsim.reports.views.timeline import DrawnOperation
 from castsim.reports.views.window import Window
 
@@ -107,8 +107,7 @@ def _summary(report: RunReport) -> Iterator[Block]:
 def _figures(report: RunReport) -> Iterator[Figure]:
     result = report.result
     found = limiter(result.timing)
-    clock = f"{result.loaded.target.frequency.megahertz} MHz"
-    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock}")
+    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock_of(result.loaded.target)}")
     latencies = report.latencies
     if latencies is not None and latencies.binds:
         yield Figure("bound by", "latency", note=latencies.longest.words())

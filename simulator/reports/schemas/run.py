@@ -315,6 +315,8 @@ class Run(Form):
     """Cycles of the run."""
     seconds: Seconds | None
     """The same at the target's frequency."""
+    launch_cycles: Cycles = Field(default_factory=absent)
+    """Launch and end of a kernel, which are in no pipe, where they are known."""
     untimed: str = Field(default_factory=absent)
     """Why no cycles are modelled."""
     pipes: dict[Name, Pipe] | None
