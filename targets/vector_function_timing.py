@@ -109,10 +109,16 @@ class UnpackHeadTiming(Fact):
 
 
 class DivisionTiming(Fact):
-    """High-precision division: trips do not overlap."""
+    """Divisions that are no vector instruction, high-precision ones and those of integers: trips do not overlap."""
 
     trip_cycles: dict[str, Fitted]
     overlap_cycles: Fitted
+
+
+class ReloadTiming(Fact):
+    """A trip that loads what other trips of its row may store through the same pointer."""
+
+    trip_cycles: Fitted
 
 
 class SpecialFunctionTiming(Fact):
@@ -185,5 +191,6 @@ class VectorFunctionTiming(DataflowTiming):
     memory_floor: dict[str, MemoryFloorTiming]
     unpack_head: UnpackHeadTiming
     division: DivisionTiming
+    reload: ReloadTiming
     special_function: SpecialFunctionTiming
     micro: MicroTiming

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from castsim.execution.dataflow.timing import TICKS, ticks
 from castsim.machines.vector_function.operations import (
+    INTEGER_DIVISION,
     LONG_DIVISION,
     Bitwise,
     Compute,
@@ -110,9 +111,9 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     loads = tuple(_loads(operations, nest, target))
     steps = tuple(_steps(operations, target))
     stores = tuple(_stores(operations, register_bytes, nest))
-    issue = max(-(-len(loads) // timing.loads.per_cycle) * TICKS, len(stores) * ticks(timing.port.store_cycles))
-    if not loads:
-        issue = 0
+    issue = issue_ticks(len(loads), len(stores), timing.loads.per_cycle, ticks(timing.port.store_cycles))
+    if nest.reloads and nest.trips > 1:
+        issue = max(issue, ticks(timing.reload.trip_cycles))
     return TripShape(
         row_loads=tuple(_loads(nest.row, nest, target)),
         loads=loads,
@@ -162,14 +163,27 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
             yield Step(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
 
 
+def issue_ticks(loads: int, stores: int, loads_per_cycle: int, store_interval: int) -> int:
+    """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
+
+    A cycle takes so many loads, or one less beside a store (docs/reference/a5.md section 1). Trips of two loads and one
+    store pass the memory path at their own measured pace (timing.memory_floor) and do not keep the front end for it.
+    """
+    if not loads:
+        return 0
+    both = (loads + stores) * TICKS // loads_per_cycle if loads > 2 else 0
+    return max(-(-loads // loads_per_cycle) * TICKS, stores * store_interval, both)
+
+
 def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
     """Return what an instruction of a vector operation asks for.
 
-    The long body of the high-precision division keeps the front end for a whole trip; its end overlaps with what
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end overlaps with what
     follows (docs/reference/a5.md section 6.3).
     """
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
-    if item.mnemonic == LONG_DIVISION:
+    if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
+        kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
         held = timing.division.trip_cycles[kind]
         return Step(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
     latency = target.latency(item.mnemonic, item.width)
@@ -180,11 +194,12 @@ def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
         return Step(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
     accumulates = not set(item.results).isdisjoint(item.sources)
     again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
+    held = row.held if item.held is None else item.held
     return Step(
         item.sources,
         item.results,
         ticks(latency),
-        occupancy=None if row.held is None else ticks(row.held),
+        occupancy=None if held is None else ticks(held),
         special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
         again=ticks(again) if accumulates else None,
     )
@@ -202,7 +217,7 @@ def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTa
             row = target.arithmetic.get(item.mnemonic)
             if row is not None and row.port == "exclusive":
                 split.update(item.results)
-            elif not split.isdisjoint(item.sources):
+            elif not split.isdisjoint(item.sources) and len(item.sources) > 2:  # it chooses between two loaded vectors
                 latency = target.latency(item.mnemonic, item.width) or 0
                 held = max(held, ticks(target.timing.access.load_cycles + latency))
     return held if held and target.option("predicate_interleave") == "exclusive" else 0

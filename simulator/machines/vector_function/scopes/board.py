@@ -68,7 +68,9 @@ class Board:
         micro = facts.target.timing.micro
         self.facts, self.account = facts, account
         self.used: set[str] = set()
-        self.path = MemoryPath(0)
+        self.path = MemoryPath()
+        self.path_hold = 0
+        self.path_opened: int | None = None
         self.released = NO_TICK
         self._arrival = 0
         self._through: int | None = 0
@@ -210,7 +212,7 @@ class Board:
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
         if self._through is None:
-            self._through = self.path.take(self._arrival)
+            self._through = self.path.take(self._arrival, self.path_hold, self.path_opened)
         through = max(data, self._through)
         held.path = through - data
         start = store_start(

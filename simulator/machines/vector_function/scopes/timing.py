@@ -17,7 +17,6 @@ from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
 from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
-from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -106,7 +105,7 @@ class _FrontEnd:
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
-            self._board.path = MemoryPath(0)
+            self._board.path_hold, self._board.path_opened = 0, None
             self._board.begin_trip()
 
     def _open(self, loop: Loop) -> None:
@@ -130,7 +129,7 @@ class _FrontEnd:
         elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
             hold = ticks(timing.memory_path.trip_cycles)
             board.used.add("timing.memory_path")
-        board.path = MemoryPath(hold, opened)
+        board.path_hold, board.path_opened = hold, opened
 
     def _updates(self, issued: Sequence[Issue]) -> None:
         """Loads that advance their addresses themselves take longer to set up."""
