@@ -115,10 +115,23 @@ class DivisionTiming(Fact):
     overlap_cycles: Fitted
 
 
-class ReloadTiming(Fact):
-    """A trip that loads what other trips of its row may store through the same pointer."""
+class PacedTiming(Fact):
+    """Trips of one kind that follow each other so many cycles apart, and what each of their rows takes besides.
+
+    `rows_of_several_cycles` holds for rows of several trips; a row of one has a pace only if it has `row_cycles`.
+    """
 
     trip_cycles: Fitted
+    row_cycles: Fitted | None = None
+    rows_of_several_cycles: Fitted = Decimal(0)
+
+    def row(self, trips: int) -> Decimal:
+        """Return the cycles that a row of so many trips takes besides them."""
+        return self.rows_of_several_cycles if trips > 1 else self.row_cycles or Decimal(0)
+
+    def trip(self, trips: int) -> Decimal:
+        """Return the cycles from trip to trip of a row of so many."""
+        return self.trip_cycles if trips > 1 or self.row_cycles is not None else Decimal(0)
 
 
 class SpecialFunctionTiming(Fact):
@@ -191,6 +204,6 @@ class VectorFunctionTiming(DataflowTiming):
     memory_floor: dict[str, MemoryFloorTiming]
     unpack_head: UnpackHeadTiming
     division: DivisionTiming
-    reload: ReloadTiming
+    paced: dict[str, PacedTiming]
     special_function: SpecialFunctionTiming
     micro: MicroTiming

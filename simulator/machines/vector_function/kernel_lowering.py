@@ -18,6 +18,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.kernel_axes import (
     column_argument,
     column_broadcast,
+    column_expansion,
     column_halving,
     column_reduction,
     fill,
@@ -30,6 +31,7 @@ from castsim.machines.vector_function.kernel_nests import (
     Operands,
     Region,
     compare,
+    compare_in_pairs,
     elementwise,
     move,
     region_of,
@@ -157,11 +159,14 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             region = context.region(source, source.valid_rows, source.valid_cols)
             laid_out = row_argument if context.kernel.structure == "row_argument" else column_argument
             return (laid_out(context.operands, region, source, work.dst, context.kernel.instructions),)
+        case "column_expansion":
+            region = context.region(work.dst, work.dst.valid_rows, work.dst.valid_cols)
+            return (column_expansion(context.operands, region, work.sources[0], work.dst),)
         case "row_reduction" | "row_product" | "column_reduction":
             return _reductions(context)
         case "row_expansion" | "row_broadcast":
             return (_expansion(context, down_columns=False),)
-        case "column_expansion" | "column_broadcast":
+        case "column_broadcast":
             return (_expansion(context, down_columns=True),)
         case "move":
             (source,) = work.sources
@@ -217,8 +222,14 @@ def _timed(context: _Context) -> tuple[Nest, ...]:
             if context.divides_integers:
                 return ()
             spread = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=False)
-            return (replace(spread, broadcasts=kernel.broadcasts, reloads=reloads),)
-        case "part" if kernel.instructions[0] in EXTREMES:
+            return (replace(spread, broadcasts=kernel.broadcasts, paced="reload" if reloads else None),)
+        case "compare" if work.sources[0].element_bits == 32:
+            source = work.sources[0]
+            compared = context.region(source, source.valid_rows, source.valid_cols)
+            return (compare_in_pairs(operands, compared, work.sources, dst, kernel.instructions[0]),)
+        case "part" if kernel.instructions[0] not in EXTREMES:
+            return _joined_and_copied(context)
+        case "part":
             # One pass for each source, which loads the destination too: 2.06 cycles a vector each.
             return tuple(
                 elementwise(
@@ -230,6 +241,24 @@ def _timed(context: _Context) -> tuple[Nest, ...]:
             )  # fmt: skip
         case _:
             return ()
+
+
+def _joined_and_copied(context: _Context) -> tuple[Nest, ...]:
+    """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
+
+    Source: pto-isa include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's
+    simulator.
+    """
+    work, operands, dst = context.work, context.operands, context.work.dst
+    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    rows, below = smaller.valid_rows, dst.valid_rows - smaller.valid_rows
+    if smaller.valid_cols < dst.valid_cols or below <= 0:
+        return ()
+    both = context.region(dst, rows, dst.valid_cols)
+    joined = elementwise(operands, both, work.sources, dst, context.compute, context.variant, peeled=False)
+    rest = replace(larger, address=larger.address + rows * larger.row_pitch)
+    copied = move(operands, context.region(dst, below, dst.valid_cols), rest, dst)
+    return joined, replace(copied, writes=operands.add(dst.address + rows * dst.row_pitch))
 
 
 def _in_part(context: _Context) -> tuple[Nest, ...]:

@@ -54,16 +54,19 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
         unpack_head = head_of(target, seen.source_bytes)
     every = len(shape.row_loads) + len(shape.loads)
     known_late = nest.runtime_trips and nest.row_loop
-    broadcasts = nest.broadcasts * TICKS if known_late else 0
+    ahead = nest.broadcasts * TICKS if known_late else 0
+    if nest.paced is not None:
+        ahead += ticks(timing.paced[nest.paced].row(nest.trips))
     if seen.trips > 1 or known_late:
         if not seen.branch:  # a serialising branch has turned already
             between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-        between += first_row + broadcasts
+        between += first_row
+    between += ahead
     hold, opened, path_facts = _memory_path(nest, shape, target)
     return NestPlan(
         nest=nest,
         shape=shape,
-        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 or known_late else 0) + first_row + broadcasts,
+        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 or known_late else 0) + first_row + ahead,
         first_row=first_row,
         unpack_head=unpack_head,
         post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
@@ -105,8 +108,8 @@ def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> I
     steps = (*shape.steps, *shape.closing)
     if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
         yield "timing.loads"
-    if nest.reloads and nest.trips > 1:
-        yield "timing.reload"
+    if nest.paced is not None:
+        yield f"timing.paced.{nest.paced}"
     if any(step.special is not None for step in steps):
         yield "timing.special_function"
     for item in (*nest.trip, *nest.close):

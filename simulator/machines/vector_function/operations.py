@@ -218,8 +218,8 @@ class Nest:
     `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
     themselves. `runtime_trips`: how many trips a row has is known at run time only, so that the loop over them turns
     from row to row also where it is a single trip, which folds away otherwise (docs/reference/a5.md section 9).
-    `broadcasts` are the scalars that each row of such a nest spreads before its trips. `reloads`: trips load what others
-    may store through the same pointer, so that several of a row wait for each other.
+    `broadcasts` are the scalars that each row of such a nest spreads before its trips. `paced` names the fact of
+    `timing.paced` that keeps trips apart for a reason of their own.
     """
 
     rows: int
@@ -240,7 +240,7 @@ class Nest:
     post_update: bool = False
     runtime_trips: bool = False
     broadcasts: int = 0
-    reloads: bool = False
+    paced: str | None = None
 
     @property
     def loops(self) -> bool:

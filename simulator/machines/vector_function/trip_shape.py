@@ -111,9 +111,10 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     loads = tuple(_loads(operations, nest, target))
     steps = tuple(_steps(operations, target))
     stores = tuple(_stores(operations, register_bytes, nest))
-    issue = issue_ticks(len(loads), len(stores), timing.loads.per_cycle, ticks(timing.port.store_cycles))
-    if nest.reloads and nest.trips > 1:
-        issue = max(issue, ticks(timing.reload.trip_cycles))
+    lines = sum(load.size >= register_bytes for load in loads)
+    issue = issue_ticks(max(len(loads), min(1, len(nest.row))), lines, len(stores), target)
+    if nest.paced is not None:
+        issue = max(issue, ticks(timing.paced[nest.paced].trip(nest.trips)))
     return TripShape(
         row_loads=tuple(_loads(nest.row, nest, target)),
         loads=loads,
@@ -163,16 +164,23 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
             yield Step(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
 
 
-def issue_ticks(loads: int, stores: int, loads_per_cycle: int, store_interval: int) -> int:
+def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
     """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
 
-    A cycle takes so many loads, or one less beside a store (docs/reference/a5.md section 1). Trips of two loads and one
-    store pass the memory path at their own measured pace (timing.memory_floor) and do not keep the front end for it.
+    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a register
+    each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path instead
+    (timing.memory_floor).
     """
+    timing = target.timing
+    per_cycle = timing.loads.per_cycle
     if not loads:
         return 0
-    both = (loads + stores) * TICKS // loads_per_cycle if loads > 2 else 0
-    return max(-(-loads // loads_per_cycle) * TICKS, stores * store_interval, both)
+    alone = max(-(-loads // per_cycle) * TICKS, stores * ticks(timing.port.store_cycles))
+    if loads <= 2 or not stores:
+        return alone
+    together = (loads + stores) * TICKS // per_cycle
+    pairs = lines // 2 if lines > 2 else 0
+    return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
 
 
 def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
