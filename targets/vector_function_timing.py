@@ -141,6 +141,12 @@ class SpecialFunctionTiming(Fact):
     port_cycles: dict[str, Fitted]
 
 
+class UnrollingTiming(Fact):
+    """Loops of a micro program that the device compiler writes out have up to so many trips."""
+
+    most_trips: Count
+
+
 class DispatchTiming(Fact):
     """Instructions of a micro program that are dispatched in one cycle, and the places where they wait to start."""
 
@@ -181,6 +187,7 @@ class MicroTiming(Table):
     `forwarding_to` holds the pairs whose second instruction is named, which come before those of `forwarding`.
     """
 
+    unrolling: UnrollingTiming
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming
