@@ -190,7 +190,8 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
     shape = sources[0] if kernel.structure == "compare" else dst
     region = context.region(shape, shape.valid_rows, shape.valid_cols)
     if kernel.structure == "compare":
-        return (compare(operands, region, sources, dst, kernel.instructions[0]),)
+        rows = region_of(shape, shape.valid_rows, shape.valid_cols, region.trip_bytes)  # each at its row of the result
+        return (compare(operands, rows, sources, dst, kernel.instructions[0]),)
     if kernel.structure == "select":
         if work.mask is None:
             raise IllegalError(f"pto.{work.mnemonic} without a mask", span=work.span)
@@ -223,10 +224,11 @@ def _timed(context: _Context) -> tuple[Nest, ...]:
                 return ()
             spread = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=False)
             return (replace(spread, broadcasts=kernel.broadcasts, paced="reload" if reloads else None),)
-        case "compare" if work.sources[0].element_bits == 32:
+        case "compare":
             source = work.sources[0]
             compared = context.region(source, source.valid_rows, source.valid_cols)
-            return (compare_in_pairs(operands, compared, work.sources, dst, kernel.instructions[0]),)
+            laid_out = compare_in_pairs if compared.width == 32 else compare
+            return (laid_out(operands, compared, work.sources, dst, kernel.instructions[0]),)
         case "part" if kernel.instructions[0] not in EXTREMES:
             return _joined_and_copied(context)
         case "part":

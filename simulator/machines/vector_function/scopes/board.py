@@ -93,6 +93,11 @@ class Board:
         self._no_load_before = self._no_store_before = NO_TICK
         self._per_cycle = micro.dispatch.per_cycle
 
+    @property
+    def stored(self) -> int:
+        """Return the tick behind the last store's start."""
+        return self._latest_store + self.facts.function.store_interval
+
     # ------------------------------------------------------------------------------------------------- dispatching
 
     def step(self, issue: Issue) -> None:
@@ -114,7 +119,6 @@ class Board:
             self._ports.forget(self.account.now)
             self._groups.forget(self.account.now // TICKS)
         self._arrival, self._through = self.account.now, None
-        self._ports.begin_trip(self.account.now)
 
     def _arrive(self) -> None:
         """Begin a cycle of the front end."""
@@ -184,7 +188,7 @@ class Board:
         use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
-            start = self._ports.start_serial(ready, cost.serial)
+            start = self._ports.start_serial(ready, cost.latency, cost.serial)
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:

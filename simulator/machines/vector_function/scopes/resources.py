@@ -70,29 +70,28 @@ class Ports:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
     A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
-    and their like pass a serial port.
+    and their like go to the first port alone.
     """
 
     def __init__(self, ports: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._results: list[set[int]] = [set() for _ in range(ports)]
         self._special: list[list[int]] = [[] for _ in range(ports)]
-        self._serial = 0
 
     def start(self, ready: int, latency: int) -> int:
         """Start an instruction on whichever port is first; return when."""
         tick, port = min((self._first(port, ready, latency), port) for port in range(len(self._starts)))
         return self._take(port, tick, latency)
 
-    def begin_trip(self, tick: int) -> None:
-        """Begin a trip: the serial port, for whose work the front end leaves time, is free for it."""
-        self._serial = tick
-
-    def start_serial(self, ready: int, held: int) -> int:
-        """Start an instruction that passes the serial port, which it holds for so long; those of a trip keep order."""
-        tick = max(ready, self._serial)
-        self._serial = tick + held
-        return tick
+    def start_serial(self, ready: int, latency: int, held: int) -> int:
+        """Start an instruction on the first port alone, which it holds for so long."""
+        starts, tick = self._starts[0], self._first(0, ready, latency)
+        further = -(-held // TICKS)
+        while taken := [each for each in range(tick // TICKS, tick // TICKS + further) if starts.first(each) != each]:
+            tick = self._first(0, (taken[-1] + 1) * TICKS, latency)
+        for cycle in range(tick // TICKS + 1, tick // TICKS + further):
+            starts.take(cycle)
+        return self._take(0, tick, latency)
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
         """Start a special function on whichever port is first; those of one port are `held` apart."""
