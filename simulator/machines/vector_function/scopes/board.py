@@ -188,7 +188,7 @@ class Board:
         use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
-            start = self._ports.start_serial(ready, cost.latency, cost.serial)
+            start = self._ports.start_serial(ready, cost.serial)
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:

@@ -80,18 +80,21 @@ class Ports:
 
     def start(self, ready: int, latency: int) -> int:
         """Start an instruction on whichever port is first; return when."""
-        tick, port = min((self._first(port, ready, latency), port) for port in range(len(self._starts)))
-        return self._take(port, tick, latency)
+        tick, port = min((self._first(port, ready, latency), -port) for port in range(len(self._starts)))
+        return self._take(-port, tick, latency)
 
-    def start_serial(self, ready: int, latency: int, held: int) -> int:
-        """Start an instruction on the first port alone, which it holds for so long."""
-        starts, tick = self._starts[0], self._first(0, ready, latency)
-        further = -(-held // TICKS)
-        while taken := [each for each in range(tick // TICKS, tick // TICKS + further) if starts.first(each) != each]:
-            tick = self._first(0, (taken[-1] + 1) * TICKS, latency)
-        for cycle in range(tick // TICKS + 1, tick // TICKS + further):
+    def start_serial(self, ready: int, held: int) -> int:
+        """Start an instruction on the first port alone, which it holds for so long; its result has a way of its own."""
+        starts, tick, cycles = self._starts[0], ready, -(-held // TICKS)
+        while True:
+            first = tick // TICKS
+            taken = [each for each in range(first, first + cycles) if starts.first(each) != each]
+            if not taken:
+                break
+            tick = (taken[-1] + 1) * TICKS
+        for cycle in range(first, first + cycles):
             starts.take(cycle)
-        return self._take(0, tick, latency)
+        return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
         """Start a special function on whichever port is first; those of one port are `held` apart."""
