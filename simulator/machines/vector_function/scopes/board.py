@@ -88,7 +88,9 @@ class Board:
         self._cycle, self._sent, self._loads = NO_TICK, 0, 0
         self._latest_store = NO_TICK
         self._forget_at = _REMEMBERED
-        self._loaded = self._last_start = 0
+        self._loaded = self._last_start = self._serial = 0
+        self.serial_bound = False
+        """Whether the trip keeps the front end for its work at the first port alone."""
         self._store_barrier = NO_TICK
         self._no_load_before = self._no_store_before = NO_TICK
         self._per_cycle = micro.dispatch.per_cycle
@@ -119,6 +121,7 @@ class Board:
             self._ports.forget(self.account.now)
             self._groups.forget(self.account.now // TICKS)
         self._arrival, self._through = self.account.now, None
+        self._serial, self.serial_bound = self.account.now, False
 
     def _arrive(self) -> None:
         """Begin a cycle of the front end."""
@@ -188,7 +191,11 @@ class Board:
         use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
-            start = self._ports.start_serial(ready, cost.serial)
+            if self.serial_bound:  # the front end leaves time for its converts, which keep their order
+                start = max(ready, self._serial)
+                self._serial = start + cost.serial
+            else:
+                start = self._ports.start_serial(ready, cost.serial)
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:

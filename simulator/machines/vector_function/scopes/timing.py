@@ -190,6 +190,7 @@ class _FrontEnd:
             board.begin_trip()
             work = TripWork(trip, self._facts)
             hold, parts = work.hold, work.parts()
+            board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
         if branches:  # its stores leave behind the branch
             board.released = begun + hold + branch_rest(self._facts.function.branch, hold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind
 from castsim.machines.vector_function.trip_shape import issue_ticks
@@ -17,7 +18,7 @@ class TripWork:
     """The work of one trip: `hold` are the ticks for which it keeps the front end."""
 
     def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
-        full = 0
+        full = others = 0
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -33,13 +34,17 @@ class TripWork:
                     stores.append(instruction.line)
                 case Kind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
+                case Kind.COMPUTE:
+                    others += TICKS
         self.hold = sum(held for _, held in serial)
+        self.serial_bound = bool(serial) and others <= self.hold
+        """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
         self._lines = serial
         if not loads:
             return
         issue = issue_ticks(len(loads), full, len(stores), facts.target)
         if issue > self.hold:
-            self.hold = issue
+            self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
 
