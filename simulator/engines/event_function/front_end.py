@@ -74,9 +74,7 @@ class FrontEnd:
             for trip in range(nest.trips):
                 yield from self._send(plan, opened, state, row, trip)
 
-    def _send(
-        self, plan: NestPlan, opened: int | None, state: RowState, row: int, trip: int
-    ) -> Steps:
+    def _send(self, plan: NestPlan, opened: int | None, state: RowState, row: int, trip: int) -> Steps:
         """Send one trip, for whose nest the memory path was `opened`; the front end is free for the next behind it."""
         nest, shape = plan.nest, plan.shape
         env = self._pipe.machine.env

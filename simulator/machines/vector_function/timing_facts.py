@@ -33,5 +33,7 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
 
 def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
     if isinstance(item, Compute):
-        return item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+        return (
+            item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+        )
     return mnemonic(item) in target.timing.chain.latency_cycles
