@@ -76,7 +76,8 @@ class VectorFunctionOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
     `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of
-    variants. `broadcasts` are the scalars that each row of a loop over rows spreads first. `scalar_integers` names the instruction of a scalar element loop that integer types run instead.
+    variants. `broadcasts` are the scalars that each row of a loop over rows spreads first. `scalar_integers` names the
+    instruction of a scalar element loop that integer types run instead.
     `control` is the class of CTRL bits written around it for the formats `controlled`.
     """
 

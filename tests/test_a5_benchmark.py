@@ -24,8 +24,8 @@ FITTED = ("trowargmax", "trowargmin", "tconcatidx", "tfillpad")
 """Operations whose given rows decided a fact of `timing.paced`."""
 
 OTHERS = (
-    "taxpy", "tcmp", "tcolexpand", "tconcat", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "trecip", "tsels", "ttrans",
-    *FITTED,
+    "taxpy", "tcmp", "tcolexpand", "tconcat", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "trecip", "tsels",
+    "ttrans", *FITTED,
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from castsim.machines.vector_function.timing import (
     bytes_of_row,
     bytes_of_store,
 )
-from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep, TripShape
+from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep
 from castsim.machines.vector_function.trip_timing import MemoryPath, RowState, SpecialPorts
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause

@@ -63,6 +63,8 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
         between += first_row
     between += ahead
     hold, opened, path_facts = _memory_path(nest, shape, target)
+    if opened is not None and nest is not function.timed[0]:  # the launch hides nothing of a later nest's first line
+        opened = ticks(timing.access.load_cycles - timing.chain.forwarding_cycles)
     return NestPlan(
         nest=nest,
         shape=shape,

@@ -167,8 +167,8 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
     """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
 
-    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a register
-    each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path instead
+    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
+    register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path instead
     (timing.memory_floor).
     """
     timing = target.timing
@@ -186,8 +186,8 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
 def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
     """Return what an instruction of a vector operation asks for.
 
-    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end overlaps with what
-    follows (docs/reference/a5.md section 6.3).
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
+    its end overlaps with what follows (docs/reference/a5.md section 6.3).
     """
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
     if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):

@@ -20,7 +20,7 @@ class MemoryPath:
         self._free = 0
 
     def take(self, arrival: int, hold: int, opened: int | None) -> int:
-        """Pass a line that arrives at tick `arrival` and return when it is through: `hold` ticks each, none if that is 0.
+        """Pass a line that arrives at tick `arrival` and return when it is through, `hold` ticks each (0: at once).
 
         A nest may have `opened` the path at some tick (`timing.path_through`).
         """
