@@ -168,7 +168,7 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
     """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
 
     A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
-    register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path instead
+    register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
     (timing.memory_floor).
     """
     timing = target.timing
