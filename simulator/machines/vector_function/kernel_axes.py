@@ -252,12 +252,13 @@ def column_broadcast(
     *,
     branches: bool,
 ) -> Nest:
-    """The vector's piece, loaded in every trip, against every row.
+    """The vector's piece, loaded in every trip, against every row; without a tile it is only stored.
 
     `branches`: the predicate's count comes from a scalar select that serialises.
     """
     again = operands.load("b", "NORM", vector.address, (0, region.trip_bytes))
-    assert full is not None
+    if full is None:
+        return region.nest((again, region.predicate, region.store("b")), region.steps(destination))
     loads, names = loads_of(operands, region, (full,))
     steps = chain(mnemonics, (*names, "b"), region.width)
     trip: Trip = (*loads, again, region.predicate, *steps, region.store(steps[-1].results[0]))

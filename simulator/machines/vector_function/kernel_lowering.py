@@ -159,14 +159,11 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             region = context.region(source, source.valid_rows, source.valid_cols)
             laid_out = row_argument if context.kernel.structure == "row_argument" else column_argument
             return (laid_out(context.operands, region, source, work.dst, context.kernel.instructions),)
-        case "column_expansion":
-            region = context.region(work.dst, work.dst.valid_rows, work.dst.valid_cols)
-            return (column_expansion(context.operands, region, work.sources[0], work.dst),)
         case "row_reduction" | "row_product" | "column_reduction":
             return _reductions(context)
         case "row_expansion" | "row_broadcast":
             return (_expansion(context, down_columns=False),)
-        case "column_broadcast":
+        case "column_expansion" | "column_broadcast":
             return (_expansion(context, down_columns=True),)
         case "move":
             (source,) = work.sources
@@ -224,6 +221,8 @@ def _timed(context: _Context) -> tuple[Nest, ...]:
                 return ()
             spread = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=False)
             return (replace(spread, broadcasts=kernel.broadcasts, paced="reload" if reloads else None),)
+        case "column_expansion":
+            return (column_expansion(operands, region, work.sources[0], dst),)
         case "compare":
             source = work.sources[0]
             compared = context.region(source, source.valid_rows, source.valid_cols)
