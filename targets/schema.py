@@ -80,7 +80,6 @@ class Fact(Table):
     informational: bool = False
     note: str = ""
 
-
     @property
     def rests_on(self) -> SourceKind:
         """What the fact rests on in the end: a measured or fitted one on its evidence, or else on a text."""

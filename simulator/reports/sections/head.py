@@ -12,6 +12,10 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import limiter
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
+from castsim.targets import Target
+from castsim.targets.schema import Status
+
+_CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 
 
 def _data(report: RunReport) -> Document:
@@ -38,8 +42,10 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         return
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
-    clock = f"{target.frequency.megahertz} MHz"
-    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock}")
+    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
+    for sentence in (report.trust.sentence(), report.trust.interval_sentence()):
+        if sentence:
+            yield Text(sentence)
     found = limiter(result.timing)
     yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
     if report.lost_most is not None:
@@ -53,6 +59,12 @@ def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go."""
     more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
     return f"--what-if all shows what each limit costs{more if not report.further else ''}"
+
+
+def clock(target: Target) -> str:
+    """Return the clock in words: one that no document states says so."""
+    status = target.frequency.status
+    return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
 
 
 def duration(seconds: float) -> str:
