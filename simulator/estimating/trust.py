@@ -7,7 +7,7 @@ bottleneck count little. In a pipe, cycles go to operations as the engine books 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -29,7 +29,7 @@ DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
 WEIGHTIEST = 3
 """Facts of which a summary tells the weight."""
 
-_SCALAR, _BUNDLES = "scalar unit", "bundles"
+_SCALAR, BUNDLES = "scalar unit", "bundles"
 _TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
 """What a pipe that moves bytes does, and the operation by which it was measured."""
 _FACTS: Mapping[str, tuple[str, ...]] = {
@@ -151,14 +151,16 @@ class Trust:
 
 def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]) -> Trust:
     """Return what the cycles of a run rest on."""
-    works = _cycles_of_works(target, timing, tuple(instructions))
-    if not works:
-        return Trust(timing.total, (), None)
+    return trust_of_works(target, _cycles_of_works(target, timing, tuple(instructions)), timing.total, timing.facts)
+
+
+def trust_of_works(target: Target, works: Mapping[Work, int], total: int, facts: Collection[str]) -> Trust:
+    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them."""
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
     known = {}
     for work, cycles in works.items():
-        shares.setdefault(_basis(target, work, timing), []).append((cycles, work.label))
+        shares.setdefault(_basis(target, work, facts), []).append((cycles, work.label))
         if (found := residuals_of(target.name, work.kind)) is not None:
             known[found.kind] = found
             below, above = found.around(cycles)
@@ -171,9 +173,7 @@ def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]
     interval = None
     if known and covered:
         interval = CycleInterval(next(iter(known.values())).share, round(covered), int(low), -int(-high // 1), rows)
-    return Trust(
-        timing.total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval
-    )
+    return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
 
 
 def sensitivities(
@@ -246,7 +246,7 @@ def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
 def _cycles_of_works(target: Target, timing: Timing, instructions: tuple[Instruction, ...]) -> dict[Work, int]:
     """Return all cycles of a run by the sort of work that they are spent on."""
     if not target.has_tiles:
-        return {Work(_BUNDLES, _BUNDLES): timing.total} if timing.total else {}
+        return {Work(BUNDLES, BUNDLES): timing.total} if timing.total else {}
     spent: dict[str, dict[Work, int]] = {}
     for operation, _, times in repeated(timing.operations):
         instruction = instructions[timing.executions[operation.execution].instruction]
@@ -297,7 +297,7 @@ def _work(target: Target, pipe: str, instruction: Instruction) -> Work:
     return Work(SCOPE, f"{SCOPE}s")
 
 
-def _basis(target: Target, work: Work, timing: Timing) -> tuple[SourceKind, Standing]:
+def _basis(target: Target, work: Work, facts: Collection[str]) -> tuple[SourceKind, Standing]:
     """Return what work rests on: measurements of these operations, or else the weakest of the facts."""
     found = measured_operation(target.name, work.operation, work.src, work.dst)
     if found is not None:
@@ -305,9 +305,7 @@ def _basis(target: Target, work: Work, timing: Timing) -> tuple[SourceKind, Stan
     own = _FACTS.get(work.kind)
     others = tuple(prefix for prefixes in _FACTS.values() for prefix in prefixes)
     paths = [
-        path
-        for path in timing.facts
-        if (path.startswith(own) if own else not path.startswith((*others, "options.", "banks")))
+        path for path in facts if (path.startswith(own) if own else not path.startswith((*others, "options.", "banks")))
     ]
     order = list(SourceKind)
     kinds = [fact.rests_on for fact in (fact_at(target, path) for path in paths) if fact is not None]

@@ -19,19 +19,17 @@ _PLACES = 4
 def accuracy_document(found: Sequence[Accuracy]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
-    origins = Origins()
+    origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
     return {
         "schema_version": VERSIONS["accuracy"],
         "unfitted": _counted(row for row in every if not row.row.fitted),
         "fitted": _counted(row for row in every if row.row.fitted),
         "by_source": [
-            _by_source(each.target.name, *group) for each in found for group in by_evidence(each.rows).items()
+            _by_source(each.target.name, fitted, kind, rows)
+            for each in found
+            for (fitted, kind), rows in by_evidence(each.rows).items()
         ],
-        "intervals": [
-            json_of(interval)
-            for name in dict.fromkeys(each.target.name for each in found)
-            for interval in intervals(name)
-        ],
+        "intervals": json_of([known for name in names for known in intervals(name)]),
         "targets": [_target(accuracy) for accuracy in found],
         "rows": [
             {**_row(accuracy.target.name, row), "computed_by": origins.place(by)}
@@ -91,8 +89,7 @@ def _counted(rows: Iterable[AssessedRow]) -> Document | None:
     return {"rows": len(kept), **_statistics(simulated(kept))} if kept else None
 
 
-def _by_source(target: str, sort: tuple[bool, SourceKind | None], rows: Sequence[AssessedRow]) -> Document:
-    fitted, kind = sort
+def _by_source(target: str, fitted: bool, kind: SourceKind | None, rows: Sequence[AssessedRow]) -> Document:
     return {"target": target, "source_kind": json_of(kind), "fitted": fitted, **(_counted(rows) or {})}
 
 

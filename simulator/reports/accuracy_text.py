@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.accuracy import Accuracy
+from castsim.evidence.accuracy import Accuracy, AssessedRow
 from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, by_evidence, predicted, simulated
 from castsim.evidence.accuracy.table import CAST
 from castsim.reports.terminal import indented, table
 from castsim.targets.residuals import Residuals, intervals
+
+_EDGES = (-50, -20, -10, -5, -2, -0.5, 0.5, 2, 5, 10, 20, 50)
+"""Edges of errors in percent; outside of the first and the last is everything beyond."""
+_LONGEST = 40
+"""Characters of the longest bar."""
 
 
 def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
@@ -39,7 +46,29 @@ def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
     notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
     names = dict.fromkeys(accuracy.target.name for accuracy in found)
     known = [_interval(each) for name in names for each in intervals(name)]
-    return Group(made, Text(legend, style="dim"), *map(Text, known), *(Text(note, style="yellow") for note in notes))
+    rows = [row for accuracy in found for row in accuracy.unfitted]
+    return Group(
+        made,
+        Text(legend, style="dim"),
+        *_residuals(rows),
+        *map(Text, known),
+        *(Text(note, style="yellow") for note in notes),
+    )
+
+
+def _residuals(rows: Sequence[AssessedRow]) -> list[Text]:
+    """Return how many rows that were not fitted have which error, as bars."""
+    if not rows:
+        return []
+    counts = [0] * (len(_EDGES) + 1)
+    for row in rows:
+        counts[bisect(_EDGES, row.error)] += 1
+    ends = ["", *(f"{edge:g}" for edge in _EDGES), ""]
+    lines = [
+        f"{f'{low} .. {high} %':>14}  {count:>4}  {'#' * ceil(_LONGEST * count / max(counts))}".rstrip()
+        for low, high, count in zip(ends, ends[1:], counts, strict=False)
+    ]
+    return [Text("errors of the rows that were not fitted"), *map(Text, lines)]
 
 
 def _interval(known: Residuals) -> str:

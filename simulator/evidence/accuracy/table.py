@@ -2,10 +2,10 @@
 
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
-`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`, `runtime_valid`, `fitted` (whether a fact of the
-target was fitted to the row; where it is missing, none was) and `source_kind` (what the cycles were read off); of loads
-`transfers` and `layout`. All others are carried along. A table with a column `program` measures programs of vector
-instructions (`castsim.evidence.accuracy.scopes`).
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`, `runtime_valid`, `fitted`
+(whether a fact of the target was fitted to the row; where it is missing, none was) and `source_kind` (what the cycles
+were read off); of loads `transfers` and `layout`. All others are carried along. A table with a column `program`
+measures programs of vector instructions (`castsim.evidence.accuracy.scopes`).
 """
 
 from __future__ import annotations
