@@ -309,4 +309,6 @@ def _basis(target: Target, work: Work, facts: Collection[str]) -> tuple[SourceKi
     ]
     order = list(SourceKind)
     kinds = [fact.rests_on for fact in (fact_at(target, path) for path in paths) if fact is not None]
-    return max(kinds, key=order.index, default=SourceKind.ASSUMPTION), Standing.FACTS
+    # The stage tables by which bundles are timed are the vendor's; a run names only what it rests on beside them.
+    without = SourceKind.DOCUMENT if work.kind == BUNDLES else SourceKind.ASSUMPTION
+    return max(kinds, key=order.index, default=without), Standing.FACTS
