@@ -12,6 +12,7 @@ from castsim.commands.execution.who_computes import going_on, ledger_of, refuse_
 from castsim.commands.option_values import output_folder
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
+from castsim.evidence.accuracy.record import write_record
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
 from castsim.reports.stage_progress import stage_progress
@@ -49,8 +50,6 @@ def execute(options: Namespace) -> Outcome:
         ).tables
 
     if (folder := output_folder(options.record, "--record")) is not None:
-        from castsim.evidence.accuracy.record import write_record  # noqa: PLC0415 - only if asked for
-
         write_record(folder, found)
     write_page_of(found, options)
 
