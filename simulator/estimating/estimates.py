@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from castsim.engines import simulate
 from castsim.estimating.placement import HERE
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.estimating.casts import EstimatedCast
+
+class Asked(Protocol):
+    """What was estimated, to say later what its cycles rest on."""
+
+    def trust(self, cycles: int) -> Trust:
+        """Return what its cycles rest on."""
+        ...
+
+    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
+        """Return how much numbers of doubtful facts weigh."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,7 +51,7 @@ class Estimate(Drawn[Literal["causes"]]):
     cycles: int
     bound_by: Cause
     causes: Mapping[Cause, int]
-    asked: EstimatedCast | None = field(default=None, repr=False, compare=False)
+    asked: Asked | None = field(default=None, repr=False, compare=False)
     """The cast that was estimated; None where it is none from tile to tile."""
     facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
