@@ -365,6 +365,11 @@ class StridedRepeatTarget(DataflowTarget):
         banks = self.banks.model_copy(update=_stated(found, "exclusive_banks"))
         return with_options(self.model_copy(update={"timing": timing, "banks": banks}), found.options)
 
+    def times_programs(self, convention: str | None) -> bool:
+        """Whether cycles of a convention say how long programs take: not where it has loads of its own."""
+        found = self.measured_conventions.get(convention or "")
+        return found is None or not _stated(found, "load_startup_cycles", "load_bytes_per_cycle")
+
     def cycles_around(self, convention: str, operation: str) -> int:
         """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
         found = self.measured_conventions[convention]

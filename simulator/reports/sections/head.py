@@ -15,6 +15,8 @@ from castsim.reports.section import ReportSection
 from castsim.targets import Target
 from castsim.targets.schema import Status
 
+_CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
+
 
 def _data(report: RunReport) -> Document:
     result = report.result
@@ -41,10 +43,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         return
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
-    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock_of(target)}")
+    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
     launch = _launch(report)
     if launch is not None:
         yield Text(f"launch: about {grouped(launch)} cycles more, in no pipe (the vendor's simulator)")
+    for sentence in (report.trust.sentence(), report.trust.interval_sentence()):
+        if sentence:
+            yield Text(sentence)
     found, latencies = limiter(result.timing), report.latencies
     if found and latencies is not None and latencies.binds:
         yield Text(latencies.sentence(), style="bold yellow")
@@ -72,10 +77,10 @@ def _launch(report: RunReport) -> int | None:
     return None if launch is None else int(launch.cycles)
 
 
-def clock_of(target: Target) -> str:
-    """Return the clock of a target, and whether it is but assumed."""
-    assumed = ", an assumed clock" if target.frequency.status is Status.ASSUMED else ""
-    return f"{target.frequency.megahertz} MHz{assumed}"
+def clock(target: Target) -> str:
+    """Return the clock in words: one that no document states says so."""
+    status = target.frequency.status
+    return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
 
 
 def duration(seconds: float) -> str:
