@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +15,7 @@ from castsim.__main__ import main
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.assessment import assess_row
 from castsim.reports.schemas.conform import Calibrated
+from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
 
 pytest.importorskip("scipy")
@@ -51,7 +54,7 @@ def test_planted_numbers_come_back(base, seed, tmp_path, monkeypatch, capsys):
     words = ["calibrate", "--target", base, "--data", "rows.csv", "--out", "my_chip.toml", "--fit", "timing.load.*"]
     assert main([*words, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, Calibrated.schema() if hasattr(Calibrated, "schema") else {})
+    jsonschema.validate(found, form_schema(Calibrated))
     assert found["residual_percent"] < 100 * NOISE * 2 < found["residual_before_percent"]
     derived = load_target("my_chip.toml")
     for each in found["parameters"]:
@@ -120,9 +123,6 @@ def test_bounds_hold_and_are_said(tmp_path, monkeypatch, capsys):
 
 
 def test_without_scipy_one_line_names_the_extra(tmp_path, monkeypatch, capsys):
-    import importlib.util
-    import sys
-
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "scipy" else find(name, *rest))
     monkeypatch.delitem(sys.modules, "castsim.evidence.calibration.least_squares", raising=False)
