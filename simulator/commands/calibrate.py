@@ -25,9 +25,12 @@ def declare(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", metavar="FILE.csv", required=True, help="measurements, in the columns of `castsim accuracy --data`")
     add("--out", metavar="FILE.toml", required=True, help="write the derived description here; it must not exist")
-    several = {"metavar": "NAME", "action": "append", "default": []}
-    add("--fit", **several, help="fit only these, such as timing.load.startup_cycles or 'timing.load.*'")
-    add("--fix", **several, help="leave these as they are")
     add(
-        "--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a parameter within these values"
+        "--fit",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="fit only these, such as timing.load.startup_cycles or 'timing.load.*'",
     )
+    add("--fix", metavar="NAME", action="append", default=[], help="leave these as they are")
+    add("--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a parameter within these values")

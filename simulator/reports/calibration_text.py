@@ -16,8 +16,10 @@ def calibration_text(found: Calibration, out: str) -> RenderableType:
     numbers = ("before", "fitted", "+-", "rows")
     parameters = table("parameter", *numbers, numbers=numbers)
     for each in found.parameters:
-        error = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"
-        parameters.add_row(each.path, f"{each.before.normalize():f}", f"{each.value.normalize():f}", error, str(each.rows))
+        spread = "at bound" if each.at_bound else "-" if each.standard_error is None else f"{each.standard_error:.2g}"
+        parameters.add_row(
+            each.path, f"{each.before.normalize():f}", f"{each.value.normalize():f}", spread, str(each.rows)
+        )
     columns = ("measured", "before", "after", "off %")
     rows = table("line", "operation", "shape", *columns, numbers=columns)
     for row, before, after, error in zip(

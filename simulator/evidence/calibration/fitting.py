@@ -24,7 +24,7 @@ from castsim.timing import ProgressCallback
 ENOUGH = 32
 """Cycles that a step moves the row by that it moves most."""
 INDISTINCT = 0.02
-"""Least singular value of the Jacobian, its columns scaled to length one, that counts: slopes have some 3 % of noise."""
+"""Least singular value of the Jacobian, columns scaled to length one, that counts: slopes have some 3 % of noise."""
 _SHARE = 0.1
 """Part of a direction that a parameter must have to be named."""
 _ROUNDING = 1 / 12**0.5
@@ -168,7 +168,8 @@ class _Model:
         """Return relative errors, continued along the slopes between the values that facts can have."""
         legal = self.legal(values)
         rest = values - np.array([float(each) for each in legal])
-        return (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
+        found: Array = (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
+        return found
 
     def fit(self, least_squares: Any, values: Array, free: list[int]) -> Array:
         """Return the values that make the relative errors smallest, those of `free` parameters moved."""
@@ -241,14 +242,16 @@ def _check_determined(model: _Model) -> None:
         return
     # Two parameters hang together if the projection onto what is not determined mixes them.
     mixed = np.abs(vague.T @ vague)
-    groups, left = [], {place for place in range(len(lengths)) if mixed[place, place] > _SHARE**2}
+    groups: list[list[int]] = []
+    left = {place for place in range(len(lengths)) if mixed[place, place] > _SHARE**2}
     while left:
-        group, new = set(), {min(left)}
+        joined: set[int] = set()
+        new = {min(left)}
         while new:
-            group |= new
-            new = {other for other in left - group for one in new if mixed[one, other] > _SHARE**2}
-        groups.append(sorted(group))
-        left -= group
+            joined |= new
+            new = {other for other in left - joined for one in new if mixed[one, other] > _SHARE**2}
+        groups.append(sorted(joined))
+        left -= joined
     weights = lengths * np.array([float(each.value) for each in model.parameters])
     parts, fix = [], []
     for group in groups:
@@ -256,7 +259,9 @@ def _check_determined(model: _Model) -> None:
         names = [model.parameters[place].path for place in group]
         count = int(np.linalg.matrix_rank(inside, _SHARE))
         fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
-        parts.append(f"{' and '.join(names)} cannot be told apart; {_row_that_tells(model, group, inside / lengths[group])}")
+        parts.append(
+            f"{' and '.join(names)} cannot be told apart; {_row_that_tells(model, group, inside / lengths[group])}"
+        )
     message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
     raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))
 
@@ -301,7 +306,11 @@ def _variants(model: _Model) -> list[MeasuredRow]:
             for name in ("rows", "cols"):
                 extent, valid = int(getattr(row, name) * times), int(getattr(row, f"valid_{name}") * times)
                 trips = {"outer_trips": None, "inner_trips": None}
-                if extent < 1 or valid < 1 or (name == "cols" and row.operation != LOAD and extent * row.src.bits % 256):
+                if (
+                    extent < 1
+                    or valid < 1
+                    or (name == "cols" and row.operation != LOAD and extent * row.src.bits % 256)
+                ):
                     continue
                 made = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]
                 found.setdefault((made.label, made.src, made.dst, made.rows, made.cols), made)

@@ -34,7 +34,7 @@ _LARGE = Decimal(64)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the user says of parameters: patterns of those to fit (all that matter if none), of those to leave, bounds."""
+    """What the user says: patterns of parameters to fit (none: all that matter), of those to leave, and bounds."""
 
     fit: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()
@@ -141,12 +141,13 @@ def _mattering(
 
 def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
     """Yield the target with numbers far larger, and with numbers far smaller, as far as they may be."""
-    for move in (lambda value: value + _LARGE, lambda value: max(value / _LARGE, Decimal("0.01"))):
+    for larger in (True, False):
         changed_to = target
         for path, value in numbers.items():
             step = Decimal(1) if value == int(value) else Decimal("0.01")
+            moved = value + _LARGE if larger else max(value / _LARGE, Decimal("0.01"))
             try:
-                changed_to = changed(changed_to, {path: move(value).quantize(step)})
+                changed_to = changed(changed_to, {path: moved.quantize(step)})
             except TargetDataError:  # at a bound of its own, or bound to another
                 continue
         if changed_to is not target:
