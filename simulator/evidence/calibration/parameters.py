@@ -13,13 +13,11 @@ from fnmatch import fnmatchcase
 from math import inf
 from typing import Any
 
-from pydantic import BaseModel
-
 from castsim.evidence.accuracy.assessment import assess_row
 from castsim.evidence.accuracy.table import MeasuredRow
 from castsim.isa.errors import CastsimError, ReadError, TargetDataError
 from castsim.targets import Target
-from castsim.targets.schema import Fact
+from castsim.targets.schema import Fact, Table
 from castsim.targets.what_if import with_facts
 
 TIMES = ("timing", "global_memory")
@@ -72,7 +70,7 @@ def _numbers(path: str, held: Any) -> Iterator[tuple[str, Decimal]]:
     if isinstance(held, int | Decimal) and not isinstance(held, bool):
         yield path, Decimal(held)
         return
-    if isinstance(held, BaseModel):
+    if isinstance(held, Table):
         held = {name: getattr(held, name) for name in type(held).model_fields if name not in _ABOUT}
     if isinstance(held, Mapping):
         for key, below in held.items():
