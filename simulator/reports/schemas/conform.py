@@ -320,3 +320,68 @@ class CrossValidated(Form, Errors):
     """The fit to all rows."""
     folds: list[FoldEntry]
     """One entry for each thing left out."""
+
+
+class CalibratedParameter(Keys):
+    """A number of the description that was fitted."""
+
+    path: str
+    """Its path in the description."""
+    before: float
+    """What the target says."""
+    value: float
+    """What fits the rows."""
+    standard_error: float | None
+    """Its standard error; null at a bound, or where there are no more rows than parameters."""
+    low: float
+    """The least that it could be."""
+    high: float | None
+    """The largest; null if there is none."""
+    at_bound: bool
+    """Whether a bound stopped it."""
+    rows: int
+    """How many rows depend on it."""
+
+
+class CalibratedRow(Keys):
+    """A measured row, simulated before and after."""
+
+    line: int
+    """Its line in the table."""
+    operation: str
+    """The operation and its parameters."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    measured_cycles: Cycles
+    """What was measured."""
+    before_cycles: Cycles
+    """Simulated on the target."""
+    after_cycles: Cycles
+    """Simulated on the derived target."""
+    before_percent: Percent
+    """How far the target is above what was measured."""
+    after_percent: Percent
+    """How far the derived target is."""
+
+
+class Calibrated(Form):
+    """Numbers of a target fitted to a table; every row of it is a fitted one."""
+
+    NAME: ClassVar[str] = "calibrate"
+
+    target: str
+    """Name of the target."""
+    file: str
+    """The table."""
+    out: str
+    """The derived description."""
+    residual_before_percent: Percent
+    """Root of the mean squared error of the rows on the target."""
+    residual_percent: Percent
+    """The same on the derived target."""
+    parameters: list[CalibratedParameter]
+    """What was fitted."""
+    rows: list[CalibratedRow]
+    """The rows."""
