@@ -61,7 +61,7 @@ class Parameter:
 
 
 def numbers_of(target: Target) -> dict[str, Decimal]:
-    """Return every number of the timing tables by its path."""
+    """Return every number that the timing tables of the description state, by its path."""
     roots = ((name, getattr(target, name)) for name in TIMES if hasattr(target, name))
     return {path: value for name, root in roots for path, value in _numbers(name, root)}
 
@@ -71,7 +71,7 @@ def _numbers(path: str, held: Any) -> Iterator[tuple[str, Decimal]]:
         yield path, Decimal(held)
         return
     if isinstance(held, Table):
-        held = {name: getattr(held, name) for name in type(held).model_fields if name not in _ABOUT}
+        held = {name: getattr(held, name) for name in type(held).model_fields if name in held.model_fields_set - _ABOUT}
     if isinstance(held, Mapping):
         for key, below in held.items():
             if isinstance(key, str) and "." not in key:
@@ -126,12 +126,18 @@ def _mattering(
     for path, value in numbers.items():
         tables.setdefault(".".join(path.split(".")[: depth + 1]), {})[path] = value
     for inner in tables.values():
-        moved = [
-            number for number, (row, before) in enumerate(zip(rows, usual, strict=True))
-            if any(_cycles_or_none(each, row) != before for each in _moved(target, inner))
-        ]  # fmt: skip
-        if moved and len(inner) == 1:
-            yield from inner
+        ways = [
+            {
+                number
+                for number, (row, before) in enumerate(zip(rows, usual, strict=True))
+                if _cycles_or_none(each, row) != before
+            }
+            for each in _moved(target, inner)
+        ]
+        moved = sorted(set().union(*ways))
+        if len(inner) == 1:
+            # A limit that binds no row moves some when it is moved one way only: no row says where it lies.
+            yield from inner if ways and all(ways) else ()
         elif moved:
             some = [rows[number] for number in moved]
             yield from _mattering(target, some, [usual[number] for number in moved], inner, depth + 1)
@@ -144,8 +150,10 @@ def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
         for path, value in numbers.items():
             step = Decimal(1) if value == int(value) else Decimal("0.01")
             moved = value + _LARGE if larger else max(value / _LARGE, Decimal("0.01"))
+            if (moved := moved.quantize(step)) == value:
+                continue
             try:
-                changed_to = changed(changed_to, {path: moved.quantize(step)})
+                changed_to = changed(changed_to, {path: moved})
             except TargetDataError:  # at a bound of its own, or bound to another
                 continue
         if changed_to is not target:
