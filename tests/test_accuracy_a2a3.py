@@ -113,11 +113,14 @@ def test_own_measurements(tmp_path: Path) -> None:
         "op,src,dst,rows,cols,measured_cycles,convention,in_place,transfers,layout\n"
         "TADDS,f32,f32,64,64,89,complete,,,\n"
         "TEXP,f32,f32,64,64,159,complete,true,,\n"
-        "TLOAD,f32,f32,64,128,1056,,,4,\n"
-        "TLOAD,f32,f32,128,8,328,,,2,dn\n"
+        "TLOAD,f32,f32,64,128,1056,transfers,,4,\n"
+        "TLOAD,f32,f32,128,8,328,transfers,,2,dn\n"
+        "TLOAD,f32,f32,64,128,1404,,,4,\n"
     )
     rows = assess(TARGET, read_table(path)).rows
-    assert [row.simulated_cycles for row in rows] == [89, 159, 1 + 4 * (264 + 64), 1 + 2 * (264 + 16)]
+    assert [row.simulated_cycles for row in rows] == [
+        89, 159, 1 + 4 * (264 + 64), 1 + 2 * (264 + 16), 1 + 4 * (207 + 144)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from castsim.evidence.accuracy.table import CAST
 from castsim.reports.terminal import indented, table
 from castsim.targets.residuals import Residuals, intervals
 
-_EDGES = (-50, -20, -10, -5, -2, -0.5, 0.5, 2, 5, 10, 20, 50)
+_EDGES = (-20, -5, -1, 1, 5, 20)
 """Edges of errors in percent; outside of the first and the last is everything beyond."""
 _LONGEST = 40
 """Characters of the longest bar."""
@@ -39,8 +39,9 @@ def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
         own, public_model = simulated(rows), predicted(rows)
         public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
-        where = (accuracy.target.name, Path(accuracy.table.file).stem, "fitted" if fitted else "not fitted", kind or "")
-        made.add_row(*where, str(own.rows), *errors, *public)
+        name = accuracy.target.name
+        measured = Path(accuracy.table.file).stem.removeprefix(f"{name}_measured_")
+        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors, *public)
     legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
     elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
     notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
