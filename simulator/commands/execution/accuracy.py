@@ -12,9 +12,11 @@ from castsim.commands.execution.who_computes import going_on, ledger_of, refuse_
 from castsim.commands.option_values import output_folder
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
+from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate, together
 from castsim.evidence.accuracy.record import write_record
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
+from castsim.reports.cross_validation import cross_validation_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
@@ -67,9 +69,6 @@ def _cross_validation(options: Namespace) -> Outcome:
     Raises:
         ReadError: no such thing to leave out, no target named, no casts or free facts, a table with other rows.
     """
-    from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate, together  # noqa: PLC0415 - loads the fit
-    from castsim.reports.cross_validation import cross_validation_document  # noqa: PLC0415 - as above
-
     if options.cross_validate not in tuple(LeftOut):
         message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
         raise ReadError(message, legal=[str(each) for each in LeftOut])

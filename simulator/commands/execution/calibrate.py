@@ -28,8 +28,6 @@ def execute(options: Namespace) -> Outcome:
         ReadError: scipy is missing, what was typed, the table, parameters that it cannot determine, a file in the way.
         IllegalError, TileError: a row that the target cannot run.
     """
-    from castsim.evidence.calibration import least_squares  # noqa: F401, PLC0415 - refuses at once without scipy
-
     out = Path(options.out)
     check_out(out)
     bounds = {name: _range(name, text) for name, text in assignments("--bounds", options.bounds).items()}
