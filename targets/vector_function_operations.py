@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.cells import Words
-from castsim.targets.schema import Fact
+from castsim.targets.schema import Count, Fact
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts
 from castsim.targets.vector_function_timing import Fitted
 
@@ -76,13 +76,15 @@ class VectorFunctionOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
     `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of
-    variants. `scalar_integers` names the instruction of a scalar element loop that integer types run instead.
+    variants. `broadcasts` are the scalars that each row of a loop over rows spreads first. `scalar_integers` names the
+    instruction of a scalar element loop that integer types run instead.
     `control` is the class of CTRL bits written around it for the formats `controlled`.
     """
 
     structure: Structure
     choice: str
     scalar_integers: str | None = None
+    broadcasts: Count = 0
     control: str | None = None
     controlled: Words = ()
 

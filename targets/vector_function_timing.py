@@ -109,10 +109,29 @@ class UnpackHeadTiming(Fact):
 
 
 class DivisionTiming(Fact):
-    """High-precision division: trips do not overlap."""
+    """Divisions that are no vector instruction, high-precision ones and those of integers: trips do not overlap."""
 
     trip_cycles: dict[str, Fitted]
     overlap_cycles: Fitted
+
+
+class PacedTiming(Fact):
+    """Trips of one kind that follow each other so many cycles apart, and what each of their rows takes besides.
+
+    `rows_of_several_cycles` holds for rows of several trips; a row of one has a pace only if it has `row_cycles`.
+    """
+
+    trip_cycles: Fitted
+    row_cycles: Fitted | None = None
+    rows_of_several_cycles: Fitted = Decimal(0)
+
+    def row(self, trips: int) -> Decimal:
+        """Return the cycles that a row of so many trips takes besides them."""
+        return self.rows_of_several_cycles if trips > 1 else self.row_cycles or Decimal(0)
+
+    def trip(self, trips: int) -> Decimal:
+        """Return the cycles from trip to trip of a row of so many."""
+        return self.trip_cycles if trips > 1 or self.row_cycles is not None else Decimal(0)
 
 
 class SpecialFunctionTiming(Fact):
@@ -120,6 +139,12 @@ class SpecialFunctionTiming(Fact):
 
     ports: Count
     port_cycles: dict[str, Fitted]
+
+
+class UnrollingTiming(Fact):
+    """Loops of a micro program that the device compiler writes out have up to so many trips."""
+
+    most_trips: Count
 
 
 class DispatchTiming(Fact):
@@ -162,6 +187,7 @@ class MicroTiming(Table):
     `forwarding_to` holds the pairs whose second instruction is named, which come before those of `forwarding`.
     """
 
+    unrolling: UnrollingTiming
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming
@@ -185,5 +211,6 @@ class VectorFunctionTiming(DataflowTiming):
     memory_floor: dict[str, MemoryFloorTiming]
     unpack_head: UnpackHeadTiming
     division: DivisionTiming
+    paced: dict[str, PacedTiming]
     special_function: SpecialFunctionTiming
     micro: MicroTiming

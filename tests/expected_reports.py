@@ -7,11 +7,13 @@ report's form; it never touches a derivation, and refuses if a derivation disagr
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import oracle
@@ -64,14 +66,33 @@ def derived_total(name: str) -> int:
 
 
 def _strided_facts(facts: dict) -> dict[str, object]:
-    vconv = facts["vector"]["vconv"]
-    return {
-        "head": vconv["head_cycles"],
-        "repeat": vconv["repeat_cycles"],
-        "tail": vconv["tail_cycles"],
-        "dup": _lone(facts["vector"]["vector_dup"]),
-        "vand": _lone(facts["vector"]["vand"]),
-    }
+    """Of every instruction the cycles of so many repeats (`vand(4)`), and those of its intervals alone (`vand_busy`).
+
+    `drain` follows what is waited for, `mask` what a change of the mask follows.
+    """
+    pipe = facts["vector_pipe"]
+    found: dict[str, object] = {"drain": pipe["tail_cycles"], "mask": pipe["mask_change_cycles"] - 1}
+    for name, row in vector_rows().items():
+        numbers = {key: float(row[key]) if row[key] != "-" else 0.0 for key in ("fill_cycles", "decay_repeats")}
+        startup, slope = Fraction(row["startup_cycles"]), Fraction(row["repeat_cycles"])
+        found[name] = partial(_alone, float(startup), float(slope), numbers["fill_cycles"], numbers["decay_repeats"])
+        found[f"{name}_busy"] = partial(_busy, slope)
+    return found
+
+
+def vector_rows() -> dict[str, dict[str, str]]:
+    """The rows of the timing table of vector instructions, as they stand there."""
+    with (ROOT / "targets" / "a2a3_vector_timing.csv").open(newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def _alone(startup: float, slope: float, fill: float, decay: float, repeats: int) -> int:
+    curve = fill * math.exp(-repeats / decay) if fill else 0.0
+    return math.floor(startup + slope * repeats + curve + 0.5)
+
+
+def _busy(slope: Fraction, repeats: int) -> int:
+    return math.floor(slope * repeats)
 
 
 def _function_facts(facts: dict) -> dict[str, object]:
@@ -99,12 +120,11 @@ def _function_facts(facts: dict) -> dict[str, object]:
     }
 
 
-def _lone(row: dict[str, int]) -> int:
-    return row["head_cycles"] + row["repeat_cycles"] + row["tail_cycles"]
-
-
 def _transfer(row: dict[str, Fraction], size: int) -> int:
-    return math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+    rate = Fraction(row["bytes_per_cycle"])
+    last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+    stream = max(math.floor(size / rate + Fraction(1, 2)), last + 1)
+    return row["startup_cycles"] + max(row.get("descriptor_cycles", 0), stream)
 
 
 def source_codes(name: str) -> np.ndarray:

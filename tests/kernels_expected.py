@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 from expected_files import PROGRAMS, ROOT, derivation, digest, printed, sections
+from expected_reports import vector_rows
 from kernels_model import ARGUMENTS, FILES, KERNELS, bf16_ties_to_even
 
 SHAPES = {
@@ -74,14 +75,20 @@ def facts(target: str) -> dict[str, object]:
     timing = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
     found: dict[str, object] = {"load": _transfer(timing["load"]), "store": _transfer(timing["store"])}
     if "vector" in timing:
-        found |= {name: row["repeat_cycles"] for name, row in timing["vector"].items()}
+        found |= {name: math.floor(Fraction(row["repeat_cycles"])) for name, row in vector_rows().items()}
     else:
         found["startup"] = timing["launch"]["startup_cycles"]
     return found
 
 
 def _transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
-    return lambda size: math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
+
+    def cycles(size: int) -> int:
+        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
+
+    return cycles
 
 
 def derived(target: str, file: str) -> dict[str, int]:

@@ -90,7 +90,13 @@ def _row(mnemonic: str) -> dict[str, str]:
 
 
 def _transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
-    return lambda size: math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
+
+    def cycles(size: int) -> int:
+        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
+
+    return cycles
 
 
 def derived_total(name: str) -> int:

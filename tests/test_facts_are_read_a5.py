@@ -22,11 +22,13 @@ RATES = ("bytes_per_cycle",)
 GEOMETRY = {"step_bytes": 64, "line_bytes": 128, "bank_bit": 7}
 
 
+# What only rows that lie apart, several cores or several transfers show: see test_transfers_measured.py.
+OF_TRANSFERS = ("transaction_bytes", "overlaps", "shared_startup_cycles", "shared_bytes_per_cycle")
 ABOUT = ("source", "status", "informational", "note")
 
 
 # Tables of operations other than casts: see test_function_work_facts.py, test_scalar_memory.py, test_scope_facts.py.
-OTHER_OPERATIONS = ("loads", "division", "special_function", "memory_floor", "scalar_access", "micro")
+OTHER_OPERATIONS = ("loads", "division", "special_function", "memory_floor", "scalar_access", "micro", "sharing")
 
 
 def facts() -> dict[tuple[str, ...], object]:
@@ -38,7 +40,7 @@ def facts() -> dict[tuple[str, ...], object]:
         for key, value in table:
             if isinstance(value, dict):
                 found |= {(name, key, mnemonic): inner for mnemonic, inner in value.items()}
-            elif key not in ABOUT:
+            elif key not in (*ABOUT, *OF_TRANSFERS):
                 found[name, key] = value
     return found
 

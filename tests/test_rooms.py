@@ -11,8 +11,9 @@ from test_architecture import SOURCES, imports, module_of, tree_of
 
 PICTURE = """
 13  __main__         -> commands
-12  commands         -> editor reports checking evidence graphs planning exploration running tpc_compiler casting
-                        engines machines synchronisation execution specifications numerics targets files isa
+12  commands         -> editor reports checking evidence graphs estimating planning exploration running
+                        tpc_compiler casting engines machines synchronisation execution specifications numerics
+                        targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
 10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler engines

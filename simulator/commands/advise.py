@@ -17,6 +17,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_entry,
     declare_inputs,
     declare_run_limits,
@@ -36,6 +37,7 @@ def declare(parser: ArgumentParser) -> None:
     declare_inputs(parser, "an input to try first")
     declare_arguments(parser)
     declare_target_options(parser)
+    declare_cores(parser)
     add(
         "--range",
         metavar="NAME=LO:HI",

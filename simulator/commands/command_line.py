@@ -37,6 +37,7 @@ COMMANDS = (
     "conform",
     "graph",
     "accuracy",
+    "calibrate",
     "check",
     "tune",
     "sweep",

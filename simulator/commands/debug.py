@@ -31,6 +31,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_engine,
     declare_entry,
     declare_inputs,
@@ -52,6 +53,7 @@ def declare(parser: ArgumentParser) -> None:
     declare_arguments(parser)
     declare_engine(parser)
     declare_target_options(parser)
+    declare_cores(parser)
     add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")

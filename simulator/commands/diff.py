@@ -23,6 +23,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_entry,
     declare_inputs,
     declare_max_cycles,
@@ -44,6 +45,7 @@ def declare(parser: ArgumentParser) -> None:
     declare_target(parser)
     add("--target-b", metavar="T", help="the target of B")
     declare_target_options(parser)
+    declare_cores(parser)
     add(
         "--option-b",
         metavar="NAME=VALUE",

@@ -26,6 +26,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_engine,
     declare_entry,
     declare_inputs,
@@ -83,6 +84,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
     declare_target_options(parser)
+    declare_cores(parser)
 
 
 def _declare_assembly(parser: ArgumentParser) -> None:

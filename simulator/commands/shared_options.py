@@ -46,6 +46,14 @@ def declare_target_options(parser: ArgumentParser, help_: str = "set a target op
     _declare_repeatable(parser, "--option", "NAME=VALUE", help_, "options")
 
 
+def declare_cores(parser: ArgumentParser) -> None:
+    """Add `--cores`, which stands among the target options, as `options`."""
+    parser.add_argument(
+        "--cores", metavar="N", dest="options", action="append", type="cores={}".format,
+        help="cores that work at once and share global memory; default: 1",
+    )  # fmt: skip
+
+
 def declare_opaque(parser: ArgumentParser) -> None:
     """Add `--opaque`."""
     what = "cycles of an operation that is not modelled (tmatmul=400); its results are not computed"

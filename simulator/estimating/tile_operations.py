@@ -42,13 +42,12 @@ def estimate_tile_operation(
     valid_cols: int | None = None,
     scratch: bool = False,
     in_place: bool = False,
-    apart: bool = False,
     runtime_valid: bool = False,
 ) -> Estimate:
     """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
 
     The shape is that of what is read (of the result where it is spread); all other operands get the smallest tiles that
-    belong to it, row-major. They lie one behind the other.
+    belong to it, row-major. They lie one behind the other, where tiles of the tests lie that published cycles are from.
 
     Args:
         operation: mnemonic without `pto.`.
@@ -57,7 +56,6 @@ def estimate_tile_operation(
         target: a chip.
         valid_rows, valid_cols: valid region, if not the whole tile.
         in_place: whether the result lies on the first source.
-        apart: whether operands lie in different banks of the buffer as far as it has some, and disturb none another.
         scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
         runtime_valid: whether the tiles' types leave the valid region to run time, which may choose another loop.
 
@@ -70,10 +68,10 @@ def estimate_tile_operation(
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
-    operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
+    operands = _Operands(
+        lowerer, known, format_named(element), (rows, cols), region, tile_target(chip).estimated_alignment
+    )
     operands.runtime_valid = runtime_valid
-    if apart:
-        operands.bank = tile_target(chip).group_bytes
     laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
     return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")
 
@@ -88,6 +86,7 @@ class _Operands:
         fmt: Format,
         shape: tuple[int, int],
         region: tuple[int, int],
+        alignment: int,
     ) -> None:
         self.lowerer = lowerer
         self.operation = operation
@@ -95,10 +94,8 @@ class _Operands:
         self.shape = shape
         self.region = region
         self.next = 0
-        _, self.capacity, self.alignment = lowerer.buffer()
+        self.alignment = alignment
         self.runtime_valid = False
-        self.bank = 0
-        """Bytes after which another bank begins, if tiles are to begin there."""
 
     def lay_out(self, *, scratch: bool, in_place: bool) -> TileWork:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
@@ -240,8 +237,6 @@ class _Operands:
         """Place a tile, whose type states its valid region if that is `fixed`."""
         rows, cols = region if fixed and not self.runtime_valid else (None, None)
         kind = TileType("vec", fmt.name, *shape, rows, cols, pad=pad)
-        if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
-            self.next = -(-self.next // self.bank) * self.bank
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
         self.lowerer.check_tile(tile, HERE)
         self.next = -(-tile.end // self.alignment) * self.alignment

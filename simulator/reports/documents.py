@@ -28,7 +28,7 @@ VERSIONS: Mapping[str, int] = {
     "lower": 2,
     "lower-matrix": 2,
     "conform": 4,
-    "accuracy": 4,
+    "accuracy": 5,
     "advise": 2,
     "verify": 3,
     "verify-lowering": 3,

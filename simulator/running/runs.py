@@ -24,7 +24,7 @@ from castsim.running.loading import load
 from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.options import CORES, with_options
 from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ def run(
     toolchain: str | None = None,
     backend: str | None = None,
     opaque: Mapping[str, int] | None = None,
+    cores: int | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -188,6 +189,7 @@ def run(
             the first, `ignore` does not look; the values are the old ones.
         toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
+        cores: how many cores work at once and share global memory; None: one, or what the target's description says.
 
     Returns:
         Arrays by argument name, cycles by pipe and cause, and what the run has to tell: races, stale reads, warnings.
@@ -199,7 +201,8 @@ def run(
     """
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)
-    changes = {name: value for name, value in ((TOOLCHAIN, toolchain), (BACKEND, backend)) if value is not None}
+    named: tuple[tuple[str, int | str | None], ...] = ((TOOLCHAIN, toolchain), (BACKEND, backend), (CORES, cores))
+    changes = {name: value for name, value in named if value is not None}
     loaded = load(
         Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
         declare=beside, opaque=opaque, limits=limits,

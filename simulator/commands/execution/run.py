@@ -15,7 +15,7 @@ from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
-from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
 from castsim.commands.failure import error_entry
 from castsim.commands.option_values import (
     GRAPHS,
@@ -49,6 +49,7 @@ from castsim.targets.options import watched, with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.estimating.trust import Sensitivity
     from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
@@ -87,13 +88,13 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
-    result, gains, timeline = _simulate(options, loaded, limits, source)
+    result, gains, timeline, weights = _simulate(options, loaded, limits, source)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
-        list_facts=options.facts, summary=options.summary,
+        sensitivities=weights, list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
     document = run_document(report)
     written += write_run_page(options, report, document)
@@ -128,8 +129,8 @@ def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
 
 def _simulate(
     options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
-) -> tuple[Result, tuple[Gain, ...], Timeline | None]:
-    """Run the program, and once more with each limit lifted; also return what the views show."""
+) -> tuple[Result, tuple[Gain, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
+    """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
     inputs = assignments("--in", options.inputs)
     if source is not None and not options.timing_only:
         inputs = {**drawn_inputs(loaded), **inputs}
@@ -156,14 +157,15 @@ def _simulate(
         if progress is not None:
             progress.stage("views")
         timeline = timeline_of(options, result, progress)
-        gains = lift_limits(
-            limits,
+        again = (
             loaded.target,
             result,
             lambda lift: _load(options, source, lift)[0],
             lambda program: simulated(program, progress).timing,
         )
-    return result, gains, timeline
+        weights = None if result.untimed else weighed(options, *again)
+        gains = lift_limits(limits, *again)
+    return result, gains, timeline, weights
 
 
 def _check_options(options: Namespace, engines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Cross-validation: casts of a table are left out in turn, the free facts are fitted to the rest, and predict them.
+"""Cross-validation: rows of a table are left out in turn, the free facts are fitted to the rest, and predict them.
 
 The free facts of a target are those that its own measured casts decide (`free_facts` of the description). Each fit
 begins at the values of other sources and so knows nothing of what is left out: coordinate descent on the mean error of
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import inf
+from pathlib import Path
 from statistics import fmean
 
 from castsim.estimating.arithmetic import Shape
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
-from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, shape_of, simulated
+from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, ReadError
@@ -52,6 +53,12 @@ class LeftOut(StrEnum):
     """All pairs whose rows are the same simulations: one would give away the other."""
     SHAPE = "shape"
     """All rows of one shape class with so many rows and trips."""
+    OPERATION = "operation"
+    """All rows of one operation."""
+    WIDTH = "width"
+    """All rows whose source elements have so many bits."""
+    SOURCE = "source"
+    """All rows that were read off the same, and of one table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +98,11 @@ def cross_validate(
     """Leave out one group of rows after the other.
 
     Raises:
-        ReadError: the target has no free facts, or the table holds other rows than casts or nothing to keep.
+        ReadError: the target has no free facts, or the table nothing to keep.
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
         raise ReadError(f"no facts of {target.name} are fitted to casts, so there is nothing to cross-validate")
-    if any(row.operation != CAST or row.body is not None for row in table.rows):
-        raise ReadError(f"'{table.file}' holds other operations; only casts are cross-validated")
     model = _Model(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
@@ -114,6 +119,13 @@ def cross_validate(
     return CrossValidation(target, table, left_out, model.named(fitted), rows, tuple(folds))
 
 
+def together(tables: Sequence[MeasuredTable]) -> MeasuredTable:
+    """Return several tables, at least one, as one."""
+    rows = tuple(row for table in tables for row in table.rows)
+    files = ", ".join(table.file for table in tables)
+    return MeasuredTable(files, tables[0].columns, rows, sum(table.skipped for table in tables))
+
+
 class _Model:
     """The rows of a table as functions of the free facts."""
 
@@ -123,7 +135,10 @@ class _Model:
         self._free = target.free_facts
         self._start: Values = tuple(fact.start for fact in self._free)
         self._shapes = [shape_of(target, row) for row in rows]
-        self._lowered = [_lowered(target, row, shape) for row, shape in zip(rows, self._shapes, strict=True)]
+        self._lowered = [
+            _lowered(target, row, shape) if row.operation == CAST else None
+            for row, shape in zip(rows, self._shapes, strict=True)
+        ]
         self._targets: dict[Values, Target] = {}
         self._known: dict[tuple[int, Values], int] = {}
         self._asks: list[tuple[bool, ...]] = [()] * len(rows)
@@ -140,6 +155,12 @@ class _Model:
         for number, (row, pair) in enumerate(zip(self._rows, pairs, strict=True)):
             if left_out is LeftOut.PAIR:
                 name = pair
+            elif left_out is LeftOut.OPERATION:
+                name = row.operation
+            elif left_out is LeftOut.WIDTH:
+                name = f"{row.src.storage_bits} bits"
+            elif left_out is LeftOut.SOURCE:
+                name = f"{row.source_kind or 'unknown'} ({Path(row.span.file).name})"
             elif left_out is LeftOut.KERNEL:
                 name = ", ".join(other for other in simulations if simulations[other] == simulations[pair])
             else:
@@ -207,7 +228,7 @@ class _Model:
                 self._simulated((*self._start[:place], self._start[place] + _LARGE, *self._start[place + 1 :]), number)
                 for place in range(len(self._free))
             ]
-            key = (row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
+            key = (row.operation, row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
             found.append(firsts.setdefault(key, number))
             self._asks[number] = tuple(cycles != usual for cycles in moved)
         return found
@@ -217,8 +238,12 @@ class _Model:
             if values not in self._targets:
                 edits = {path: value for fact, value in zip(self._free, values, strict=True) for path in fact.facts}
                 self._targets[values] = with_values(self._target, edits)
-            found = timed_alone(self._targets[values], self._lowered[number], CAST)
-            self._known[number, values] = found.cycles
+            changed, lowered = self._targets[values], self._lowered[number]
+            if lowered is None:
+                cycles = assess_row(changed, self._rows[number]).simulated_cycles
+            else:
+                cycles = timed_alone(changed, lowered, CAST).cycles
+            self._known[number, values] = cycles
         return self._known[number, values]
 
 

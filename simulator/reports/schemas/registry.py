@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "conform": (conform.Conform,),
     "graph": (Graph,),
     "accuracy": (conform.Accuracy, conform.CrossValidated),
+    "calibrate": (conform.Calibrated,),
     "check": (findings.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),

@@ -9,6 +9,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5",
         3: "b226b03495ab4479d0a6ab64d8aed7b22f0e9123f03469787761420cb4d0b56d",
         4: "4e2f8c41e7bcc81a6f1a0fba3e36d13c1df45e12e6f640dafb891be3180033a2",
+        5: "be40f6065e9ab4a8feda85635237de789f27245c7d3bd519a168233366030130",
     },
     "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
     "advise": {
@@ -21,6 +22,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "builtin-descriptor": {1: "5374f157ed0218bee2e9b78dc9a1652d0cd2fd1edfeac7a5a0ae99583728bd76"},
     "builtin-function": {1: "051835981ff2046eccd086b1f0773c06e7d3f7e6dbac9a5574f9896f7c4bdd42"},
     "builtin-list": {1: "44e5352736b8b4c801a88492fb5765ebb2643910cddb50108a136d8b6748a966"},
+    "calibrate": {1: "04c96f9c3523e0a973a579a4d9f669f2e0c15ee64af2c17c900a44e6fd441126"},
     "cast": {
         1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7",
         2: "7643b2f9cde915409ea3bb8e943ef08b8a0f5756160f311d0942e5d5948e5199",
@@ -64,7 +66,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
         4: "24fa55039891b9f082fc5473fb5af1c809c1dcb8d184a47f4615d0ecae507f93",
         5: "4ecbd117f9107f7cb2fb36a25f2282cff00769816032743ad9b7e46d84b32b69",
-        6: "6b5dbe68e534ea92cc3e43ee547c6a9eda3bc747b38bdde1f1badf66f49f8f08",
+        6: "e467bff8948b54fa355c9cb10bf9c6ae62e892cfc6a3c85fe149967ecf430769",
     },
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},

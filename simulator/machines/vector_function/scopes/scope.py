@@ -91,6 +91,11 @@ class Scope:
     _open: list[tuple[Loop, int]] = field(default_factory=list)
     _registers: int = 0
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether what comes next stands in a loop."""
+        return bool(self._open)
+
     def register(self) -> int:
         """Return the number of a register or mask that has not been used."""
         self._registers += 1

@@ -17,7 +17,6 @@ from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
 from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
-from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -57,7 +56,10 @@ class _FrontEnd:
         self._head(straight)
         self._updates(straight)
         self._walk(self._scope.body)
-        cycles = function_end(board.completed, account.now, function.drain)
+        if self._only_stores():  # 128 stores take 142 cycles: nobody waits until the last has completed
+            cycles = function_end(board.stored, account.now, 0)
+        else:
+            cycles = function_end(board.completed, account.now, function.drain)
         held = board.held
         for cause, wait in (
             (Cause.PORT, held.port),
@@ -72,6 +74,14 @@ class _FrontEnd:
         account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), held.line)
         account.settle(Cause.DRAIN, cycles)
         return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
+
+    def _only_stores(self) -> bool:
+        """Whether loops of stores are all that it has, besides constants made before them."""
+        body = self._scope.body
+        loads = any(issue.instruction.kind is Kind.LOAD for issue in issues(body))
+        loops = [item for item in body if isinstance(item, Loop) and _repeats(item)]
+        other = any(issue.instruction.kind is Kind.COMPUTE for issue in issues(loops))
+        return bool(loops) and not loads and not other
 
     # ---------------------------------------------------------------------------------------------------------- loops
 
@@ -106,7 +116,7 @@ class _FrontEnd:
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
-            self._board.path = MemoryPath(0)
+            self._board.path_hold, self._board.path_opened = 0, None
             self._board.begin_trip()
 
     def _open(self, loop: Loop) -> None:
@@ -130,7 +140,7 @@ class _FrontEnd:
         elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
             hold = ticks(timing.memory_path.trip_cycles)
             board.used.add("timing.memory_path")
-        board.path = MemoryPath(hold, opened)
+        board.path_hold, board.path_opened = hold, opened
 
     def _updates(self, issued: Sequence[Issue]) -> None:
         """Loads that advance their addresses themselves take longer to set up."""
@@ -180,6 +190,7 @@ class _FrontEnd:
             board.begin_trip()
             work = TripWork(trip, self._facts)
             hold, parts = work.hold, work.parts()
+            board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
         if branches:  # its stores leave behind the branch
             board.released = begun + hold + branch_rest(self._facts.function.branch, hold)

@@ -8,6 +8,7 @@ from itertools import accumulate
 from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind
+from castsim.machines.vector_function.trip_shape import issue_ticks
 
 Part = tuple[int, int]
 """A line, and the ticks up to which a trip's time is its own."""
@@ -17,6 +18,7 @@ class TripWork:
     """The work of one trip: `hold` are the ticks for which it keeps the front end."""
 
     def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
+        full = others = 0
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -27,19 +29,23 @@ class TripWork:
             match instruction.kind:
                 case Kind.LOAD:
                     loads.append(instruction.line)
+                    full += instruction.size >= facts.target.registers.register_bytes
                 case Kind.STORE:
                     stores.append(instruction.line)
                 case Kind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
-        per_cycle, interval = facts.target.timing.loads.per_cycle, facts.function.store_interval
+                case Kind.COMPUTE:
+                    others += TICKS
         self.hold = sum(held for _, held in serial)
+        self.serial_bound = bool(serial) and others <= self.hold
+        """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
         self._lines = serial
         if not loads:
             return
-        by_loads, by_stores = -(-len(loads) // per_cycle) * TICKS, len(stores) * interval
-        if max(by_loads, by_stores) > self.hold:
-            self.hold = max(by_loads, by_stores)
-            lines = loads if by_loads >= by_stores else stores
+        issue = issue_ticks(len(loads), full, len(stores), facts.target)
+        if issue > self.hold:
+            self.hold, self.serial_bound = issue, False
+            lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
 
     def parts(self) -> Sequence[Part]:

@@ -1,0 +1,159 @@
+"""What is known of errors: shipped records fit code and tables, intervals hold, rows are told apart by evidence."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from castsim.__main__ import main
+from castsim.evidence.accuracy import AccuracyTables, accuracy, read_table
+from castsim.evidence.accuracy.record import WIDEST, Residual, intervals_of, kind_of, residuals, write_record
+from castsim.isa.errors import ReadError
+from castsim.targets import load_target
+from castsim.targets.residuals import INTERVALS, OPERATIONS, Residuals, read_records
+from castsim.targets.schema import SourceKind
+
+TARGETS = Path(__file__).resolve().parent.parent / "targets"
+
+
+@cache
+def shipped() -> AccuracyTables:
+    return accuracy()
+
+
+@cache
+def of_target(name: str) -> list[Residual]:
+    return residuals(each for each in shipped().tables if each.target.name == name)
+
+
+def test_the_shipped_records_are_those_of_code_and_tables(tmp_path: Path) -> None:
+    """`castsim accuracy --record targets` writes them anew."""
+    write_record(tmp_path, shipped().tables)
+    for name in (INTERVALS, OPERATIONS):
+        assert (tmp_path / name).read_text() == (TARGETS / name).read_text(), name
+
+
+def bounds(percents: list[float], low: float, high: float) -> int:
+    return int(np.sum((np.array(percents) >= low) & (np.array(percents) <= high)))
+
+
+@pytest.mark.parametrize("name", sorted({row.target for row in read_records(TARGETS / INTERVALS, Residuals)}))
+def test_intervals_hold_the_rows_left_out_and_are_narrow(name: str) -> None:
+    """By numpy, from residuals on their own: each operation on its types is left out in turn."""
+    stated = {row.kind: row for row in read_records(TARGETS / INTERVALS, Residuals) if row.target == name}
+    share = next(iter(stated.values())).share
+    rows = [(row.kind if row.kind in stated else "any", row.unit, row.percent) for row in of_target(name)]
+    rows = [row for row in rows if row[0] in stated]
+    # The level at which the record's bounds are quantiles of all rows must also serve without the rows it is tried on.
+    for level in range(share, 100):
+        held, widths = [], []
+        for kind, unit, percent in rows:
+            others = np.array([other for k, u, other in rows if k == kind and u != unit])
+            if not others.size:
+                others = np.array([other for _, u, other in rows if u != unit])
+            tail = (len(others) + 1) * (100 - level) / 200
+            ordered = np.sort(others)
+            low = ordered[max(int(np.floor(tail)), 1) - 1]
+            high = ordered[min(int(np.ceil(len(others) + 1 - tail)), len(others)) - 1]
+            held.append(low <= percent <= high)
+            widths.append(high - low)
+        if 100 * np.mean(held) >= share:
+            break
+    assert 100 * np.mean(held) >= share
+    assert np.median(widths) <= WIDEST * np.median([abs(percent) for _, _, percent in rows])
+    for kind, row in stated.items():
+        own = [percent for k, _, percent in rows if k == kind]
+        assert row.rows == len(own)
+        assert bounds(own, row.low, row.high) >= share * len(own) / 100
+        assert row.median == pytest.approx(np.median(np.abs(own)), abs=0.01)
+        assert row.mean == pytest.approx(np.mean(np.abs(own)), abs=0.01)
+
+
+def test_fitted_rows_have_no_say_unless_they_are_predicted_without_themselves() -> None:
+    fitted = sum(row.row.fitted for table in shipped().tables for row in table.rows if table.target.name == "a2a3")
+    assert fitted
+    assert not any(row.refitted for row in of_target("a2a3"))
+    unfitted = [row for table in shipped().tables if table.target.name == "a2a3" for row in table.unfitted]
+    assert any(row.row.source_kind is SourceKind.VENDOR_MODEL for row in unfitted)
+    unfitted = [row for row in unfitted if row.row.source_kind is not SourceKind.VENDOR_MODEL]
+    assert sorted(row.percent for row in of_target("a2a3")) == pytest.approx(
+        sorted(100 * (row.row.measured_cycles / row.simulated_cycles - 1) for row in unfitted)
+    )
+    assert {row.refitted for row in of_target("a5") if row.kind == "cast"} >= {True}
+
+
+def test_scattered_or_few_rows_get_no_interval() -> None:
+    alike = [Residual("cast", ("tcvt", str(k), ""), 5 + k % 3) for k in range(30)]
+    assert [row.share for row in intervals_of("chip", alike)] == [90]
+    assert intervals_of("chip", alike[:7]) == []
+    wild = [Residual("cast", ("tcvt", str(k), ""), 4.0**k) for k in range(12)]
+    assert intervals_of("chip", wild) == []
+
+
+def test_every_shipped_row_says_whether_it_was_fitted_and_what_it_was_read_off() -> None:
+    for target in ("a2a3", "a5"):
+        for table in load_target(target).measurements:
+            for row in read_table(TARGETS / table.file).rows:
+                assert row.cells["fitted"] in ("yes", "no"), row.span
+                assert row.source_kind is not None, row.span
+                assert kind_of(row)
+
+
+HEADER = "src,dst,rows,cols,measured_cycles,fitted,source_kind,convention"
+GOOD = "f32,f16,4,64,33,no,silicon,"
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "column"),
+    [
+        ("f32,f16,4,64,-33,no,silicon,", "measured_cycles '-33' is not a positive integer", 14),
+        ("f32,f16,4,64,0,no,silicon,", "measured_cycles '0' is not a positive integer", 14),
+        ("f32,f16,4,64,26.004,no,silicon,", "measured_cycles '26.004' is not a positive integer", 14),
+        ("f32,f16,4,64,12 us,no,silicon,", "measured_cycles '12 us' is not a positive integer", 14),
+        ("f32,f16,4,64,99999999999,no,silicon,", "more than any simulation may take", 14),
+        ("f32,f16,4,64,33,perhaps,silicon,", "fitted 'perhaps' is not a legal value", 17),
+        ("f32,f16,4,64,33,no,rumour,", "source_kind 'rumour' is not a legal value", 20),
+        ("f32,f16,4,64,33,no,assumption,", "source_kind 'assumption' is not a legal value", 20),
+    ],
+)
+def test_malformed_rows_are_placed(tmp_path: Path, line: str, said: str, column: int) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"{HEADER}\n{GOOD}\n{line}\n")
+    with pytest.raises(ReadError) as caught:
+        read_table(path)
+    assert said in caught.value.message
+    assert (caught.value.span.line, caught.value.span.column) == (3, column)
+
+
+def test_an_unknown_convention_is_placed_at_its_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(f"op,{HEADER}\nTADD,f32,f32,64,64,160,no,silicon,whole\n")
+    assert main(["accuracy", "--target", "a2a3", "--data", str(path)]) == 1
+    assert f"{path}:2:35: " in capsys.readouterr().err
+
+
+def test_documents_and_texts_quote_unfitted_rows_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["accuracy", "--target", "a2a3", "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert next(key for key in document if key in ("unfitted", "fitted", "mean")) == "unfitted"
+    groups = defaultdict(list)
+    for table in load_target("a2a3").measurements:
+        with (TARGETS / table.file).open() as file:
+            for row in csv.DictReader(file):
+                groups[row["fitted"]].append(row)
+    assert document["unfitted"]["rows"] <= len(groups["no"])
+    errors = [abs(row["error_percent"]) for row in document["rows"] if not row["fitted"]]
+    assert document["unfitted"]["mean"] == pytest.approx(np.mean(errors), abs=1e-3)
+    assert document["unfitted"]["median"] == pytest.approx(np.median(errors), abs=1e-3)
+    assert sum(each["rows"] for each in document["by_source"]) == len(document["rows"])
+    assert {each["source_kind"] for each in document["by_source"]} <= {str(kind) for kind in SourceKind}
+    assert main(["accuracy", "--target", "a2a3", "--summary"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("not fitted") < text.index(" fitted  ")
+    assert "errors of the rows that were not fitted" in text
