@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from conformance_record import summary
+
 from page_parts import api, assembly, command_line, glossary, micro, targets, tiles
 
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
     "commands": command_line.commands,
+    "conformance": summary,
     "causes": glossary.causes,
     "columns": glossary.columns,
     "formats": tiles.formats,

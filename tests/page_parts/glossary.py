@@ -158,7 +158,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     _LOWER: {
         "cast": "Source and destination format; in `run` the instruction.",
-        "answer": "How the target does it: see [conformance of TOSA](conformance-tosa.md) for the words.",
+        "answer": "How the target does it: see [conformance](conformance.md) for the words.",
         "native": "Casts that one instruction does as it stands, or with its modes.",
         "native with options": "Casts that one instruction does once options of the target are set.",
         "chain": "Casts that several instructions do.",
