@@ -13,7 +13,7 @@ from subprocess import run
 
 import jsonschema
 import pytest
-from json_page import PAGE
+from json_schemas import SCHEMAS, bundle
 from sample_arguments import command as sample_command
 from test_cli_help import examples, folder  # noqa: F401 - a fixture
 from test_cli_help import kernel as tile_kernel
@@ -25,7 +25,6 @@ from castsim.commands import command_line
 from castsim.graphs import trial
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
-from castsim.reports.schemas.page import page
 from castsim.reports.schemas.versions import DIGESTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,8 +209,8 @@ def test_schemas_are_closed_and_told(name: str) -> None:
             assert KEY.fullmatch(key) and property_.get("description"), (title, key)
 
 
-def test_the_page_is_what_the_models_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python tests/json_page.py"
+def test_the_schemas_are_what_the_models_say() -> None:
+    assert SCHEMAS.read_text(encoding="utf-8") == bundle(), "python tests/json_schemas.py"
 
 
 def test_other_commands_do_not_load_the_models() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance_record import summary
+from json_schemas import table
 
 from page_parts import api, assembly, command_line, glossary, micro, targets, tiles
 
@@ -12,6 +13,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
     "commands": command_line.commands,
     "conformance": summary,
+    "documents": table,
     "causes": glossary.causes,
     "columns": glossary.columns,
     "formats": tiles.formats,
