@@ -15,7 +15,6 @@ Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one 
 
 from __future__ import annotations
 
-import sys as _sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -134,8 +133,3 @@ def __getattr__(name: str) -> object:
 
     found = globals()[name] = getattr(import_module(home), name)
     return found
-
-
-if __name__ == "simulator":  # a checkout's folder stands on the path under the former name
-    _sys.modules.pop(__name__)
-    import castsim.former_name  # noqa: F401

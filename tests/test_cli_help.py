@@ -51,10 +51,7 @@ def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        *(
-            (f"run {TILES}", option)
-            for option in ("--engine", "--sync", "--races", "--report", "--pipeline", "--stale-reads")
-        ),
+        *((f"run {TILES}", option) for option in ("--engine", "--sync", "--races", "--report", "--stale-reads")),
         ("cast f32 f16 1", "--overflow"),
         ("cast f32 f16 1 --target a5", "--saturation"),
         *(("verify f16 i8", option) for option in ("--overflow", "--tier")),
@@ -78,7 +75,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     [
         "--entry f", "--no-skip", "--timing-only", "--tile R=3", "--max-cycles 5", "--sync interlock", "--show-sync",
         "--races ignore", "--report kernel", "--timeline", "--trace t", "--kanata k", "--window 1:2", "--what-if all",
-        "--unsafe-scratch", "--lint", "--pipeline hardware", "--stale-reads stop", "--declare d", "--machine 3",
+        "--unsafe-scratch", "--lint", "--stale-reads stop", "--declare d", "--machine 3",
     ],
 )  # fmt: skip
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:

@@ -112,7 +112,7 @@ def test_the_script_says_as_text_what_it_says_as_json(capsys: Capture, bash_scri
 
 
 REFUSED = {
-    **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "pipeline", "stale_reads")},
+    **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "stale_reads")},
     **{f"run {option}": [TILES, "--timing-only"] for option in ("engine", "toolchain", "report")},
     "run backend": ["-e", "tcvt f32 -> e4m3fn 16x512 sat", "--target", "a5"],
     "run target": [TILES],

@@ -103,7 +103,6 @@ READERS = {
     "simulator/execution/npy.py": "reads heads of files",
     "simulator/exploration/differences/statements.py": "reads lines of program text",
     "simulator/exploration/sweeps/axes.py": "reads keys of specifications",
-    "simulator/former_name/__init__.py": "reads names of modules",
     "simulator/graphs/execution.py": "reads what inputs are asked for",
     "simulator/graphs/tosa_text.py": "reads program text",
     "simulator/machines/tile_modes.py": "reads rounding modes as users type them",

@@ -39,7 +39,6 @@ PICTURE = """
  2  numerics         -> files isa
  2  targets          -> isa
  1  files
- 1  former_name
  1  isa
  1  timing
 """

@@ -96,7 +96,6 @@ def _declare_assembly(parser: ArgumentParser) -> None:
         metavar="S",
         help="stale reads (.tpc): report them (default), stop at the first, or ignore them",
     )
-    add("--pipeline", metavar="P", help="older name of --stale-reads: checked is report, hardware is ignore")
     add(
         "--declare",
         metavar="FILE",

@@ -147,7 +147,6 @@ def run(
     engine: str | None = None,
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
-    pipeline: str | None = None,
     sync: str = "insert",
     races: str = STOP,
     declare: str | Path | None = None,
@@ -172,7 +171,6 @@ def run(
         engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
         timing_only: compute no values; no inputs are needed.
         max_cycles: limit after which the simulation is given up.
-        pipeline: older name of `stale_reads`: `checked` is `report`, `hardware` is `ignore`.
         sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
             instructions wait for each other's bytes without any.
         races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
@@ -208,7 +206,7 @@ def run(
         declare=beside, opaque=opaque, limits=limits,
     )  # fmt: skip
     return run_loaded(
-        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
+        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles,
         races=races, skip=skip, stale_reads=stale_reads, limits=limits,
     )  # fmt: skip
 
@@ -222,7 +220,6 @@ def run_loaded(
     max_cycles: int = MAX_CYCLES,
     observer: Listener | None = None,
     stage: Callable[[str], None] = lambda _: None,
-    pipeline: str | None = None,
     races: str = STOP,
     skip: bool = True,
     stale_reads: str | None = None,
@@ -232,7 +229,7 @@ def run_loaded(
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine, `watch` the
     values.
     """
-    stale = stale_mode(stale_reads, pipeline)
+    stale = stale_mode(stale_reads)
     if races not in MODES:
         raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
 

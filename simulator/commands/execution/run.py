@@ -146,7 +146,6 @@ def _simulate(
                 max_cycles=limit,
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
-                pipeline=options.pipeline,
                 stale_reads=options.stale_reads,
                 races=options.races,
                 skip=not options.no_skip,
@@ -192,11 +191,8 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     if loaded.untimed:
         _check_untimed(options, loaded)
     if loaded.language == Language.TILES.value:
-        usual = {"--stale-reads": (options.stale_reads, "report"), "--pipeline": (options.pipeline, "checked")}
-        for option, (value, default) in usual.items():
-            if value not in (None, default):
-                stale_mode(options.stale_reads, options.pipeline)
-                raise ReadError(f"{option} is about registers of assembly; tile programs have none")
+        if stale_mode(options.stale_reads) != "report":
+            raise ReadError("--stale-reads is about registers of assembly; tile programs have none")
         return
     given = {
         "--sync": options.sync != "insert",
