@@ -77,7 +77,8 @@ class PtoReader:
         """Reject the next token, which is not what was expected."""
         found = self.texts[self.position]
         shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
-        raise self.error(f"expected {expected}, found {shown}", legal=legal)
+        placed = "; attributes {...} stand behind all operands" if found == "{" else ""
+        raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
         """Record a warning; of equal ones the first place is kept."""
