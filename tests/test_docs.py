@@ -36,7 +36,7 @@ from castsim.timing import Cause
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 OTHERWISE = {
-    "fuzz.md": "a campaign of hours",
+    "measured.md": "campaigns of hours",
     "pytest-plugin.md": "test_pytest_plugin",
     "editors": "editors",
     "reference": "listings",

@@ -1,4 +1,4 @@
-"""Speed on whole kernels: `python tests/benchmarks/kernels.py [--lines 20000] [--rows 1024] [--markdown FILE]`.
+"""Speed on whole kernels: `python tests/benchmarks/kernels.py [--lines 20000] [--rows 1024] [--record FILE]`.
 
 Reading of dense texts beside the parser and the tokenizer of Python on as many calls; flags put in; one function of a
 file with many; a kernel of the size of a prefill, with values and timing, each in a process of its own, beside NumPy on
@@ -33,6 +33,7 @@ from castsim.isa import pto
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert
 from castsim.targets import load_target
+from measured_record import write
 
 _TILE = "!pto.tile_buf<vec, 16x64x{}>"
 _F32, _F16 = _TILE.format("f32"), _TILE.format("f16")
@@ -141,7 +142,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--rows", type=int, default=prefill.ROWS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--markdown", metavar="FILE", help="write the page")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write it as docs/measured/kernels.json")
     parser.add_argument("--prefill", metavar="TARGET", help="only run the large kernel, in this process")
     parser.add_argument("--table", action="store_true", help="its rows in the order of a table")
     options = parser.parse_args(arguments)
@@ -149,8 +150,8 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(prefill_run(options.prefill, options.rows, table=options.table)))
         return 0
     page = document(options.lines, options.rows, options.rounds)
-    if options.markdown:
-        Path(options.markdown).write_text(page)
+    if options.record:
+        write(options.record, page)
     else:
         print(page)
     return 0

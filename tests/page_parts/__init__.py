@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from conformance_record import summary
 from json_schemas import table
 
-from page_parts import api, assembly, command_line, glossary, micro, targets, tiles
+from page_parts import api, assembly, command_line, glossary, measured, micro, targets, tiles
 
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
@@ -20,6 +20,10 @@ MADE: Mapping[str, Callable[[], str]] = {
     "tile-operations": tiles.operations,
     "tile-casts": tiles.casts,
     "modes": tiles.modes,
+    "measured-casts": measured.casts,
+    "measured-engines": measured.engines,
+    "measured-hostile": measured.hostile,
+    "measured-kernels": measured.kernels,
     "micro-operations": micro.operations,
     "micro-conversions": micro.conversions,
     "micro-logical": micro.logical,

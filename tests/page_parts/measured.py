@@ -1,0 +1,69 @@
+"""Headline tables of measurements, from the records in `docs/measured/`."""
+
+from __future__ import annotations
+
+import json
+
+from measured_record import MEASURED, read, rows
+
+from page_parts.markdown import table
+
+_HEADLINE = ("f32 -> e4m3fn", "f32 -> hif8", "e4m3fn -> f32", "f32 -> bf16", "f32 -> f16", "f32 -> i16", "f16 -> i8")
+_LIBRARIES = ("ml_dtypes", "numpy", "en_dtypes", "onnxruntime", "torch")
+_ROW = 10_000
+"""Instructions in a row up to which the event engine is waited for."""
+
+
+def casts() -> str:
+    """Return the speed of some casts beside that of libraries."""
+    section = next(one for one in read(MEASURED / "casts.json")["sections"] if one["title"] == "headline")
+    found = {row["cast"]: row for row in reversed(rows(section["tables"][0]))}
+    shown = []
+    for name in _HEADLINE:
+        row = found[name]
+        ratios = ((library, str(row[f"x {library}"]).partition(" ")[0]) for library in _LIBRARIES)
+        beside = ", ".join(f"{library} {ratio}" for library, ratio in ratios if ratio != "None")
+        shown.append((name, row["overflow"], f"{row['Ge/s']:.1f}", f"{row['of copy']:.2f}", beside))
+    return table(("cast", "overflow", "1e9/s", "of a copy", "times as fast as"), shown)
+
+
+def engines() -> str:
+    """Return the instructions per second of both engines."""
+    sections = {one["title"]: rows(one["tables"][0]) for one in read(MEASURED / "engines.json")["sections"]}
+    straight = sections["Instructions in a row"]
+    largest = max(row["count"] for row in straight)
+    speed = {(row["program"], row["count"], row["engine"]): row["per second"] for row in straight}
+    held = {row["program"]: row["MiB"] for row in sections["Largest resident size, tree included"]}
+    shown = [
+        (name, f"{speed[name, _ROW, 'event']:,.0f}", *(f"{speed[name, largest, each]:,.0f}" for each in
+         ("fast, no skip", "fast")), f"{mebibytes}")
+        for name, mebibytes in held.items()
+    ]  # fmt: skip
+    return table(("instruction", "event", "fast, `--no-skip`", "fast", f"MiB for {largest:,}"), shown)
+
+
+def hostile() -> str:
+    """Return the sums of the campaigns of hostile inputs, random programs and kills."""
+    record = json.loads((MEASURED / "fuzz.json").read_text(encoding="utf-8"))
+    kills = json.loads((MEASURED / "kills.json").read_text(encoding="utf-8"))["cases"].values()
+    readers, mechanisms = record["readers"].values(), record["engines"].values()
+    inputs = sum(one["inputs"] + one["guided_inputs"] for one in readers)
+    fewest = min(one["programs"] for one in mechanisms)
+    lines = [
+        f"* Inputs: {inputs:,} in {len(readers)} readers; the longest took {max(one['longest_seconds'] for one in readers):.1f} s of",
+        f"  processor time, the largest process {max(one.get('peak_bytes', 0) for one in readers) >> 20} MiB.",
+        f"* Programs and casts: {sum(one['programs'] for one in mechanisms):,} in {len(mechanisms)} mechanisms, at least {fewest:,} each since the last defect;",
+        f"  differences: {sum(one['differences'] for one in mechanisms)}.",
+        f"* Kills: {sum(one['kills'] for one in kills):,} of {len(kills)} commands, {sum(one['while_writing'] for one in kills)} of them while a file was being written; half-written files:",
+        f"  {sum(one['half_files'] for one in kills)}, lost records: {sum(one['lost_records'] for one in kills)}.",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def kernels() -> str:
+    """Return how many forms of operations of public kernels run."""
+    return table(*_plain(read(MEASURED / "real-kernels.json")["tables"][0]))
+
+
+def _plain(one: dict[str, list]) -> tuple[list[str], list[list[str]]]:
+    return one["columns"], [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in one["rows"]]
