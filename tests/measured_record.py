@@ -1,7 +1,7 @@
 """Records of measurements in `docs/measured/`: the tables of a campaign as JSON, a row a line.
 
-Campaigns write what they measured as Markdown, for people at a terminal; `write` keeps that as data. Of a cell, a number
-is a number, an empty one or a dash is null, anything else is text.
+Campaigns write what they measured as Markdown, for people at a terminal; `write` keeps that as data. A number in a cell
+is a number, an empty cell or a dash is null, anything else is text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def replace_section(path: Path, text: str) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a record: `title`, `text` (paragraphs), `tables` (`columns` and `rows`) and `sections` of the same form."""
+    """Return a record: `title`, `text` (paragraphs), `tables` (`columns`, `rows`) and `sections` of the same form."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 

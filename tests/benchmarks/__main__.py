@@ -12,13 +12,14 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from measured_record import write
+
 from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target_pairs
 from benchmarks.contestants import contestants
 from benchmarks.mapped import cast_mapped_file
 from benchmarks.table import Row, as_data, machine, markdown, row_of, rows_from
 from benchmarks.timing import round_robin
 from castsim.numerics import code_dtype
-from measured_record import write
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SETS = ("headline", "tables", "modes", "targets")

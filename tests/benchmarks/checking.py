@@ -1,4 +1,4 @@
-"""How long `castsim check` takes for long programs, up to the limit of statements; writes `docs/measured/checking.json`.
+"""How long `castsim check` takes for long programs, up to the limit; writes `docs/measured/checking.json`.
 
 python tests/benchmarks/checking.py [STATEMENTS ...]
 

@@ -2,8 +2,9 @@
 
 `python tests/benchmarks/conformance.py --spec onnx --target a5 --records FILE` runs the matrix in processes of their
 own and adds a line of JSON per run to FILE; with `--checkout NAME=FOLDER` it is the code of another checkout that runs.
-`--page FILE` writes the medians of all records, as docs/measured/conform.json. CPU seconds of all threads count, start-up included: those of
-the clock depend on what else the machine does. Of caches only numba's is on the disk: `--cold` begins with none.
+`--page FILE` writes the medians of all records, as docs/measured/conform.json. CPU seconds of all threads count,
+start-up included: those of the clock depend on what else the machine does. Of caches only numba's is on the disk:
+`--cold` begins with none.
 """
 
 from __future__ import annotations

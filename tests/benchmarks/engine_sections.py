@@ -1,4 +1,4 @@
-"""Sections of docs/measured/engines.json that are measured one by one: `python tests/benchmarks/engines.py --only NAME`.
+"""Sections of docs/measured/engines.json measured one by one: `python tests/benchmarks/engines.py --only NAME`.
 
 Each is put in the place of the section of the same title, or at the end; what is before and after stays as it is. What
 was measured before a change stands in the text, as the change is not undone to measure it again.
@@ -17,12 +17,12 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from measured_record import replace_section
 
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.limits import MAX_CYCLES
 from castsim.running import load
 from castsim.running.loaded import Treatment
-from measured_record import replace_section
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _SAMPLES = {

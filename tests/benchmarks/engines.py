@@ -23,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from measured_record import MEASURED, write
 
 from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program
@@ -32,7 +33,6 @@ from castsim import estimate
 from castsim.engines import simulate
 from castsim.execution.tree import Tree
 from castsim.targets import Target
-from measured_record import MEASURED, write
 
 EVENT, EVERY_TRIP, SKIPPING = "event", "fast, no skip", "fast"
 _PATIENCE = {EVENT: 10_000, EVERY_TRIP: 10**7, SKIPPING: 10**9}

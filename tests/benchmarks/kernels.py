@@ -23,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from measured_record import write
 
 from benchmarks import prefill
 from benchmarks.engines import largest_resident
@@ -33,7 +34,6 @@ from castsim.isa import pto
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert
 from castsim.targets import load_target
-from measured_record import write
 
 _TILE = "!pto.tile_buf<vec, 16x64x{}>"
 _F32, _F16 = _TILE.format("f32"), _TILE.format("f16")

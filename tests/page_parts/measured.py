@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 from measured_record import MEASURED, read, rows
 
@@ -48,16 +50,29 @@ def hostile() -> str:
     kills = json.loads((MEASURED / "kills.json").read_text(encoding="utf-8"))["cases"].values()
     readers, mechanisms = record["readers"].values(), record["engines"].values()
     inputs = sum(one["inputs"] + one["guided_inputs"] for one in readers)
+    longest = max(one["longest_seconds"] for one in readers)
+    peak = max(one.get("peak_bytes", 0) for one in readers) >> 20
     fewest = min(one["programs"] for one in mechanisms)
-    lines = [
-        f"* Inputs: {inputs:,} in {len(readers)} readers; the longest took {max(one['longest_seconds'] for one in readers):.1f} s of",
-        f"  processor time, the largest process {max(one.get('peak_bytes', 0) for one in readers) >> 20} MiB.",
-        f"* Programs and casts: {sum(one['programs'] for one in mechanisms):,} in {len(mechanisms)} mechanisms, at least {fewest:,} each since the last defect;",
-        f"  differences: {sum(one['differences'] for one in mechanisms)}.",
-        f"* Kills: {sum(one['kills'] for one in kills):,} of {len(kills)} commands, {sum(one['while_writing'] for one in kills)} of them while a file was being written; half-written files:",
-        f"  {sum(one['half_files'] for one in kills)}, lost records: {sum(one['lost_records'] for one in kills)}.",
-    ]  # fmt: skip
-    return "\n".join(lines)
+
+    def total(name: str, records: Iterable[dict[str, int]]) -> str:
+        return f"{sum(one[name] for one in records):,}"
+
+    return table(
+        ("tried", "how many", "found"),
+        [
+            (f"inputs in {len(readers)} readers", f"{inputs:,}", f"at most {longest:.1f} s and {peak} MiB for one"),
+            (
+                f"programs and casts in {len(mechanisms)} mechanisms",
+                f"{total('programs', mechanisms)}, at least {fewest:,} each",
+                f"{total('differences', mechanisms)} differences since the last was mended",
+            ),
+            (
+                f"kills of {len(kills)} commands",
+                f"{total('kills', kills)}, of them {total('while_writing', kills)} while a file was being written",
+                f"{total('half_files', kills)} half-written files, {total('lost_records', kills)} lost records",
+            ),
+        ],
+    )
 
 
 def kernels() -> str:
@@ -65,5 +80,5 @@ def kernels() -> str:
     return table(*_plain(read(MEASURED / "real-kernels.json")["tables"][0]))
 
 
-def _plain(one: dict[str, list]) -> tuple[list[str], list[list[str]]]:
+def _plain(one: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     return one["columns"], [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in one["rows"]]
