@@ -112,7 +112,7 @@ def test_generated_parts_stand_in_the_pages_as_they_are_now(page):
 
 def test_generated_parts_are_complete(made):
     commands, tiles, micro = (made[name]() for name in ("commands", "tile-operations", "micro-operations"))
-    assert all(f"## castsim {name}\n" in commands for name in COMMANDS)
+    assert all(f"| `{name}` |" in commands for name in COMMANDS)
     assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
     assert all(f"`pto.{name}`" in micro for name in ROWS)
     assert all(f"{PREFIX}{name}`" in made["micro-logical"]() for name in LOGICAL)
