@@ -1,4 +1,4 @@
-"""The generated parts of the pages in `docs/`, by the names that the pages use."""
+"""The generated parts of the pages in `docs/`, by the names that the pages use, and the data files beside them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,28 @@ MADE: Mapping[str, Callable[[], str]] = {
     "measured-engines": measured.engines,
     "measured-hostile": measured.hostile,
     "measured-kernels": measured.kernels,
-    "micro-operations": micro.operations,
-    "micro-conversions": micro.conversions,
     "micro-logical": micro.logical,
     "micro-words": micro.words,
     "tpc-declarations": assembly.declarations,
     "tpc-instructions": assembly.instructions,
-    "tpc-generations": assembly.generation_table,
     "target-keys": targets.keys,
     "target-options": targets.options,
     "target-limits": targets.limits,
     "target-statuses": targets.statuses,
 }
 """What makes the text of each name."""
+
+FILES: Mapping[str, Callable[[], str]] = {
+    "micro-conversions.csv": micro.conversion_file,
+    "micro-logical.csv": micro.logical_file,
+    "micro-operations.csv": micro.operation_file,
+    "micro-words.csv": micro.word_file,
+    "pto-casts.csv": tiles.cast_file,
+    "pto-operations.csv": tiles.operation_file,
+    "target-keys.csv": targets.key_file,
+    "target-limits.csv": targets.limit_file,
+    "target-options.csv": targets.option_file,
+    "tpc-generations.csv": assembly.generation_file,
+    "tpc-instructions.csv": assembly.instruction_file,
+}
+"""What makes the text of each file in `docs/reference`."""
