@@ -19,7 +19,7 @@ _PIPE = re.compile(r"(?<!\\)\|")
 
 def write(path: Path, text: str) -> None:
     """Write a campaign's Markdown as a record."""
-    _keep(path, document(text))
+    keep(path, document(text))
 
 
 def replace_section(path: Path, text: str) -> None:
@@ -31,7 +31,7 @@ def replace_section(path: Path, text: str) -> None:
         record["sections"][places[0]] = section
     else:
         record["sections"].append(section)
-    _keep(path, record)
+    keep(path, record)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -79,7 +79,8 @@ def _value(cell: str) -> object:
     return cell
 
 
-def _keep(path: Path, record: dict[str, Any]) -> None:
+def keep(path: Path, record: dict[str, Any]) -> None:
+    """Write a record, a row of its tables to a line."""
     text = json.dumps(record, indent=1, ensure_ascii=False)
     flat = re.sub(
         r"\[\n\s+(?:[^\[\]{}\"]|\"(?:[^\"\\]|\\.)*\")*\]",

@@ -21,6 +21,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "tile-operations": tiles.operations,
     "tile-casts": tiles.casts,
     "modes": tiles.modes,
+    "measured-advice": measured.advice,
     "measured-casts": measured.casts,
     "measured-engines": measured.engines,
     "measured-hostile": measured.hostile,

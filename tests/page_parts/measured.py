@@ -8,12 +8,28 @@ from typing import Any
 
 from measured_record import MEASURED, read, rows
 
-from page_parts.markdown import table
+from page_parts.markdown import code, table
 
 _HEADLINE = ("f32 -> e4m3fn", "f32 -> hif8", "e4m3fn -> f32", "f32 -> bf16", "f32 -> f16", "f32 -> i16", "f16 -> i8")
 _LIBRARIES = ("ml_dtypes", "numpy", "en_dtypes", "onnxruntime", "torch")
+_SHOWN = 6
 _ROW = 10_000
 """Instructions in a row up to which the event engine is waited for."""
+
+
+def advice() -> str:
+    """Return how many sample programs gain by advice, and the largest gains."""
+    found = rows(read(MEASURED / "advice.json")["tables"][0])
+    gains = sorted((row for row in found if row["gain %"]), key=lambda row: -row["gain %"])
+    large = sum(row["gain %"] >= 10 for row in gains)
+    shown = [
+        (code(row["program"]), f"{row['cycles']:,}", f"{row['with the best change']:,}", row["how"], row["change"])
+        for row in gains[:_SHOWN]
+    ]
+    return (
+        f"Of {len(found)} programs {len(gains)} gain, {large} of them at least a tenth of their cycles. The largest:\n\n"
+        + table(("program", "cycles", "with the best change", "how", "change"), shown)
+    )
 
 
 def casts() -> str:
