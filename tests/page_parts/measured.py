@@ -27,7 +27,7 @@ def advice() -> str:
         for row in gains[:_SHOWN]
     ]
     return (
-        f"Of {len(found)} programs {len(gains)} gain, {large} of them at least a tenth of their cycles. The largest:\n\n"
+        f"Of {len(found)} programs {len(gains)} gain, {large} of them at least a tenth of the cycles. The largest:\n\n"
         + table(("program", "cycles", "with the best change", "how", "change"), shown)
     )
 

@@ -24,19 +24,20 @@ def formats() -> str:
     spellings: dict[str, list[str]] = {}
     for spelling, name in (*ELEMENTS.items(), *EXTENSIONS.items(), *PREFIXED.items()):
         spellings.setdefault(name, []).append(spelling)
-    rows = ((code(name), fmt.bits, _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items())
-    return table(("format", "bits", "what it is", "as an element of a `.pto` type"), rows)
+    rows = (
+        (code(name), _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items()
+        if not isinstance(fmt, IntFormat)
+    )  # fmt: skip
+    integers = codes(name for name, fmt in FORMATS.items() if isinstance(fmt, IntFormat))
+    return f"{table(('format', 'what it is', 'in a `.pto` type'), rows)}\nIntegers and truth values: {integers}.\n"
 
 
 def _kind(fmt: Format) -> str:
     if isinstance(fmt, FloatFormat):
-        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("negative zero", fmt.has_negative_zero))
+        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("-0", fmt.has_negative_zero))
         named = ", ".join(word for word, there in has if there)
-        fields = f"{fmt.exponent_bits} exponent and {fmt.fraction_bits} fraction bits, bias {fmt.bias}"
-        return f"float: {fields}; {named or 'finite numbers only'}"
-    if isinstance(fmt, IntFormat):
-        return "signed integer" if fmt.signed else "unsigned integer"
-    return "float of tapered precision"
+        return f"E{fmt.exponent_bits}M{fmt.fraction_bits}, bias {fmt.bias}; {named}"
+    return "tapered precision, 8 bits"
 
 
 def modes() -> str:
