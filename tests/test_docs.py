@@ -134,6 +134,12 @@ def test_generated_parts_are_complete(made):
     assert all(f"### castsim.{name}\n" in made["api"]() for name in castsim.__all__ if name != "__version__")
 
 
+def test_all_pages_together_stay_short():
+    """Generated parts included: what only scripts read is data beside the pages."""
+    every = (ROOT / "README.md", *DOCS.rglob("*.md"))
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in every) <= 60_000
+
+
 def headings(path):
     """Yield the headings of the tables that a module of reports makes."""
     tree = ast.parse(path.read_text())

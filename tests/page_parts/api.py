@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from textwrap import dedent
+from textwrap import dedent, fill
 from typing import Any
 
 import castsim
@@ -33,7 +33,8 @@ def _section(name: str) -> str:
     found = getattr(castsim, name)
     heading = f"### castsim.{name}\n"
     if not isinstance(found, type):
-        return f"{heading}\n```python\n{_signature(found)}\n```\n\n{_said(found)}"
+        signature = fill(_signature(found), 100, subsequent_indent="    ", break_long_words=False)
+        return f"{heading}\n```python\n{signature}\n```\n\n{_said(found)}"
     shown = "It [can be shown in a notebook](#results-in-notebooks)." if issubclass(found, Presented) else ""
     parts = [heading.rstrip("\n"), f"{_said(found)} {shown}".strip(), _fields(found), _members(found)]
     return "\n\n".join(text for text in parts if text)
@@ -61,38 +62,19 @@ def _members(owner: type) -> str:
         member = getattr(member, "__func__", member)
         if not name.startswith("_") and inspect.isfunction(member):
             plain = member is not found and not isinstance(found, (classmethod, staticmethod))
-            call = name if plain else " ".join(_signature(member).split()).replace("( ", "(").replace(", )", ")")
+            call = name if plain else _signature(member)
             lines.append(f"* `{call}`: {_said(member)}")
     return "\n".join(lines)
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """Return a function's signature as its source writes it, one parameter to a line where it is long."""
+    """Return a function's signature as its source writes it, without annotations of parameters."""
     node = ast.parse(dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
     assert isinstance(node, ast.FunctionDef)
-    node.args.posonlyargs = [each for each in node.args.posonlyargs if each.arg not in ("self", "cls")]
-    node.args.args = [each for each in node.args.args if each.arg not in ("self", "cls")]
+    for each in (argument for argument in ast.walk(node.args) if isinstance(argument, ast.arg)):
+        each.annotation = None
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    parameters = [*_parameters(node.args)]
-    whole = f"{node.name}({', '.join(parameters)}){result}"
-    if len(whole) <= 100:
-        return whole
-    each = "".join(f"    {parameter},\n" for parameter in parameters)
-    return f"{node.name}(\n{each}){result}"
-
-
-def _parameters(arguments: ast.arguments) -> Iterator[str]:
-    """Yield the parameters of a signature."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    missing: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
-    for each, default in zip(plain, [*missing, *arguments.defaults], strict=True):
-        yield ast.unparse(each) + (f" = {ast.unparse(default)}" if default else "")
-    if arguments.vararg or arguments.kwonlyargs:
-        yield f"*{ast.unparse(arguments.vararg)}" if arguments.vararg else "*"
-    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        yield ast.unparse(each) + (f" = {ast.unparse(default)}" if default else "")
-    if arguments.kwarg:
-        yield f"**{ast.unparse(arguments.kwarg)}"
+    return f"{node.name}({re.sub(r'^(self|cls)\b(, )?', '', ast.unparse(node.args))}){result}"
 
 
 def _functions() -> Iterator[str]:
