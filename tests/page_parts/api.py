@@ -74,7 +74,8 @@ def _signature(function: Callable[..., Any]) -> str:
     for each in (argument for argument in ast.walk(node.args) if isinstance(argument, ast.arg)):
         each.annotation = None
     result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"{node.name}({re.sub(r'^(self|cls)\b(, )?', '', ast.unparse(node.args))}){result}"
+    parameters = re.sub(r"^(self|cls)\b(, )?", "", ast.unparse(node.args))
+    return f"{node.name}({parameters}){result}"
 
 
 def _functions() -> Iterator[str]:
