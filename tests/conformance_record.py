@@ -1,4 +1,4 @@
-"""Writes docs/conformance-SPEC.json, every legal cast of a specification on every target.
+"""Writes docs/conformance-tosa.json and docs/conformance-onnx.json: every legal cast on every target.
 
 `python tests/conformance_record.py [tosa] [onnx]` plans all cells again, which takes many minutes.
 """

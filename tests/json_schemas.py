@@ -24,11 +24,10 @@ def bundle() -> str:
 def table() -> str:
     """Return the documents of each command with their versions, as a table in Markdown."""
     rows = [
-        f"| {command} | `{form.NAME}` | {version_of(form)} | {' '.join((form.__doc__ or '').split())} |"
+        f"| `{command}` | {', '.join(f'`{form.NAME}` {version_of(form)}' for form in forms)} |"
         for command, forms in every_command()
-        for form in forms
     ]
-    return "\n".join(["| command | document | version | content |", "|---|---|---|---|", *rows])
+    return "\n".join(["| command | documents and their `schema_version` |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":
