@@ -15,9 +15,12 @@ Part = tuple[int, int]
 
 
 class TripWork:
-    """The work of one trip: `hold` are the ticks for which it keeps the front end."""
+    """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
+    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    """
+
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
         full = others = 0
         loads: list[int] = []
         stores: list[int] = []
@@ -40,10 +43,8 @@ class TripWork:
         self.serial_bound = bool(serial) and others <= self.hold
         """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
         self._lines = serial
-        if not loads:
-            return
-        issue = issue_ticks(len(loads), full, len(stores), facts.target)
-        if issue > self.hold:
+        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        if issue > self.hold and (loads or stores):
             self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
