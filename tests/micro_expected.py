@@ -77,6 +77,7 @@ def facts() -> dict[str, object]:
         "one_vcvt": timing["port"]["occupancy_cycles"]["vcvt"],
         "one_vintlv": timing["port"]["occupancy_cycles"]["vintlv"],
         **{name: latency - saved for name, latency in chain.items()},
+        "one_vdintlv": int(_row("vdintlv")["held"]),
         "vdintlv": Fraction(_row("vdintlv")["latency_32"]) - saved,
         "vmuls": timing["micro"]["forwarding"]["cycles"]["vmuls"],
         "blocks_a_cycle": banks["groups"] * banks["reads_per_group"],
