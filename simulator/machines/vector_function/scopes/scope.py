@@ -31,7 +31,7 @@ class Instruction:
 
     `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers. `text` is what reports call it.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is what reports call it.
     """
 
     mnemonic: str
@@ -42,6 +42,7 @@ class Instruction:
     updates: bool = False
     unpacks: bool = False
     masks: bool = False
+    integers: bool = False
     line: int = 0
     text: str = field(default="", compare=False)
 

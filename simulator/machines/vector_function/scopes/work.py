@@ -21,7 +21,7 @@ class TripWork:
     """
 
     def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
-        full = others = 0
+        full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -29,16 +29,17 @@ class TripWork:
             if not isinstance(item, Issue):
                 continue
             instruction = item.instruction
+            alone = facts.alone(instruction)
             match instruction.kind:
                 case Kind.LOAD:
-                    loads.append(instruction.line)
+                    loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
                     full += instruction.size >= facts.target.registers.register_bytes
                 case Kind.STORE:
-                    stores.append(instruction.line)
+                    stores += [instruction.line] * (alone or 1)
                 case Kind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
                 case Kind.COMPUTE:
-                    others += TICKS
+                    others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
         self.serial_bound = bool(serial) and others <= self.hold
         """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
