@@ -57,14 +57,16 @@ class ComputeInstruction(Fact):
 
     Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
     is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
-    stands for instructions whose trips do not overlap. `again` is the distance of two that accumulate into the same
-    register; without it, what forwarding leaves of the latency.
+    stands for instructions whose trips do not overlap. Integer lanes hold their port for `integers_held` cycles, in the
+    vector instructions of a text; without it, and in tile operations, for one. `again` is the distance of two that
+    accumulate into the same register; without it, what forwarding leaves of the latency.
     """
 
     latency_32: Fitted
     latency_16: Fitted
     port: Literal["any", "serial", "special", "exclusive"]
     held: Fitted | None = None
+    integers_held: Fitted | None = None
     again: Fitted | None = None
 
     def latency(self, width: int) -> Fitted:

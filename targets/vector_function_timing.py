@@ -181,6 +181,12 @@ class InterleavedStoreTiming(Fact):
     store_cycles: Fitted
 
 
+class SingleAccessTiming(Fact):
+    """Loads and stores that have the port of their kind alone, and for how long, by instruction or distribution."""
+
+    cycles: dict[str, Count]
+
+
 class MicroTiming(Table):
     """What micro programs rest on beside the facts of every function (docs/reference/micro.md 6).
 
@@ -188,6 +194,7 @@ class MicroTiming(Table):
     """
 
     unrolling: UnrollingTiming
+    single_access: SingleAccessTiming
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from statistics import fmean
 
 from a5_benchmark import BenchmarkRow, benchmark, simulated
@@ -25,7 +27,7 @@ FITTED = ("trowargmax", "trowargmin", "tconcatidx", "tfillpad")
 
 OTHERS = (
     "taxpy", "tcmp", "tcolexpand", "tconcat", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "trecip", "tsels",
-    "ttrans", *FITTED,
+    "tgather", "ttrans", *FITTED,
 )  # fmt: skip
 
 
@@ -56,8 +58,13 @@ def test_operations_under_the_row_rule() -> None:
 
 
 def test_other_operations() -> None:
-    """At most a tenth of the rows are missed by more than a tenth."""
+    """At most a tenth of the rows are missed by more than a tenth, each for a reason that is stated."""
     found = errors(OTHERS)
     assert len(found) >= 90
-    assert fmean(abs(error) for _, error in found) <= 0.20
-    assert sum(abs(error) > 0.10 for _, error in found) <= len(found) // 10
+    assert fmean(abs(error) for _, error in found) <= 0.10
+    missed = {(row.operation, row.case) for row, error in found if abs(error) > 0.10}
+    assert len(missed) <= len(found) // 10
+    with (Path(__file__).parent / "vectors" / "a5_benchmark_missed.csv").open(newline="", encoding="utf-8") as file:
+        stated = {(row["operation"], row["case"]): row["reason"] for row in csv.DictReader(file)}
+    assert missed == stated.keys()
+    assert all(stated.values())

@@ -151,6 +151,7 @@ NEEDED = {
     "fold": Case("trowprod", "i32", SHAPES[0]),
     "first": Case("tcolmax", "f32", (16, 1024, 16, 1024), options=("maximum_of_nan=number",)),
     "narrow rows": Case("trowexpandmul", "i8", (5, 128, 4, 70), column=True),
+    "columns": Case("tcolexpand", "f32", SHAPES[0]),
     "unaligned": Case("tfillpad", "f32", SHAPES[2]),
     "barrier": Case("tpartadd", "f32", SHAPES[3]),
     "destination": Case("taxpy", "f32", (16, 1024, 16, 1024)),

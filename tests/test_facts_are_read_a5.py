@@ -24,11 +24,13 @@ GEOMETRY = {"step_bytes": 64, "line_bytes": 128, "bank_bit": 7}
 
 # What only rows that lie apart, several cores or several transfers show: see test_transfers_measured.py.
 OF_TRANSFERS = ("transaction_bytes", "overlaps", "shared_startup_cycles", "shared_bytes_per_cycle")
-ABOUT = ("source", "status", "informational", "note")
+ABOUT = ("source", "status", "evidence", "informational", "note")
 
 
 # Tables of operations other than casts: see test_function_work_facts.py, test_scalar_memory.py, test_scope_facts.py.
-OTHER_OPERATIONS = ("loads", "division", "special_function", "memory_floor", "scalar_access", "micro", "sharing")
+OTHER_OPERATIONS = (
+    "loads", "division", "special_function", "memory_floor", "scalar_access", "micro", "sharing", "paced",
+)  # fmt: skip
 
 
 def facts() -> dict[tuple[str, ...], object]:

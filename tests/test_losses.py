@@ -30,9 +30,15 @@ LIMITS: Mapping[tuple[Cause, str], tuple[str, str]] = {
     (Cause.MEMORY_LATENCY, "MTE2"): ("instant-loads", "[timing.load]\nstartup_cycles = 0"),
     (Cause.MEMORY_LATENCY, "MTE3"): ("instant-stores", "[timing.store]\nstartup_cycles = 0"),
     (Cause.SERIALISING_BRANCH, "V"): ("free-branches", "[timing.branch]\ncycles = 0"),
+    (Cause.LOOP_TURNAROUND, "V"): (
+        "free-loops",
+        '[timing.loads]\npost_update_cycles = 0\nsource = "lifted"\nstatus = "assumed"\n'
+        "[timing.loops]\nsetup_cycles = 0\nrow_loop_cycles = 0\nturnaround_cycles = 0\nhalf_byte_row_cycles = 0",
+    ),
+    (Cause.PORT, "V"): ("fast-special-functions", "[timing.special_function]\nport_cycles = { f32 = 0, f16 = 0 }"),
 }
 """The limit behind a cause on a pipe: its name for `--what-if`, and the description of a chip that lacks it."""
-NO_LIMIT = {Cause.BARRIER, Cause.DEPENDENCE, Cause.STORE_BARRIER}
+NO_LIMIT = {Cause.BARRIER, Cause.DEPENDENCE, Cause.DRAIN, Cause.STORE_BARRIER}
 """Causes that the glossary says have no limit of their own."""
 
 GAUDI = load_target("gaudi")

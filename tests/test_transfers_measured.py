@@ -199,30 +199,36 @@ def kernel(loads: Sequence[tuple[int, int]], vector: int, result: tuple[int, int
     ).total + int(SIMULATOR.kernel_launch.cycles)  # fmt: skip
 
 
+def off(row: dict[str, str], cycles: int) -> float:
+    """How far a kernel with so many cycles of the vector pipe is from the published one, as a share of that."""
+    loads, result = SHAPES[row["operation"], row["case"]]
+    return abs(kernel(loads, cycles, result) / int(row["kernel_ticks"]) - 1)
+
+
+SHAPES = {(row["operation"], row["case"]): (loads, result) for row, loads, result in rows_of_kernels()}
+
+
 def test_whole_kernels_with_the_published_vector_cycles() -> None:
-    """Nothing but transfers and launch is judged; their rates were read off other rows, the start-ups off groups."""
+    """Nothing but transfers and launch is judged; rates and latency were read off other rows, the launch off these."""
     errors: dict[str, list[float]] = {}
-    for row, loads, result in rows_of_kernels():
-        found = kernel(loads, int(row["simd_cycles"]), result)
-        errors.setdefault(row["operation"], []).append(abs(found / int(row["kernel_ticks"]) - 1))
+    for row, _, _ in rows_of_kernels():
+        errors.setdefault(row["operation"], []).append(off(row, int(row["simd_cycles"])))
     every = [error for found in errors.values() for error in found]
     assert len(every) >= 150
-    assert fmean(every) <= 0.10
+    assert fmean(every) <= 0.085
     plain = [error for operation in ("tadd", "tabs", "tnot", "tdiv", "tlog", "taxpy") for error in errors[operation]]
-    assert fmean(plain) <= 0.05
+    assert fmean(plain) <= 0.06
 
 
 def test_whole_kernels_with_simulated_vector_cycles() -> None:
-    shapes = {(row["operation"], row["case"]): (loads, result) for row, loads, result in rows_of_kernels()}
     errors: dict[bool, list[float]] = {True: [], False: []}
     for row, cycles in row_loops():
-        loads, result = shapes[row["operation"], row["case"]]
-        found = kernel(loads, cycles, result) / int(row["kernel_ticks"])
-        errors["colexpand" in row["operation"]].append(abs(found - 1))
+        errors["colexpand" in row["operation"]].append(off(row, cycles))
+    assert fmean((*errors[True], *errors[False])) <= 0.10
     assert len(errors[False]) >= 50
     assert fmean(errors[False]) <= 0.08
-    # Kernels of column expansions take about 800 ticks more than others of their bytes; no source says for what.
-    assert fmean(errors[True]) <= 0.29
+    # Kernels of column expansions take 350 to 800 ticks more than others of their bytes; no source says for what.
+    assert fmean(errors[True]) <= 0.23
 
 
 def test_rates_of_the_simulator() -> None:

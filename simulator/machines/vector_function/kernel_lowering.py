@@ -187,8 +187,9 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
     shape = sources[0] if kernel.structure == "compare" else dst
     region = context.region(shape, shape.valid_rows, shape.valid_cols)
     if kernel.structure == "compare":
-        rows = region_of(shape, shape.valid_rows, shape.valid_cols, region.trip_bytes)  # each at its row of the result
-        return (compare(operands, rows, sources, dst, kernel.instructions[0]),)
+        if dst.row_pitch * 8 != region.cols:  # each row stands at its row of the result
+            region = replace(region, flat=False)
+        return (compare(operands, region, sources, dst, kernel.instructions[0]),)
     if kernel.structure == "select":
         if work.mask is None:
             raise IllegalError(f"pto.{work.mnemonic} without a mask", span=work.span)

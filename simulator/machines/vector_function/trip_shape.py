@@ -202,12 +202,12 @@ def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
         return Step(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
     accumulates = not set(item.results).isdisjoint(item.sources)
     again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
-    held = row.held if item.held is None else item.held
+    held_cycles = row.held if item.held is None else item.held
     return Step(
         item.sources,
         item.results,
         ticks(latency),
-        occupancy=None if held is None else ticks(held),
+        occupancy=None if held_cycles is None else ticks(held_cycles),
         special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
         again=ticks(again) if accumulates else None,
     )

@@ -199,7 +199,7 @@ class Board:
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:
-            start = self._ports.start(ready, cost.latency)
+            start = self._ports.start(ready, cost.latency, cost.held)
         use.wait(Cause.PORT, 0, start - ready)
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)

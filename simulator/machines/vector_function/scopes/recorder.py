@@ -111,7 +111,7 @@ class Recorder:
                 self._unrolled.add(id(loop))
                 return
         self._unrolled.discard(id(loop))
-        self._scope.begin_loop(trips, loop.span.line)
+        self._scope.begin_loop(trips, loop.span.line, fixed=fixed)
 
     def trip(self, loop: pto.For) -> None:
         """End a trip of the innermost loop."""

@@ -82,10 +82,10 @@ class Ports:
         self._serial: list[tuple[int, int]] = []
         """When instructions for the first port alone hold it."""
 
-    def start(self, ready: int, latency: int) -> int:
-        """Start an instruction on whichever port is first; return when."""
-        tick, port = min((self._first(port, ready, latency), -port) for port in range(len(self._starts)))
-        return self._take(-port, tick, latency)
+    def start(self, ready: int, latency: int, cycles: int = 1) -> int:
+        """Start an instruction on whichever port is first, which it holds for so many cycles; return when."""
+        tick, port = min((self._first(port, ready, latency, cycles), -port) for port in range(len(self._starts)))
+        return self._take(-port, tick, latency, cycles)
 
     def start_serial(self, ready: int, held: int) -> int:
         """Start an instruction on the first port alone, which it holds for so long; its result has a way of its own."""
@@ -130,17 +130,19 @@ class Ports:
                 return tick
             tick = special[near] + held
 
-    def _first(self, port: int, tick: int, latency: int) -> int:
+    def _first(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
         starts, results = self._starts[port], self._results[port]
         while True:
             free = starts.first(tick // TICKS)
             tick = max(tick, free * TICKS)
-            if (tick + latency) // TICKS not in results:
+            held = all(starts.first(free + more) == free + more for more in range(1, cycles))
+            if held and (tick + latency) // TICKS not in results:
                 return tick
             tick = _next_cycle(tick)
 
-    def _take(self, port: int, tick: int, latency: int) -> int:
-        self._starts[port].take(tick // TICKS)
+    def _take(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
+        for cycle in range(tick // TICKS, tick // TICKS + cycles):
+            self._starts[port].take(cycle)
         self._results[port].add((tick + latency) // TICKS)
         return tick
 

@@ -42,7 +42,9 @@ class _FrontEnd:
         readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
         self._board = Board(facts, dict(readers), self._account)
         self._repeats = 0
-        """Loops around this place that have more than one trip."""
+        """Loops around this place that the front end turns."""
+        self._fed = False
+        """Whether the trip of the loop around this place loads."""
 
     def run(self) -> ScopeTiming:
         """Walk the scope and settle when it ends."""
@@ -53,6 +55,7 @@ class _FrontEnd:
             account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
         board.begin_trip()
         straight = _straight(self._scope.body)
+        board.serial_bound = TripWork(straight, self._facts).serial_bound
         self._head(straight)
         self._updates(straight)
         self._walk(self._scope.body)
@@ -95,7 +98,7 @@ class _FrontEnd:
 
     def _loop(self, loop: Loop) -> None:
         """Walk a loop; one with a single trip is none."""
-        repeats = len(loop.trips) > 1
+        repeats = loop.repeats
         outermost = not self._repeats
         if outermost and repeats:
             self._open(loop)
@@ -103,16 +106,18 @@ class _FrontEnd:
             self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + loop.lead, loop.line)
         self._repeats += repeats
         innermost = loop.innermost
-        branches = self._branches(loop) if repeats and innermost else 0
+        branches = self._branches(loop) if len(loop.trips) > 1 and innermost else 0
         if branches:
             self._branch(branches)
         for number, trip in enumerate(loop.trips):
             if innermost:
                 self._trip(trip, repeats=repeats, branches=branches)
                 continue
+            self._fed = any(isinstance(item, Issue) and item.instruction.kind is Kind.LOAD for item in trip)
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
+        self._fed = self._fed and innermost
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
@@ -163,13 +168,13 @@ class _FrontEnd:
     def _turn(self, trip: Sequence[Item], line: int) -> None:
         """Go to the next row of a nest: its inner loop starts over."""
         inner = next((_innermost(item) for item in trip if isinstance(item, Loop)), None)
-        if inner is None or len(inner.trips) == 1 or self._branches(inner):
+        if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
             return
         loops = self._facts.target.timing.loops
         between = row_turn(
             ticks(loops.turnaround_cycles),
             ticks(loops.turnaround_hidden_cycles),
-            TripWork(inner.trips[0], self._facts).hold,
+            TripWork(inner.trips[0], self._facts, fed=self._fed).hold,
         )
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
@@ -188,7 +193,7 @@ class _FrontEnd:
         parts: Sequence[Part] = ()
         if repeats or self._repeats:
             board.begin_trip()
-            work = TripWork(trip, self._facts)
+            work = TripWork(trip, self._facts, fed=self._fed)
             hold, parts = work.hold, work.parts()
             board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
@@ -221,8 +226,8 @@ _NOWHERE = -1
 
 
 def _repeats(loop: Loop) -> bool:
-    """Whether it, or a loop inside of it, has more than one trip."""
-    return len(loop.trips) > 1 or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
+    """Whether it, or a loop inside of it, is one that the front end turns."""
+    return loop.repeats or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
 
 
 def _innermost(loop: Loop) -> Loop:

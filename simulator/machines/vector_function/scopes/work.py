@@ -15,10 +15,13 @@ Part = tuple[int, int]
 
 
 class TripWork:
-    """The work of one trip: `hold` are the ticks for which it keeps the front end."""
+    """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
-        full = others = 0
+    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    """
+
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
+        full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -26,24 +29,23 @@ class TripWork:
             if not isinstance(item, Issue):
                 continue
             instruction = item.instruction
+            alone = facts.alone(instruction)
             match instruction.kind:
                 case Kind.LOAD:
-                    loads.append(instruction.line)
+                    loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
                     full += instruction.size >= facts.target.registers.register_bytes
                 case Kind.STORE:
-                    stores.append(instruction.line)
+                    stores += [instruction.line] * (alone or 1)
                 case Kind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
                 case Kind.COMPUTE:
-                    others += TICKS
+                    others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
         self.serial_bound = bool(serial) and others <= self.hold
         """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
         self._lines = serial
-        if not loads:
-            return
-        issue = issue_ticks(len(loads), full, len(stores), facts.target)
-        if issue > self.hold:
+        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        if issue > self.hold and (loads or stores):
             self.hold, self.serial_bound = issue, False
             lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
