@@ -159,12 +159,21 @@ def test_columns_in_row_order():
     # Row 0 of 96 x 4 bytes is 12 blocks. The formulas have 17.5 cycles for every further row of a repeat and 35 where a
     # rest needs a call of its own, so the repeats of all rows come first, then what is left of them under one mask.
     made = work("tcolmax", tile("f32", 1, 96, D), tile("f32", 3, 96, A))
-    whole, rest = (
-        [[f"vmax x1 [{lanes}] @{D + at}+256 <- @{D + at}+256 @{A + 384 * row + at}+256", "barrier"] for row in (1, 2)]
-        for lanes, at in ((128, 0), (32, 256))
-    )
-    copied = [f"copy_ubuf_to_ubuf x12 [128] @{D}+32 <- @{A}+32", "barrier", "barrier"]
-    assert listing(made) == [*copied, *sum(whole, []), "mask [32]", *sum(rest, []), "mask [128]"]
+    assert listing(made) == [
+        f"copy_ubuf_to_ubuf x12 [128] @{D}+32 <- @{A}+32",
+        "barrier",
+        "barrier",
+        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 384}+256",
+        "barrier",
+        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 768}+256",
+        "barrier",
+        "mask [32]",
+        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 384 + 256}+256",
+        "barrier",
+        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 768 + 256}+256",
+        "barrier",
+        "mask [128]",
+    ]
 
 
 def test_sums_of_columns_in_row_order():
