@@ -11,6 +11,7 @@ import csv
 import math
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -68,6 +69,8 @@ def derived_total(name: str) -> int:
 def _strided_facts(facts: dict) -> dict[str, object]:
     """Of every instruction the cycles of so many repeats (`vand(4)`), and those of its intervals alone (`vand_busy`).
 
+    Of a cast also those that it loses where its tiles share banks (`vconv_f162s8_lost`, see `_lost`).
+
     `drain` follows what is waited for, `mask` what a change of the mask follows.
     """
     pipe = facts["vector_pipe"]
@@ -75,8 +78,10 @@ def _strided_facts(facts: dict) -> dict[str, object]:
     for name, row in vector_rows().items():
         numbers = {key: float(row[key]) if row[key] != "-" else 0.0 for key in ("fill_cycles", "decay_repeats")}
         startup, slope = Fraction(row["startup_cycles"]), Fraction(row["repeat_cycles"])
-        found[name] = partial(_alone, float(startup), float(slope), numbers["fill_cycles"], numbers["decay_repeats"])
-        found[f"{name}_busy"] = partial(_busy, slope)
+        alone = partial(_alone, float(startup), float(slope), numbers["fill_cycles"], numbers["decay_repeats"])
+        busy = partial(_busy, slope)
+        delay = partial(_delay, alone, busy, startup, pipe["tail_cycles"])
+        found |= {name: alone, f"{name}_busy": busy, f"{name}_lost": partial(_lost, delay, busy)}
     return found
 
 
@@ -93,6 +98,54 @@ def _alone(startup: float, slope: float, fill: float, decay: float, repeats: int
 
 def _busy(slope: Fraction, repeats: int) -> int:
     return math.floor(slope * repeats)
+
+
+def _lost(
+    delay: Callable[[int], int],
+    busy: Callable[[int], int],
+    calls: Sequence[int],
+    source: tuple[int, int],
+    destination: tuple[int, int],
+    read: tuple[int, int],
+    write: tuple[int, int],
+) -> int:
+    """Return the cycles that the reads of a cast lose to its writes in the same 64 KiB of the buffer.
+
+    Address bits 8:5 are the group, 17:16 the bank in it, which is not read and written in one cycle
+    (docs/reference/a2a3.md section 8). Who asks first goes first, in the same cycle the earlier repeat. `calls` are
+    repeats, a cycle each, and what `busy` has more lies behind the last one; results of a repeat are written in the
+    last of the `delay` cycles behind it. `source` and `destination` are the first byte and the bytes from call to call,
+    `read` and `write` the blocks of a repeat and the bytes from repeat to repeat.
+    """
+    reading, writing = dict[object, int](), dict[object, int]()  # by bank: the first cycle free of the other direction
+    waiting: list[tuple[int, int]] = []  # when results ask, their first byte
+
+    def passed(cycle: int, first: int, blocks: int, own: dict[object, int], other: dict[object, int]) -> int:
+        last = cycle
+        for block in range(first // 32, first // 32 + blocks):
+            bank = block % 16, block // 2048
+            at = max(cycle, own.get(bank, 0))
+            other[bank] = at + 1
+            last = max(last, at)
+        return last
+
+    start = lost = 0
+    for number, repeats in enumerate(calls):
+        for repeat in range(repeats):
+            while waiting and waiting[0][0] <= start:
+                asked, first = waiting.pop(0)
+                passed(asked, first, write[0], writing, reading)
+            end = passed(start, source[0] + number * source[1] + repeat * read[1], read[0], reading, writing) + 1
+            lost += end - start - 1
+            start = end + (busy(repeats) - repeats if repeat + 1 == repeats else 0)
+            to = destination[0] + number * destination[1] + repeat * write[1]
+            waiting.append((start + delay(repeats) - 1, to))
+    return lost
+
+
+def _delay(alone: Callable[[int], int], busy: Callable[[int], int], startup: Fraction, drain: int, repeats: int) -> int:
+    """Return the cycles behind the last repeat: the first one begins in the last cycle of the startup."""
+    return alone(repeats) + drain - max(0, math.floor(startup + Fraction(1, 2)) - 1) - busy(repeats)
 
 
 def _function_facts(facts: dict) -> dict[str, object]:

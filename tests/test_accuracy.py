@@ -92,10 +92,14 @@ def test_curves_are_the_rows_of_a_pair_and_shape_class():
     assert (one["rows"], one["mean"], one["max"]) == (4, pytest.approx(fmean(errors), abs=1e-3), max(errors))
 
 
-def test_the_casts_of_a2a3_take_33_cycles(capsys):
+def test_the_casts_of_a2a3_come_within_a_cycle_of_their_33(capsys):
+    # A cast takes 24 beside startup and repeats (docs/reference/a2a3.md section 6.2), here four calls of one repeat:
+    # f32 -> f16 startup -9.83 + 14.31 exp(-1 / 20.78), rounded with its repeat to 5; f16 -> f32 5.5 + 1, rounded to 7.
     _, document = command(capsys, "--target", "a2a3")
-    casts = [row for row in document["rows"] if row["operation"] == "tcvt"]
-    assert [(row["simulated_cycles"], row["convention"]) for row in casts] == [(33, SHAPE), (33, SHAPE)]
+    casts = [row for row in document["rows"] if row["operation"] == "tcvt" and row["columns"]["op"] == "TCVT"][:2]
+    assert [row["measured_cycles"] for row in casts] == [33, 33]
+    assert [row["simulated_cycles"] for row in casts] == [24 + 5 + 3, 24 + 7 + 3]
+    assert {row["convention"] for row in casts} == {"complete"}
     assert [row["public_model_error_percent"] for row in casts] == [pytest.approx(-27.2727, abs=1e-3)] * 2
 
 

@@ -20,7 +20,7 @@ PROGRAMS = sorted(
     key=expected_reports.derived_total,
 )
 # That results may come at once is no number: test_what_if_signs.py reads it.
-NOT_NUMBERS = ("source", "status", "informational", "note", "validated", "results_at_once")
+NOT_NUMBERS = ("source", "status", "evidence", "informational", "note", "validated", "results_at_once")
 
 
 def numbers(table: BaseModel, path: tuple[str, ...] = ()):

@@ -152,9 +152,10 @@ def test_documented_facts_are_not_doubtful() -> None:
     found = doubtful_facts(A2A3, ["timing.store", "banks", "options.nan_to_integer", "options.store_gap"])
     assert [(fact.name, fact.status) for fact in found] == [
         ("options.nan_to_integer", "assumed"),
-        ("timing.store", "vendor-model"),
+        ("timing.store", "fitted"),
     ]
-    assert found[1].value == {"startup_cycles": 107, "bytes_per_cycle": 16.36}  # a2a3.toml, [timing.store]
+    stated = {"startup_cycles": 198, "bytes_per_cycle": 85}  # a2a3.toml, [timing.store]: 295 cycles 8 KiB, 971 64 KiB
+    assert stated.items() <= found[1].value.items()
 
 
 def test_with_options_leaves_the_target_alone() -> None:

@@ -53,7 +53,7 @@ class Calls(NamedTuple):
     """The calls of the conversion into which a shape splits: whole repeats of rows, then the rest of all rows together.
 
     A row has `row_full` calls of the most repeats and one of `row_last` (0: none); the rest has `rest_full` and one of
-    `rest_last`. `before` are the cycles of the scalar unit until it begins the first call.
+    `rest_last`.
     """
 
     rows: Number
@@ -63,7 +63,6 @@ class Calls(NamedTuple):
     rest_last: Number
     heads: Number
     tails: Number
-    before: Number
 
 
 def estimator(target: StridedRepeatTarget, asked: CastAsked) -> TileEstimator:
@@ -89,9 +88,9 @@ def _rows_of(target: StridedRepeatTarget, plan: CastPlan) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StridedForm:
-    """The closed form of one pair: `steps` are the instructions of a call or sub-chunk, `issue`, `control`,
-    `synchronise` are cycles of the
-    scalar unit.
+    """The closed form of one pair: `steps` are the instructions of a call or sub-chunk.
+
+    `issue`, `control` and `synchronise` are cycles of the scalar unit.
     """
 
     plan: CastPlan
@@ -172,7 +171,6 @@ class StridedForm:
             rest_last=with_rest % limit,
             heads=heads,
             tails=-(-with_rest // limit),
-            before=self.control,
         )
         if self._is_chunked:
             return self._chunked(calls, whole, rest, arithmetic)
@@ -228,8 +226,8 @@ class StridedForm:
         _, _, head_end, tail_end = self._sums(times.tail, calls, arithmetic)
         head_fill = choose(heads > 0, times.head + (heads - 1) * each, 0)
         rest_fill = choose(tails > 0, times.head + (tails - 1) * each, 0)
-        free = calls.before + choose(heads > 0, self.issue + head_fill + head_busy, 0)
-        written = calls.before + heads * self.issue + self.control
+        free = self.control + choose(heads > 0, self.issue + head_fill + head_busy, 0)
+        written = self.control + heads * self.issue + self.control
         changed = choose(tails > 0, arithmetic.larger(free, written), free)
         arrival = arithmetic.larger(free, written + self.issue)
         drain = choose(
@@ -257,7 +255,7 @@ class StridedForm:
         both = (calls.tails > 0) & (calls.heads > 0)
         alone = (calls.tails > 0) & (calls.heads == 0)
         mask = choose(both, self.mask_change - head_end, choose(alone, self.mask_change - per_call, 0))
-        start = calls.before + choose(alone, self.control, 0) + per_call
+        start = self.control + choose(alone, self.control, 0) + per_call
         busy, fill = head_busy + tail_busy, number * times.head
         causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, mask + last), (Cause.BARRIER, drained))
         end = start + busy + fill + drained + mask + last
@@ -278,7 +276,7 @@ class StridedForm:
         last = choose(calls.tails > 0, tail_end, head_end)
         mask = choose(both, self.mask_change, choose(alone, self.mask_change - self.control - self.issue, 0))
         per_call = 2 * self.control + 2 * self.issue + self.synchronise
-        start = calls.before + choose(alone, self.control, 0) + self.control + self.issue
+        start = self.control + choose(alone, self.control, 0) + self.control + self.issue
         end = start + busy + fill + barrier + mask + last
         causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, mask + last), (Cause.BARRIER, barrier))
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
@@ -291,7 +289,7 @@ class StridedForm:
         pieces = calls.rows * whole * -(-lanes // chunk) + with_rest * -(-rest // chunk)
         alone = arithmetic.choose(calls.heads > 0, 0, self.control)
         # The mask of the first sub-chunk is written before it arrives; that of others while the results drain.
-        arrival = calls.before + alone + 2 * self.control + self.issue
+        arrival = self.control + alone + 2 * self.control + self.issue
         first = self.mask_change - self.control - self.issue
         between = self.mask_change - steps[-1].tail[1]
         causes = (

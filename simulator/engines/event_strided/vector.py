@@ -13,7 +13,6 @@ from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.machines.strided.timing import (
     drained,
     fills,
-    mask_ready,
     next_repeat,
     result_delay,
     results_due,
@@ -75,7 +74,7 @@ class StridedUnit:
         self._mask_ready: int | None = None
         """When the mask holds that was written since the last instruction."""
         self._left = -(1 << 60)
-        """When the last instruction had begun all of its repeats."""
+        """When the last instruction had begun all of its repeats, or a write of the mask arrived at an idle pipe."""
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
@@ -86,7 +85,8 @@ class StridedUnit:
         operation = entry.operation
         if changes_mask(operation, self._target):
             change = self._target.timing.vector_pipe.mask_change_cycles
-            self._mask_ready = mask_ready(int(pipe.waited), entry.arrival, self._left, change)
+            self._left = entry.arrival if pipe.waited else self._left
+            self._mask_ready = self._left + change
             pipe.machine.facts.add("timing.vector_pipe")
             pipe.machine.ledger.finish(entry, int(pipe.machine.env.now))
             return

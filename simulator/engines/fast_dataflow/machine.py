@@ -207,6 +207,8 @@ def _step(m: MachineState, p: int) -> None:
     if status == FREE:
         _take_next(m, p)
     elif status == ARRIVING:
+        if m.operations[m.entries[e].operation].kind == MASK:
+            m.accounts[p].left = pipe.local
         _arrive(m, p, e)
     elif status == AWAITING_OPERANDS:
         _await_operands(m, p, e)
@@ -233,10 +235,9 @@ def _take_next(m: MachineState, p: int) -> None:
         _after_retirement(m, p, e)
         return
     pipe.current = e
-    pipe.waited = 1 if entry.arrival > pipe.local else 0
     if entry.arrival + pipe.reach > pipe.local:
         m.issuer.significant += 1
-    if pipe.waited:
+    if entry.arrival > pipe.local:
         pipe.status = ARRIVING
         pipe.wake = entry.arrival
     else:

@@ -21,7 +21,6 @@ from castsim.execution.dataflow.timing import let_through, stream_start, transfe
 from castsim.machines.strided.timing import (
     drained,
     fills,
-    mask_ready,
     next_repeat,
     results_due,
     write_asked,
@@ -92,9 +91,9 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
 
 def change_mask(m: MachineState, p: int, e: int) -> None:
     """Record when a written mask holds; the pipe itself goes on at once."""
-    pipe, entry, progress = m.pipes[p], m.entries[e], m.progress[p]
-    change = m.operations[entry.operation].row
-    progress.mask_ready = mask_ready(pipe.waited, entry.arrival, progress.left, change)
+    pipe, entry, account = m.pipes[p], m.entries[e], m.accounts[p]
+    ready = account.left + m.operations[entry.operation].row
+    account.mask_ready = ready if ready > pipe.local else NO_TIME
     finish(m, entry, pipe.local)
     pipe.status = WORKING
     pipe.wake = pipe.local
@@ -112,8 +111,8 @@ def begin_vector(m: MachineState, p: int, e: int) -> None:
     entry.pending = vector.repeats
     entry.written = 0
     launch(m, p, e)
-    start, ready = now, m.progress[p].mask_ready
-    m.progress[p].mask_ready = NO_TIME
+    start, ready = now, m.accounts[p].mask_ready
+    m.accounts[p].mask_ready = NO_TIME
     if ready > start:
         start, empty = ready, 1
         spend(m, p, DRAIN, start, e)
@@ -170,7 +169,7 @@ def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     note_drain(m, p, e, end)
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
-    m.progress[p].left = cycle
+    m.accounts[p].left = cycle
 
 
 def _send_result(m: MachineState, time: int, e: int) -> None:

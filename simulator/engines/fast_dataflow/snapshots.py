@@ -254,7 +254,7 @@ class StateInspection:
         if m.pipes[p].status == WORKING:
             operation = m.operations[entry.operation]
             if operation.kind == VECTOR:
-                progress = (m.progress[p].step, entry.due - now, entry.pending)
+                progress = (m.progress[p].step, m.progress[p].block, entry.due - now, entry.pending)
             elif operation.kind == TRANSFER and not entry.known:
                 progress = relative(m.progress[p], ProgressRow, now, self._since)
             elif operation.kind == FUNCTION and not entry.known:

@@ -70,8 +70,8 @@ class PipeRow(Row):
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
     start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
-    `waited`: it had nothing to do until its operation arrived; `reach`: cycles that memory takes to answer transfers
-    that overlap; `behind`: the cause of what is left of earlier work.
+    `reach`: cycles that memory takes to answer transfers that overlap; `behind`: the cause of what is left of earlier
+    work.
     """
 
     status: Value = FREE
@@ -81,7 +81,6 @@ class PipeRow(Row):
     remaining: int = 0
     demands: int = 0
     patient: int = 0
-    waited: int = 0
     reach: int = 0
     behind: int = DRAIN
     queued: int = 0
@@ -101,7 +100,8 @@ class PipeRow(Row):
 
 class AccountRow(Row):
     """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
-    `answered` is when memory can answer the transfer at the head.
+    `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
+    all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the mask written since holds.
 
     Its cycles by cause are `MachineState.causes`. Where segments are told, `..._index` are the operations of those
     entries, which may be gone by then, and `segment...` is what the cycles before the cursor belong to.
@@ -113,6 +113,8 @@ class AccountRow(Row):
     latest_end: Cycle = NO_TIME
     latest: EntryNumber = NONE
     answered: Cycle = NO_TIME
+    left: Cycle = NO_TIME
+    mask_ready: Cycle = NO_TIME
     draining_index: int = NONE
     latest_index: int = NONE
     segment_start: int = 0
@@ -131,17 +133,11 @@ class SegmentRow(Row):
 
 
 class ProgressRow(Row):
-    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed).
-
-    `mask_ready` is when the mask holds that was written since the last instruction, `left` when that had begun all of
-    its repeats.
-    """
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed)."""
 
     step: Value = 0
     block: Value = 0
     stream: Cycle = 0
-    mask_ready: Cycle = NO_TIME
-    left: Cycle = NO_TIME
     passed: Due = NONE
 
 

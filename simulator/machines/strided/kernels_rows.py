@@ -1,8 +1,9 @@
 """Row reductions and row broadcasts.
 
-Reductions of floats: the whole repeats of a row are joined in pairs in tmp, whose rows keep their pitch where they fit,
-a partial one onto the first of them, and one reducing instruction takes what is left, a repeat per row
-(docs/reference/pto.md section 7.4). That it takes 7 cycles a row is published (480 .. 495 cycles for 64 rows).
+Reductions of floats: the whole repeats of a row are joined in pairs in tmp, a partial one onto the first of them, and
+one reducing instruction takes what is left, a repeat per row (docs/reference/pto.md section 7.4). That it takes 7
+cycles a row is published (480 .. 495 cycles for 64 rows). The rows of tmp keep their pitch where they fit: the formulas
+have 9 cycles for every row of 96 f32, and rows packed closer would meet conflicts of reads and writes (10.3).
 Integers, for which there is no reducing instruction, and products are brought down to a block per row by ordinary
 instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's shape for the
 latter.

@@ -11,11 +11,6 @@ def passes(now: int, port_free: int, bank_free: int) -> int:
     return max(now, port_free, bank_free)
 
 
-def mask_ready(waited: int, arrival: int, left: int, mask_change: int) -> int:
-    """Return when a mask holds, the repeats before it being begun at `left`; the pipe may have `waited` for it."""
-    return (max(arrival, left) if waited else left) + mask_change
-
-
 def next_repeat(interval_end: int, passed: int) -> int:
     """Return when the next repeat starts: behind the interval, and when the last operand has passed its port."""
     return max(interval_end, passed + 1)
