@@ -19,8 +19,7 @@ from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
 from castsim.evidence.accuracy.scopes import SCOPE as SCOPE_OPERATION
 from castsim.evidence.accuracy.table import CAST as CAST_OPERATION
-from castsim.evidence.accuracy.table import LOAD as LOAD_OPERATION
-from castsim.evidence.accuracy.table import MeasuredRow
+from castsim.evidence.accuracy.table import TRANSFERS, MeasuredRow
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets.residuals import (
     CAST,
@@ -29,6 +28,7 @@ from castsim.targets.residuals import (
     OPERATIONS,
     POOLED,
     SCOPE,
+    STORE,
     MeasuredOperation,
     Residuals,
     Row,
@@ -44,7 +44,11 @@ WIDEST = 3
 _FEWEST = 8
 """Rows from which on a kind has an interval of its own."""
 
-_KINDS: Mapping[str, str] = {CAST_OPERATION: CAST, LOAD_OPERATION: LOAD, SCOPE_OPERATION: SCOPE}
+_KINDS: Mapping[str, str] = {
+    CAST_OPERATION: CAST,
+    SCOPE_OPERATION: SCOPE,
+    **dict(zip(TRANSFERS, (LOAD, STORE), strict=True)),
+}
 
 
 @dataclass(frozen=True, slots=True)
