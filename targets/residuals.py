@@ -21,7 +21,7 @@ OPERATIONS = "measured_pairs.csv"
 """The file of `MeasuredOperation`s."""
 
 POOLED = "any"
-"""The kind that stands for all with too few rows of their own."""
+"""All rows of a target: they stand for kinds with too few of their own."""
 
 CAST, LOAD, STORE, SCOPE = "cast", "load", "store", "vector function"
 """Kinds of operations beside those of tile operations (`castsim.isa.pto.vector_operations.Kind`)."""
@@ -29,12 +29,12 @@ CAST, LOAD, STORE, SCOPE = "cast", "load", "store", "vector function"
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Errors of a kind of operation on a target, over `rows` measured rows that no fact was fitted to.
+    """Errors of a kind of operation on a target, over `rows` published rows simulated by facts not fitted to them.
 
-    `refitted` of them are rows of fitted casts, each predicted by facts fitted without its kernel. A residual is
-    (measured - simulated) / simulated; mean, median and maximum are of absolute residuals, in percent. In `low` to
-    `high` percent of the simulated cycles lie `share` percent of all rows that are left out while it is determined:
-    cross-validated, `held` percent of the target's did.
+    `refitted` of them are fitted rows, each predicted by facts fitted without its operation (of casts, its kernel). A
+    residual is (measured - simulated) / simulated; mean, median and maximum are of absolute residuals, in percent. In
+    `low` to `high` percent of the simulated cycles lie `share` percent of all rows that are left out while it is
+    determined: one operation, one width, one source at a time, `held` percent of the target's did at least.
     """
 
     target: str
@@ -70,10 +70,10 @@ class MeasuredOperation:
 Row = TypeVar("Row", Residuals, MeasuredOperation)
 
 
-def residuals_of(target: str, kind: str) -> Residuals | None:
-    """Return what is known of a kind of operation; None if too few rows were measured."""
+def residuals_of(target: str, kind: str, *, pooled: bool = True) -> Residuals | None:
+    """Return what is known of a kind of operation, if `pooled` otherwise of all; None if too few rows were measured."""
     own = _intervals().get(target, {})
-    return own.get(kind) or own.get(POOLED)
+    return own.get(kind) or (own.get(POOLED) if pooled else None)
 
 
 def intervals(target: str) -> tuple[Residuals, ...]:

@@ -141,7 +141,7 @@ class AccuracyNote(Table):
 
 
 class FreeFact(Fact):
-    """Facts that move together when a fit to the target's own measured casts decides them; `step` is its grid.
+    """Facts that move together when a fit to the target's own measured rows decides them; `step` is its grid.
 
     `start` is the value of another source, of which `source` and `status` speak: a fit begins there.
     """

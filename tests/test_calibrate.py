@@ -6,6 +6,7 @@ import importlib.util
 import json
 import random
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import jsonschema
@@ -17,6 +18,7 @@ from castsim.evidence.accuracy.assessment import assess_row
 from castsim.reports.schemas.conform import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
+from castsim.targets.what_if import with_facts
 
 pytest.importorskip("scipy")
 
@@ -69,6 +71,94 @@ def test_planted_numbers_come_back(base, seed, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(words) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+SIZES = [(rows, 64) for rows in (1, 2, 4, 8, 16, 32, 64, 128)]
+"""Of 1 to 128 repeats of f32: startups are seen in short rows, slopes in long ones."""
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize(
+    ("base", "operations", "facts"),
+    [
+        ("a2a3", [("tadds", "f32")], {"vector.vadds.startup_cycles": "26", "vector.vadds.repeat_cycles": "1.75"}),
+        ("a2a3", [("texp", "f32")], {"vector.vexp.startup_cycles": "9", "vector.vexp.repeat_cycles": "3.4"}),
+        ("a2a3", [("tstore", "f32")], {"store.startup_cycles": "402", "store.bytes_per_cycle": "31"}),
+        ("a5", [("tstore", "f32")], {"store.startup_cycles": "150", "store.bytes_per_cycle": "48"}),
+        (
+            "a2a3",
+            [("tload", "f16"), ("tstore", "f16"), ("tmuls", "f32")],
+            {"load.bytes_per_cycle": "38", "store.bytes_per_cycle": "129", "vector.vmuls.repeat_cycles": "2.25"},
+        ),
+        ("a5", [("tadd", "f32")], {"loops.setup_cycles": "40"}),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_startups_slopes_and_bandwidths_come_back(base, operations, facts, seed, tmp_path, monkeypatch, capsys):
+    """Of a made-up chip, from rows each off by noise: within four standard errors, which the noise explains."""
+    monkeypatch.chdir(tmp_path)
+    edits = {f"timing.{path}": int(value) if value.isdigit() else Decimal(value) for path, value in facts.items()}
+    chip, noise = with_facts(load_target(base), edits), random.Random(seed)
+    asked = [(*operation, *size) for operation in operations for size in SIZES]
+    cycles = [
+        max(1, round(assess_row(chip, row).simulated_cycles * noise.gauss(1, NOISE)))
+        for row in read_table(table(tmp_path / "empty.csv", [(*row, 1) for row in asked])).rows
+    ]
+    table(tmp_path / "rows.csv", [(*row, each) for row, each in zip(asked, cycles, strict=True)])
+    words = [word for path in edits for word in ("--fit", path)]
+    words += ["--out", "my_chip.toml", "--json", "-"]
+    assert main(["calibrate", "--target", base, "--data", "rows.csv", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {each["path"] for each in found["parameters"]} == set(edits)
+    assert found["residual_percent"] < 100 * NOISE * 2
+    for each in found["parameters"]:
+        assert each["standard_error"] < 0.15 * each["value"]
+        assert abs(each["value"] - float(edits[each["path"]])) <= 4 * each["standard_error"] + 0.01
+
+
+def warnings_of(rows, tmp_path, monkeypatch, capsys, *words):
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "rows.csv", rows)
+    (tmp_path / "my_chip.toml").unlink(missing_ok=True)
+    fit = ["--fit", "timing.load.startup_cycles", "--fit", "timing.load.bytes_per_cycle", *words]
+    assert (
+        main(["calibrate", "--target", "a2a3", "--data", "rows.csv", "--out", "my_chip.toml", *fit, "--json", "-"]) == 0
+    )
+    return json.loads(capsys.readouterr().out)["warnings"]
+
+
+def test_rows_that_do_not_fit_the_model_are_warned_of(tmp_path, monkeypatch, capsys):
+    """Rows twice each: errors are held against how they scatter; a line of startup and rate has no square in it."""
+    sizes = [(rows, rows * 128 * 4) for rows in (1, 4, 16, 64)]
+    line = [("tload", "f32", rows, 128, round(300 + size / 50) + more) for rows, size in sizes for more in (-2, 2)]
+    assert warnings_of(line, tmp_path, monkeypatch, capsys) == []
+    bent = [(*row[:4], row[4] + row[2] ** 2 // 8) for row in line]
+    (said,) = warnings_of(bent, tmp_path, monkeypatch, capsys)
+    assert said.startswith("the rows do not fit the model: ")
+    assert "rows that measure the same again scatter by" in said
+    assert (
+        ", where measurements usually scatter by 3.00 %; line "
+        in warnings_of([*bent[::2], ("tload", "f32", 8, 128, 1500)], tmp_path, monkeypatch, capsys)[0]
+    )
+
+
+def test_numbers_that_rows_hardly_determine_are_warned_of(tmp_path, monkeypatch, capsys):
+    rows = [("tload", "f32", rows, 64, cycles) for rows, cycles in ((1, 300), (2, 310), (4, 280), (8, 330), (12, 310))]
+    said = warnings_of(rows, tmp_path, monkeypatch, capsys)
+    assert any(each.startswith("the rows hardly determine timing.load.bytes_per_cycle: ") for each in said)
+
+
+@pytest.mark.parametrize("operation", ["tadd", "tcvt"])
+def test_targets_without_tiles_are_refused(operation, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "rows.csv", [(operation, "f32", "bf16", 4, 64, 300)], "op,src,dst,rows,cols,measured_cycles")
+    assert main(["calibrate", "--target", "gaudi2", "--data", "rows.csv", "--out", "my_chip.toml"]) == 2
+    said = capsys.readouterr().err
+    assert "gaudi2 runs bundles of instructions" in said
+    assert "legal: a2a3, a5" in said
+    if operation == "tadd":
+        assert main(["accuracy", "--target", "gaudi2", "--data", "rows.csv"]) == 1
+        assert "rows.csv:2:6: " in capsys.readouterr().err
 
 
 def refusal(rows, tmp_path, monkeypatch, capsys, *words, header=HEADER):

@@ -1,4 +1,4 @@
-"""Estimating the cycles of one tile load without writing a program."""
+"""Estimating the cycles of one tile load or store without writing a program."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def estimate_load(
     transfers: int = 1,
     by_column: bool = False,
     cores: int | None = None,
+    store: bool = False,
 ) -> Estimate:
     """Simulate the load of `rows` x `cols` elements that are adjacent in global memory and return its cycles.
 
@@ -33,6 +34,7 @@ def estimate_load(
         target: a chip.
         transfers: leading extent of the view, and with it transfer instructions; each takes an equal share.
         cores: how many cores load at once; None: one, or what the target's description says.
+        store: whether they are stored instead.
         by_column: whether view and tile are column-major (`dn`) and the transfers share the columns.
 
     Raises:
@@ -59,4 +61,5 @@ def estimate_load(
     tile = Tile("dst", fmt, kind, 0, kind.valid_rows or 0, kind.valid_cols or 0, bits)
     lowerer.check_tile(tile, HERE)
     part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")
-    return timed_alone(chip, lowerer.transfer(TileTransfer(tile, part, load=True, span=HERE)), f"tload {element}")
+    moved = lowerer.transfer(TileTransfer(tile, part, load=not store, span=HERE))
+    return timed_alone(chip, moved, f"{'tstore' if store else 'tload'} {element}")

@@ -115,7 +115,7 @@ class CycleInterval:
     def sentence(self, cycles: int) -> str:
         """Return it in words, for so many cycles in all."""
         what = "cycles" if self.covered == cycles else f"for {self.covered:,} of these cycles"
-        rows = f"{self.rows} measured rows that were not fitted"
+        rows = f"{self.rows} rows that its facts were not fitted to"
         return f"{self.share} % interval: {self.low:,} to {self.high:,} {what}, by {rows}"
 
 
@@ -164,7 +164,8 @@ def trust_of_works(target: Target, works: Mapping[Work, int], total: int, facts:
     known = {}
     for work, cycles in works.items():
         shares.setdefault(_basis(target, work, facts), []).append((cycles, work.label))
-        if (found := residuals_of(target.name, work.kind)) is not None:
+        computes = work.kind not in (*_FACTS, BUNDLES)
+        if (found := residuals_of(target.name, work.kind, pooled=computes)) is not None:
             known[found.kind] = found
             below, above = found.around(cycles)
             covered, low, high = covered + cycles, low + below, high + above

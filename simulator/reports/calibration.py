@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.evidence.calibration import Calibration
+from castsim.evidence.calibration import Calibration, misfits
 from castsim.reports.documents import Document, document
 
 _PLACES = 4
@@ -17,6 +17,7 @@ def calibration_document(found: Calibration, out: str) -> Document:
         "out": out,
         "residual_before_percent": round(found.deviation(found.before), _PLACES),
         "residual_percent": round(found.deviation(found.after), _PLACES),
+        "warnings": list(misfits(found)),
         "parameters": [
             document(each, "path", "before", "value", "standard_error", "low", "high", "at_bound", "rows")
             for each in found.parameters

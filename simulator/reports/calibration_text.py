@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.calibration import Calibration
+from castsim.evidence.calibration import Calibration, misfits
 from castsim.reports.terminal import indented, table
 
 
@@ -37,4 +37,5 @@ def calibration_text(found: Calibration, out: str) -> RenderableType:
         Text(f"error of these rows, all of them fitted: {before_after}"),
         indented(parameters), Text(""), indented(rows),
         Text("+- is one standard error, from the residuals and the slopes of the cycles."),
+        *(Text(f"warning: {each}", style="yellow") for each in misfits(found)),
     )  # fmt: skip

@@ -10,9 +10,9 @@ from statistics import fmean, median
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
+from castsim.evidence.accuracy.table import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.distribution import Origin, origin
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.targets import Target, load_target, target_names
@@ -172,6 +172,9 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     """Simulate one row; errors as `assess`."""
+    if not target.has_tiles and row.operation != CAST:
+        legal = [name for name in target_names() if load_target(name).has_tiles]
+        raise IllegalError(f"{target.name} has no tiles, and so no {row.operation}", span=row.span, legal=legal)
     if row.body is not None:
         try:
             cycles = vector_units_of(target).body_cycles(row.body)
@@ -180,7 +183,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
-        if row.operation == LOAD:
+        if row.operation in TRANSFERS:
             found = estimate_load(
                 row.src.name,
                 valid_rows,
@@ -188,6 +191,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 target=_as_measured(target, row),
                 transfers=row.transfers,
                 by_column=row.layout == "dn",
+                store=row.operation == STORE,
             )
         elif row.operation == CAST:
             found = estimate(

@@ -1,6 +1,6 @@
 """Cross-validation: rows of a table are left out in turn, the free facts are fitted to the rest, and predict them.
 
-The free facts of a target are those that its own measured casts decide (`free_facts` of the description). Each fit
+The free facts of a target are those that its own measured rows decide (`free_facts` of the description). Each fit
 begins at the values of other sources and so knows nothing of what is left out: coordinate descent on the mean error of
 the rows kept, plus a little of their largest, on coarse grids first and on the grid of each fact last.
 """
@@ -40,6 +40,8 @@ _NEGLIGIBLE = 1e-9
 _LARGE = 16
 """Cycles by which a fact is moved to see which rows it matters to."""
 
+_ADDED = "measured_conventions.{}.added_cycles"
+
 Values = tuple[Decimal, ...]
 """A value for each free fact, in the order of the description."""
 
@@ -63,11 +65,15 @@ class LeftOut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What was left out, the facts fitted to all other rows, and the rows that these predict."""
+    """What was left out, the facts fitted to all other rows, and the rows that these predict.
+
+    `undecided` are facts that rows left out depend on and no other row: they stay at the values of other sources.
+    """
 
     name: str
     facts: Mapping[str, Decimal]
     rows: tuple[AssessedRow, ...]
+    undecided: tuple[str, ...] = ()
 
     @property
     def statistics(self) -> Statistics:
@@ -102,7 +108,7 @@ def cross_validate(
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
-        raise ReadError(f"no facts of {target.name} are fitted to casts, so there is nothing to cross-validate")
+        raise ReadError(f"no facts of {target.name} are free: there is nothing to cross-validate")
     model = _Model(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
@@ -114,7 +120,7 @@ def cross_validate(
     for done, (name, out) in enumerate(groups.items(), 1):
         progress(f"without {name}", done, len(groups) + 1)
         values = model.fit(every - out)
-        folds.append(Fold(name, model.named(values), model.predicted(values, out)))
+        folds.append(Fold(name, model.named(values), model.predicted(values, out), model.undecided(out)))
     rows = model.predicted(fitted, every)
     return CrossValidation(target, table, left_out, model.named(fitted), rows, tuple(folds))
 
@@ -136,7 +142,7 @@ class _Model:
         self._start: Values = tuple(fact.start for fact in self._free)
         self._shapes = [shape_of(target, row) for row in rows]
         self._lowered = [
-            _lowered(target, row, shape) if row.operation == CAST else None
+            _lowered(target, row, shape) if row.operation == CAST and row.convention is None else None
             for row, shape in zip(rows, self._shapes, strict=True)
         ]
         self._targets: dict[Values, Target] = {}
@@ -171,6 +177,16 @@ class _Model:
     def named(self, values: Values) -> Mapping[str, Decimal]:
         """Return values by the path of each fact, the first of those that move together."""
         return {fact.facts[0]: value for fact, value in zip(self._free, values, strict=True)}
+
+    def undecided(self, out: frozenset[int]) -> tuple[str, ...]:
+        """Return the facts that matter to some rows and to no others."""
+        asks = [self._asks[self._first[number]] for number in sorted(out)]
+        kept = [self._asks[self._first[number]] for number in range(len(self._rows)) if number not in out]
+        return tuple(
+            fact.facts[0]
+            for place, fact in enumerate(self._free)
+            if any(ask[place] for ask in asks) and not any(ask[place] for ask in kept)
+        )
 
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
         """Return rows with the cycles that values give."""
@@ -234,17 +250,35 @@ class _Model:
         return found
 
     def _simulated(self, values: Values, number: int) -> int:
+        """Return the cycles; what a convention adds to them is no matter of the machine, so that it runs once."""
+        row = self._rows[number]
+        chip, around = self._edited(values), 0
+        if row.convention is not None:
+            around = chip.cycles_around(row.convention, row.operation)
+            values = tuple(
+                fact.start if fact.facts[0].startswith(_ADDED.format(row.convention)) else value
+                for fact, value in zip(self._free, values, strict=True)
+            )
         if (number, values) not in self._known:
-            if values not in self._targets:
-                edits = {path: value for fact, value in zip(self._free, values, strict=True) for path in fact.facts}
-                self._targets[values] = with_values(self._target, edits)
-            changed, lowered = self._targets[values], self._lowered[number]
-            if lowered is None:
-                cycles = assess_row(changed, self._rows[number]).simulated_cycles
+            lowered, chip = self._lowered[number], self._edited(values)
+            if lowered is not None:
+                cycles = timed_alone(chip, lowered, CAST).cycles
             else:
-                cycles = timed_alone(changed, lowered, CAST).cycles
+                cycles = assess_row(chip, row).simulated_cycles
+                cycles -= chip.cycles_around(row.convention, row.operation) if row.convention is not None else 0
             self._known[number, values] = cycles
-        return self._known[number, values]
+        return self._known[number, values] + around
+
+    def _edited(self, values: Values) -> Target:
+        """Return the target with values; those on a grid of whole numbers are whole."""
+        if values not in self._targets:
+            edits = {
+                path: value if fact.step % 1 else int(value)
+                for fact, value in zip(self._free, values, strict=True)
+                for path in fact.facts
+            }
+            self._targets[values] = with_values(self._target, edits)
+        return self._targets[values]
 
 
 def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, int, int]) -> LoweredInstruction:

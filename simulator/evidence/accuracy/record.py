@@ -1,15 +1,16 @@
 """The record of residuals: the shipped measurements simulated, and intervals for what has not been measured.
 
-An interval must prove itself: it is determined without one operation on its types after the other, and the rows left
-out must lie within it in the stated share. Of the shares that are tried the largest holds at which the intervals are
-also narrow, at most `WIDEST` median residuals; where there is none, no interval is stated.
+Of each kind of operation the interval is the shortest that holds a level of its residuals. It must prove itself: it is
+determined without one operation, one width, one source after the other, and the rows left out must lie within it in
+the stated share. Of the shares that are tried the largest holds at which the intervals are also narrow, at most
+`WIDEST` median residuals; where there is none, no interval is stated.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from math import ceil, floor
 from pathlib import Path
 from statistics import fmean, median
@@ -18,8 +19,7 @@ from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
 from castsim.evidence.accuracy.scopes import SCOPE as SCOPE_OPERATION
 from castsim.evidence.accuracy.table import CAST as CAST_OPERATION
-from castsim.evidence.accuracy.table import LOAD as LOAD_OPERATION
-from castsim.evidence.accuracy.table import MeasuredRow
+from castsim.evidence.accuracy.table import TRANSFERS, MeasuredRow
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets.residuals import (
     CAST,
@@ -28,13 +28,14 @@ from castsim.targets.residuals import (
     OPERATIONS,
     POOLED,
     SCOPE,
+    STORE,
     MeasuredOperation,
     Residuals,
     Row,
 )
 from castsim.targets.schema import SourceKind
 
-SHARES = (90, 80, 75, 67, 60, 50)
+SHARES = (90, 85, 80, 75, 70, 65, 60, 55, 50)
 """Percent of the rows that an interval may be stated to hold."""
 
 WIDEST = 3
@@ -43,22 +44,33 @@ WIDEST = 3
 _FEWEST = 8
 """Rows from which on a kind has an interval of its own."""
 
-_KINDS: Mapping[str, str] = {CAST_OPERATION: CAST, LOAD_OPERATION: LOAD, SCOPE_OPERATION: SCOPE}
+_KINDS: Mapping[str, str] = {
+    CAST_OPERATION: CAST,
+    SCOPE_OPERATION: SCOPE,
+    **dict(zip(TRANSFERS, (LOAD, STORE), strict=True)),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """The error of one row in percent of the simulated cycles; `unit` is what is left out together with it."""
+    """The error of one row in percent of the simulated cycles, and what is left out together with it."""
 
     kind: str
-    unit: tuple[str, str, str]
     percent: float
+    operation: str
+    width: int = 0
+    source: str = ""
     refitted: bool = False
+
+    @property
+    def groups(self) -> Mapping[str, object]:
+        """The group that it belongs to, by what is left out."""
+        return {"operation": self.operation, "width": self.width, "source": self.source}
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Intervals of a level tried on rows left out: percent held, median width, median absolute residual."""
+    """Intervals tried on rows left out: the least percent held, the largest median width; median absolute residual."""
 
     held: float
     width: float
@@ -71,7 +83,7 @@ def record(found: Sequence[Accuracy]) -> tuple[list[MeasuredOperation], list[Res
     intervals = [
         row
         for name in targets
-        for row in intervals_of(name, residuals(each for each in found if each.target.name == name))
+        for row in intervals_of(name, residuals([each for each in found if each.target.name == name]))
     ]
     return measured(found), intervals
 
@@ -100,32 +112,30 @@ def measured(found: Iterable[Accuracy]) -> list[MeasuredOperation]:
     return sorted(rows, key=lambda row: (*astuple(row)[:4], order.index(row.source_kind)))
 
 
-def residuals(found: Iterable[Accuracy]) -> list[Residual]:
-    """Return the residuals of a target's rows that were not fitted, and of fitted casts that can be predicted.
+def residuals(found: Sequence[Accuracy]) -> list[Residual]:
+    """Return the residuals of a target's rows that were not fitted, and of fitted ones that can be predicted.
 
-    What a cost model computed was measured nowhere, and has no say.
+    Where only casts decide the free facts, fitted casts are predicted without their kernel; where conventions are among
+    these facts, all fitted rows without their operation. What no other row decides cannot be predicted.
     """
-    rows = []
-    for accuracy in found:
-        rows += [
-            _residual(each)
-            for each in _of_programs(accuracy, accuracy.unfitted)
-            if each.row.source_kind is not SourceKind.VENDOR_MODEL
-        ]
-        fitted = [row.row for row in accuracy.rows if row.row.fitted]
-        casts = all(row.operation == CAST_OPERATION for row in fitted)
-        if fitted and casts and len(fitted) == len(accuracy.rows) and accuracy.target.free_facts:
-            folds = cross_validate(accuracy.target, accuracy.table, LeftOut.KERNEL)
-            rows += [_residual(row, refitted=True) for row in folds.rows]
+    rows = [_residual(each) for accuracy in found for each in _of_programs(accuracy, accuracy.unfitted)]
+    target = found[0].target
+    every = any(fact.facts[0].startswith("measured_conventions") for fact in target.free_facts)
+    kept = [[each.row for each in _of_programs(accuracy, accuracy.rows)] for accuracy in found]
+    kept = [own for own in kept if every or all(row.fitted and row.operation == CAST_OPERATION for row in own)]
+    if target.free_facts and any(kept):
+        table = replace(found[0].table, rows=tuple(row for own in kept for row in own))
+        folds = cross_validate(target, table, LeftOut.OPERATION if every else LeftOut.KERNEL)
+        predicted = [row for fold in folds.folds if not fold.undecided for row in fold.rows]
+        rows += [_residual(each, refitted=True) for each in predicted if each.row.fitted]
     return rows
 
 
 def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
-    """Return the intervals of a target by kind, all of one share; none if too few rows, or too scattered ones, were
-    measured.
+    """Return the intervals of a target by kind, and that of all its rows for kinds with too few, all of one share; none
+    if too few rows, or too scattered ones, were measured.
     """
-    rows = _pooled(rows)
-    if not rows:
+    if len(rows) < _FEWEST:
         return []
     for share in SHARES:
         level, trial = _level(rows, share)
@@ -139,29 +149,42 @@ def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
             round(fmean(sizes), 2), round(median(sizes), 2), round(max(sizes), 2),
             share, *_outwards(interval([row.percent for row in own], level)), round(trial.held, 1),
         )
-        for kind, own in sorted(_by_kind(rows).items())
+        for kind, own in sorted({POOLED: list(rows), **_by_kind(rows)}.items())
+        if len(own) >= _FEWEST
         for sizes in [[abs(row.percent) for row in own]]
     ]  # fmt: skip
 
 
 def trial_of(rows: Sequence[Residual], level: int) -> Trial:
-    """Leave out one operation on its types after the other, and try the intervals of the others on its rows."""
+    """Leave out one group after the other, and try the intervals of the others on its rows; where no kind has rows
+    enough left, there is nothing to try.
+    """
     held, widths = [], []
-    for unit in dict.fromkeys(row.unit for row in rows):
-        kept = _by_kind(row for row in rows if row.unit != unit)
-        pool = [row for own in kept.values() for row in own]
-        for row in (each for each in rows if each.unit == unit):
-            low, high = interval([each.percent for each in kept.get(row.kind) or pool], level)
-            held.append(low <= row.percent <= high)
-            widths.append(high - low)
-    return Trial(100 * fmean(held), median(widths), median(abs(row.percent) for row in rows))
+    for what in rows[0].groups:
+        inside, across = [], []
+        for group in dict.fromkeys(row.groups[what] for row in rows):
+            others = [row for row in rows if row.groups[what] != group]
+            if len(others) < _FEWEST:
+                continue
+            kept = {kind: own for kind, own in _by_kind(others).items() if len(own) >= _FEWEST}
+            found = {kind: interval([row.percent for row in kept.get(kind, others)], level) for kind in _by_kind(rows)}
+            for row in (each for each in rows if each.groups[what] == group):
+                low, high = found[row.kind]
+                inside.append(low <= row.percent <= high)
+                across.append(high - low)
+        if inside:
+            held.append(100 * fmean(inside))
+            widths.append(median(across))
+    return Trial(min(held, default=0), max(widths, default=0), median(abs(row.percent) for row in rows))
 
 
 def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
-    """Return where `level` percent of further rows lie: order statistics, with as much left out on either side."""
+    """Return where `level` percent of further rows lie: the shortest stretch of as many order statistics, one more
+    counted for the further row.
+    """
     ordered = sorted(percents)
-    outside = (len(ordered) + 1) * (100 - level) / 200
-    return ordered[max(0, floor(outside) - 1)], ordered[min(len(ordered), ceil(len(ordered) + 1 - outside)) - 1]
+    count = min(len(ordered), ceil((len(ordered) + 1) * level / 100))
+    return min(zip(ordered, ordered[count - 1 :], strict=False), key=lambda ends: ends[1] - ends[0])
 
 
 def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[AssessedRow]:
@@ -178,16 +201,6 @@ def _level(rows: Sequence[Residual], share: int) -> tuple[int, Trial]:
     return level, trial
 
 
-def _pooled(rows: Sequence[Residual]) -> list[Residual]:
-    """Return rows, those of kinds with too few of them as one kind; without it, if it has too few itself."""
-    counts = {kind: len(own) for kind, own in _by_kind(rows).items()}
-    made = [
-        row if counts[row.kind] >= _FEWEST else Residual(POOLED, row.unit, row.percent, row.refitted) for row in rows
-    ]
-    few = len(_by_kind(made).get(POOLED, [])) < _FEWEST
-    return [row for row in made if not (few and row.kind == POOLED)]
-
-
 def _by_kind(rows: Iterable[Residual]) -> dict[str, list[Residual]]:
     found: dict[str, list[Residual]] = {}
     for row in rows:
@@ -198,7 +211,9 @@ def _by_kind(rows: Iterable[Residual]) -> dict[str, list[Residual]]:
 def _residual(assessed: AssessedRow, *, refitted: bool = False) -> Residual:
     row = assessed.row
     percent = 100 * (row.measured_cycles - assessed.simulated_cycles) / assessed.simulated_cycles
-    return Residual(kind_of(row), (row.operation, row.src.name, row.dst.name), percent, refitted)
+    pair = f" {row.src.name} -> {row.dst.name}" if row.operation == CAST_OPERATION else ""
+    source = f"{row.source_kind} {Path(row.span.file).name}"
+    return Residual(kind_of(row), percent, row.operation + pair, row.src.storage_bits, source, refitted)
 
 
 def _outwards(bounds: tuple[float, float]) -> tuple[float, float]:

@@ -4,8 +4,9 @@ Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycl
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
 `inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
 by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
-none was) and `source_kind` (what the cycles were read off); of loads `transfers` and `layout`. All others are carried
-along. A table with a column `program` measures programs of vector instructions (`castsim.evidence.accuracy.scopes`).
+none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
+are carried along. A table with a column `program` measures programs of vector instructions
+(`castsim.evidence.accuracy.scopes`).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _SOURCES = ("", *(str(kind) for kind in SourceKind if kind is not SourceKind.ASS
 CAST = "tcvt"
 """The operation of rows that name none."""
 
-LOAD = "tload"
-"""The operation of rows that measure a transfer from global memory."""
+LOAD, STORE = TRANSFERS = ("tload", "tstore")
+"""The operations of rows that measure a transfer from global memory, and to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ class MeasuredRow:
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
     names what the cycles count, None if the table does not say; `options` are those of the target that the row was
-    measured with; `in_place` rows put the result on the first source;
-    tiles of `runtime_valid` rows leave their valid region to run time. A
-    load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
+    measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
+    region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
+    columns if `layout` is `dn`).
     `body` is the program of a row that measures one; its rows are loops and its columns their trips. `fitted` rows have
     decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
     """
@@ -187,7 +188,9 @@ class _Record:
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
-        known = PROGRAM in self._columns or self._operation in (CAST, LOAD) or self._operation in VECTOR_OPERATIONS
+        known = (
+            PROGRAM in self._columns or self._operation in (CAST, *TRANSFERS) or self._operation in VECTOR_OPERATIONS
+        )
         measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
         return known and measured and bool(self._cells["measured_cycles"])
 

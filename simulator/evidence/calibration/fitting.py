@@ -15,16 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.evidence.accuracy.table import LOAD, MeasuredRow, MeasuredTable
+from castsim.evidence.accuracy.table import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.evidence.calibration.parameters import Choice, Parameter, changed, cycles_of, parameters_of
 from castsim.isa.errors import CastsimError, ReadError, Span
-from castsim.targets import Target
+from castsim.targets import Target, load_target, target_names
 from castsim.timing import ProgressCallback
 
 ENOUGH = 32
 """Cycles that a step moves the row by that it moves most."""
 INDISTINCT = 0.02
 """Least singular value of the Jacobian, columns scaled to length one, that counts: slopes have some 3 % of noise."""
+BEYOND = 2
+"""Noises of the rows from which on errors say that the model is wrong."""
+USUAL_NOISE = 3.0
+"""Standard deviation in percent that is expected of rows none of which measures the same again."""
 _SHARE = 0.1
 """Part of a direction that a parameter must have to be named."""
 _ROUNDING = 1 / 12**0.5
@@ -75,16 +79,49 @@ class Calibration:
         return float(np.sqrt(np.mean(np.square(self.errors(cycles)))))
 
 
+def misfits(found: Calibration) -> tuple[str, ...]:
+    """Return what speaks against the fit: errors far beyond the noise of the rows, and numbers they hardly determine.
+
+    The noise is that of rows which measure the same again; where none does, `USUAL_NOISE`.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for row in found.table.rows:
+        what = tuple((name, text) for name, text in row.cells.items() if name != "measured_cycles")
+        groups.setdefault(what, []).append(float(row.measured_cycles))
+    again = [np.array(each) / np.mean(each) for each in groups.values() if len(each) > 1]
+    degrees = sum(len(each) - 1 for each in again)
+    noise = 100 * float(np.sqrt(sum(np.sum((each - 1) ** 2) for each in again) / degrees)) if degrees else USUAL_NOISE
+    errors = found.errors(found.after)
+    rounding = 100 * _ROUNDING * float(np.mean([1 / row.measured_cycles for row in found.table.rows]))
+    said = []
+    if found.deviation(found.after) > BEYOND * max(noise, rounding):
+        worst = max(range(len(errors)), key=lambda number: abs(errors[number]))
+        said.append(
+            f"the rows do not fit the model: {found.deviation(found.after):.2f} % rms, where "
+            f"{'rows that measure the same again scatter by' if degrees else 'measurements usually scatter by'} "
+            f"{noise:.2f} %; line {found.table.rows[worst].span.line} is {errors[worst]:+.2f} % off"
+        )
+    said += [
+        f"the rows hardly determine {each.path}: {each.value:f} +- {each.standard_error:.2g}"
+        for each in found.parameters
+        if each.standard_error is not None and 2 * each.standard_error > abs(float(each.value))
+    ]
+    return tuple(said)
+
+
 def calibrate(
     target: Target, table: MeasuredTable, choice: Choice, progress: ProgressCallback = lambda *_: None
 ) -> Calibration:
     """Fit the parameters of a target that the rows of a table depend on.
 
     Raises:
-        ReadError: scipy is missing; a choice that names nothing; parameters that the rows cannot tell apart, or a row
-            with cycles that no values explain, with its place.
+        ReadError: a target without tiles; scipy is missing; a choice that names nothing; parameters that the rows
+            cannot tell apart, or a row with cycles that no values explain, with its place.
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
+    if not target.has_tiles:
+        message = f"{target.name} runs bundles of instructions at the vendor's stage tables: nothing of it is fitted"
+        raise ReadError(message, legal=[name for name in target_names() if load_target(name).has_tiles])
     from castsim.evidence.calibration.least_squares import least_squares  # noqa: PLC0415 - scipy is an extra
 
     progress("what the rows depend on", 0, 3)
@@ -309,7 +346,7 @@ def _variants(model: _Model) -> list[MeasuredRow]:
                 if (
                     extent < 1
                     or valid < 1
-                    or (name == "cols" and row.operation != LOAD and extent * row.src.bits % 256)
+                    or (name == "cols" and row.operation not in TRANSFERS and extent * row.src.bits % 256)
                 ):
                     continue
                 made = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]

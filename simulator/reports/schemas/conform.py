@@ -381,6 +381,8 @@ class Calibrated(Form):
     """Root of the mean squared error of the rows on the target."""
     residual_percent: Percent
     """The same on the derived target."""
+    warnings: list[str]
+    """What speaks against the fit: errors beyond the noise of the rows, numbers that they hardly determine."""
     parameters: list[CalibratedParameter]
     """What was fitted."""
     rows: list[CalibratedRow]
