@@ -33,6 +33,7 @@ USUAL = {
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],
+    "quantise": ["f32", "mxfp8_e4m3", "1"],
     "verify": ["e2m1", "i8", "--against", "reference"],
     "scratch": ["f32", "i16", "--rows", "4", "--cols", "64", "--row-stride", "64"],
     "lower": ["f32", "f16", "--target", "a5"],
@@ -67,6 +68,7 @@ SPECIAL = {
     "advise --out": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"), "--apply", "1"],
     "run --out": [TILES, "--in", "src=zeros"],
     "run --in": [TILES],
+    "quantise --in": ["f32", "mxfp8_e4m3"],
     "cast --saturation": ["f32", "f16", "1", "--target", "a5"],
     "lower --ledger": ["--spec", "tosa", "--target", "a5"],
     "lower --scheduler": ["--spec", "tosa", "--target", "a5"],
@@ -83,7 +85,7 @@ SPECIAL = {
 IN_A_FILE = "taken/x"
 """A path that cannot be: `taken` is a file."""
 
-ALONE = {"run --execute": "zzq", "check --arg": "zzq"}
+ALONE = {"run --execute": "zzq", "quantise --axis": "zzq", "check --arg": "zzq"}
 """Options that take nearly everything, with what is wrong all the same."""
 
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "expand",
     "targets",
     "cast",
+    "quantise",
     "verify",
     "scratch",
     "lower",
