@@ -5,7 +5,9 @@ Expected values: docs/reference/pto.md section 7.12, whose examples were worked 
 
 from __future__ import annotations
 
+# ruff: noqa: E501
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ import pytest
 from a5_benchmark import benchmark
 from work_programs import Spot, computed, noise, program, target, walked
 
+import castsim
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import HERE
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.execution.tiles import Tile, TileWork
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
@@ -141,9 +145,7 @@ def dequantisation(
     for spot, values in zip(parameters, (scale, offset), strict=True):
         spot.put(before, np.broadcast_to(np.float32(values).reshape(-1, 1), (rows, 1)))
     spots = [source, *parameters]
-    text = (
-        f"pto.tdequant ins(%q, %s, %o : {', '.join(one.type for one in spots)}) outs(%d : {d.type})"
-    )
+    text = f"pto.tdequant ins(%q, %s, %o : {', '.join(one.type for one in spots)}) outs(%d : {d.type})"
     return before, computed(program(text, [*spots, d]), target(chip, *options), before), d
 
 
@@ -253,7 +255,11 @@ def cycles(operation: str, case: str) -> int:
     rows, cols = row.tile
     at, tiles = 0, []
     narrow = {"fp8": "i8", "f16": "f16", "i16": "i16", "u8": "u8", "i8": "i8"}[row.dst]
-    shapes = [(row.src, cols), *([("f32", 1)] * (1 + ("asym" in case)) if operation == "tquant" else []), (narrow, cols)]
+    shapes = [
+        (row.src, cols),
+        *([("f32", 1)] * (1 + ("asym" in case)) if operation == "tquant" else []),
+        (narrow, cols),
+    ]
     for number, (element, wide) in enumerate(shapes):
         fmt = format_named(element)
         layout = "row_major" if wide > 1 else "col_major"
@@ -271,3 +277,73 @@ PUBLISHED = [row for row in benchmark() if row.operation in ("tpack", "tquant") 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.case)
 def test_published_cycles(row: Any) -> None:
     assert cycles(row.operation, row.case) == pytest.approx(row.cycles, rel=0.08)
+
+
+KERNEL = """module {{
+func.func @k(%x: !pto.ptr<f32>, %f: !pto.ptr<f32>, %y: !pto.ptr<{to}>) attributes {{pto.entry}} {{
+%c1 = arith.constant 1 : index
+%c8 = arith.constant 8 : index
+%c64 = arith.constant 64 : index
+%a = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+%p = pto.alloc_tile : !pto.tile_buf<vec, 8x1xf32, blayout=col_major>
+%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+%q = pto.alloc_tile : !pto.tile_buf<vec, 8x64xi8>
+%b = pto.alloc_tile : !pto.tile_buf<vec, 8x64x{to}>
+%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%vf = pto.make_tensor_view %f, shape = [%c8, %c1], strides = [%c1, %c8] {{layout = #pto.layout<dn>}} : !pto.tensor_view<?x?xf32>
+%vy = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?x{to}>
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
+%pf = pto.partition_view %vf, offsets = [%c0, %c0], sizes = [%c8, %c1] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x1xf32>
+%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?x{to}> -> !pto.partition_tensor_view<8x64x{to}>
+pto.tload ins(%px : !pto.partition_tensor_view<8x64xf32>) outs(%a : !pto.tile_buf<vec, 8x64xf32>)
+pto.tload ins(%pf : !pto.partition_tensor_view<8x1xf32>) outs(%p : !pto.tile_buf<vec, 8x1xf32, blayout=col_major>)
+{body}
+pto.tstore ins(%b : !pto.tile_buf<vec, 8x64x{to}>) outs(%py : !pto.partition_tensor_view<8x64x{to}>)
+return
+}}
+}}
+""".replace("%c1 = arith", "%c0 = arith.constant 0 : index\n%c1 = arith", 1)
+WIDE, NARROW, COLUMN = (
+    f"!pto.tile_buf<vec, {fields}>" for fields in ("8x64xf32", "8x64xi8", "8x1xf32, blayout=col_major")
+)
+THERE = f"pto.tquant ins(%a, %p : {WIDE}, {COLUMN}) outs(%q{{tmp}} : {NARROW}{{type}}) {SYM}".replace(
+    "{quant_type", "{{quant_type"
+).replace("SYM>}", "SYM>}}")
+BACK = f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})"
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_whole_programs(chip: str, tmp_path: Path) -> None:
+    """There and back, with the flags that the tool inserts; both engines agree, nothing races."""
+    there = THERE.format(tmp=", %t", type=f", {WIDE}") if chip == "a2a3" else THERE.format(tmp="", type="")
+    path = tmp_path / "k.pto"
+    path.write_text(KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
+    x = np.random.default_rng(0).uniform(-2, 2, (8, 64)).astype(np.float32)
+    factors = np.random.default_rng(1).uniform(20, 60, (8, 1)).astype(np.float32)
+    made = castsim.run(path, chip, inputs={"x": x, "f": factors})
+    assert not made.races
+    assert made.cycles == castsim.run(path, chip, inputs={"x": x, "f": factors}, engine="event").cycles
+    q = np.clip(np.rint(x * factors), -128, 127).astype(np.float32)
+    assert made.outputs["y"].tobytes() == ((q - factors) * factors).tobytes()
+
+
+def test_packing_in_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
+    x = np.arange(512, dtype=np.uint32).reshape(8, 64).view(np.float32)
+    inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
+    made = castsim.run(path, "a5", inputs=inputs)
+    assert made.outputs["y"].view(np.uint8).tolist() == (np.arange(512) % 256).reshape(8, 64).tolist()
+    assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize(("operation", "element"), [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16")])
+def test_operations_alone(chip: str, operation: str, element: str) -> None:
+    """More rows take more cycles; so do more columns."""
+    scratch = chip == "a2a3" and operation == "tquant"
+    small, tall, wide = (
+        estimate_tile_operation(operation, element, *shape, target=chip, scratch=scratch).cycles
+        for shape in ((8, 64), (64, 64), (64, 256))
+    )
+    assert small < tall < wide

@@ -241,9 +241,7 @@ def _check_attributes(
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
-def _check_quantisation(
-    reader: PtoReader, statement: Statement, inputs: OperandList, given: Attribute | None
-) -> None:
+def _check_quantisation(reader: PtoReader, statement: Statement, inputs: OperandList, given: Attribute | None) -> None:
     """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
     if given is None:
         legal = tuple(f"quant_type = #pto<quant_type {kind}>" for kind in QUANTISATIONS)

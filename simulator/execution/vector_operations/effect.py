@@ -87,10 +87,8 @@ class TileEffect:
                 sort_groups(buffer, work)
             case Kind.MERGE:
                 merge_lists(buffer, work)
-            case kind if kind in QUANTISING:
-                quantise_tiles(buffer, work, behaviour)
-            case kind if kind in REARRANGING:
-                rearrange(buffer, work, behaviour)
+            case kind if kind in (*REARRANGING, *QUANTISING):
+                (rearrange if kind in REARRANGING else quantise_tiles)(buffer, work, behaviour)
             case _:
                 _per_element(buffer, work, behaviour)
 

@@ -106,7 +106,9 @@ def _columns(work: TileWork, behaviour: Behaviour) -> int:
 def _rows(tile: Tile, cols: int, *, write: bool) -> Access:
     if not tile.valid_rows or not cols:
         return Access(BUFFER, tile.address, tile.address, write)
-    return strided(BUFFER, tile.address, ((tile.valid_rows, tile.row_pitch),), cols * tile.element_bits // 8, write=write)
+    return strided(
+        BUFFER, tile.address, ((tile.valid_rows, tile.row_pitch),), cols * tile.element_bits // 8, write=write
+    )
 
 
 def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
@@ -130,7 +132,9 @@ def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     tile_view(buffer, work.dst, rows, cols)[...] = codes
 
 
-def _leave_steps(buffer: Bytes, work: TileWork, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]) -> None:
+def _leave_steps(
+    buffer: Bytes, work: TileWork, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
+) -> None:
     """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
     source, *parameters = work.sources
     tmp, rows = work.tmp, source.valid_rows
@@ -156,9 +160,7 @@ def _dequantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     """Subtract the offset, then multiply by the scale, each rounded to f32; rows in order where they spill."""
     source, scale, offset = work.sources
     dst, cols = work.dst, _columns(work, behaviour)
-    scales, offsets = (
-        numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), SINGLE) for tile in (scale, offset)
-    )
+    scales, offsets = (numbers(tile_view(buffer, tile, dst.valid_rows, 1).copy(), SINGLE) for tile in (scale, offset))
     signed = np.dtype(f"<i{source.element_bits // 8}")
     results = []
     for row in range(dst.valid_rows):

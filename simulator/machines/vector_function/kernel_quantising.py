@@ -58,7 +58,14 @@ def _quantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOper
         computed.append(Compute(mnemonic, (f"{name}r",), (last, name), region.width))
         last = f"{name}r"
     converted = chain(("vcvt",) * _TO_BYTES, (last,), region.width)
-    trip: Trip = (region.predicate, *spread, load, *computed, *converted, Store(converted[-1].results[0], "p", "PK4_B32"))
+    trip: Trip = (
+        region.predicate,
+        *spread,
+        load,
+        *computed,
+        *converted,
+        Store(converted[-1].results[0], "p", "PK4_B32"),
+    )
     paced = "quarter_store_offset" if len(parameters) > 1 else "quarter_store"
     return region.nest(trip, (work.dst.row_pitch, region.elements), paced=paced)
 
@@ -68,7 +75,9 @@ def _dequantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOp
     source, scale, offset = work.sources
     region = Region(32, register_bytes, work.dst.valid_rows, work.dst.valid_cols)
     row = tuple(
-        operands.load(name, "BRC_B32", tile.address, (4 if tile.type.block_layout == "col_major" else tile.row_pitch, 0))
+        operands.load(
+            name, "BRC_B32", tile.address, (4 if tile.type.block_layout == "col_major" else tile.row_pitch, 0)
+        )
         for name, tile in (("s0", scale), ("s1", offset))
     )
     narrow = source.element_bits
