@@ -39,6 +39,7 @@ USUAL = {
     "lower": ["f32", "f16", "--target", "a5"],
     "conform": ["--spec", "tosa", "--target", "a5", "--src", "f16", "--dst", "f32"],
     "graph": GRAPH,
+    "tosa": ["reciprocal_scale", "3"],
     "accuracy": ["--target", "a2a3"],
     "check": [TILES],
     "tune": [TUNED],
@@ -77,6 +78,7 @@ SPECIAL = {
     "verify --target": ["f16", "i8", "--lowering"],
     **{f"scratch {option}": [TILES] for option in ("--entry", "--arg", "--max-walk", "--max-statements")},
     "graph --in": GRAPH[:3],
+    "tosa --table": ["TABLE", "3"],
     "builtin --out": ["f32_to_u8_lin_order", "--target", "greco", "--in", "x=zeros"],
     "builtin --arg": ["i32_to_i16_lin_order", "--target", "gaudi2", "--in", "x=random:1"],
 }

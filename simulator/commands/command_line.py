@@ -37,6 +37,7 @@ COMMANDS = (
     "lower",
     "conform",
     "graph",
+    "tosa",
     "accuracy",
     "calibrate",
     "check",

@@ -23,6 +23,7 @@ from castsim.reports.schemas import (
     specifications,
     stepping,
     targets,
+    tosa,
 )
 from castsim.reports.schemas import verification as verify
 from castsim.reports.schemas.graph import Graph
@@ -46,13 +47,14 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
         specifications.SpecificationDescription,
         specifications.SpecificationPair,
     ),
-    "cast": (cast.Cast,),
+    "cast": (cast.Cast, cast.CastText),
     "quantise": (quantise.Quantise,),
     "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
-    "scratch": (cast.Scratch, cast.ScratchSweep, cast.ProgramScratch),
+    "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
     "lower": (Lower, conform.LoweredMatrix),
     "conform": (conform.Conform,),
     "graph": (Graph,),
+    "tosa": (tosa.Tosa,),
     "accuracy": (conform.Accuracy, conform.CrossValidated),
     "calibrate": (conform.Calibrated,),
     "check": (findings.Check,),
