@@ -38,7 +38,7 @@ KNOWN: Mapping[str, str] = {
     "mscatter": "its order of accesses to global memory has no source",
     "tscatter": "no sheet states which of two equal indices wins",
     "tgatherb": "its blocks of indices have no source",
-    "tquant.mx": "its shared scales have no source",
+    "tquant.mx": "its layouts of shared exponents are missing; castsim quantise computes such blocks without a chip",
     "tpow": "no source states its results",
     "tpows": "no source states its results",
     "tsubc": "a difference of three, whose roundings have no source",
