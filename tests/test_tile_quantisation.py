@@ -246,7 +246,8 @@ def test_scratch_that_spread_factors_overrun() -> None:
     assert np.array_equal(before[behind.stop :][:64], after[behind.stop :][:64])
 
 
-FITTED = ("case_fp32_fp8_128x128", "case_int8_sym_fp32_64x128_nd")
+UNFITTED = ("case_fp32_fp16_128x128", "case_s32_s16_128x128")
+"""Rows that no fact of `timing.paced` was fitted to; the others decided three."""
 
 
 def cycles(operation: str, case: str) -> int:
@@ -276,7 +277,7 @@ PUBLISHED = [row for row in benchmark() if row.operation in ("tpack", "tquant") 
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.case)
 def test_published_cycles(row: Any) -> None:
-    assert cycles(row.operation, row.case) == pytest.approx(row.cycles, rel=0.08)
+    assert cycles(row.operation, row.case) == pytest.approx(row.cycles, rel=0.01 if row.case in UNFITTED else 0.03)
 
 
 KERNEL = """module {{

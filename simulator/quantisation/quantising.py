@@ -112,9 +112,9 @@ def quantise(
     if scale_format is not None:
         chosen = chosen.with_scale(format_named(format_name(scale_format)))
     if scale is not None:
-        if scale.lower() not in RULES:
+        if str(scale).lower() not in RULES:
             raise ReadError(f"unknown scale rule '{scale}'", legal=RULES)
-        chosen = replace(chosen, rule=ScaleRule(scale.lower()))
+        chosen = replace(chosen, rule=ScaleRule(str(scale).lower()))
     if zero_scale not in (legal := ("smallest", "one")):
         raise ReadError(f"unknown scale of zeros '{zero_scale}'", legal=legal)
     numbers = _numbers(array, src)
@@ -159,7 +159,7 @@ def dequantise(
     counts = tuple(-(-size // each) for size, each in zip(np.shape(elements), blocks, strict=True))
     if np.size(scales) != prod(counts):
         raise ReadError(f"{np.size(scales)} scales for {prod(counts)} blocks", legal=(f"scales of shape {counts}",))
-    return _dequantised(elements, scales.reshape(counts), chosen, blocks, format_named(format_name(dst)))
+    return _dequantised(elements, np.asarray(scales).reshape(counts), chosen, blocks, format_named(format_name(dst)))
 
 
 def _numbers(array: ArrayLike, src: FormatLike | None) -> F64:
@@ -201,7 +201,7 @@ def _policy(element: Format, rounding: str | None) -> Policy:
     Raises:
         IllegalError: a rounding that the format does not have, or that needs random words.
     """
-    mode = default_rounding(element) if rounding is None else mode_named(Rounding, rounding, "rounding")
+    mode = default_rounding(element) if rounding is None else mode_named(Rounding, str(rounding), "rounding")
     if mode is Rounding.STOCHASTIC:
         raise IllegalError("elements are not rounded by 'stochastic'", legal=("rint", "trunc"))
     return abstract_policy(FORMATS["f64"], element, mode, Overflow.SATURATE)
@@ -213,26 +213,31 @@ def _blocks(shape: tuple[int, ...], block: int | Sequence[int] | None, per: str 
     Raises:
         ReadError: an unknown span, an axis that is not there, a size that is none, or one where the span says it.
     """
-    span = ("token" if block is None else "block") if per is None else per.lower()
+    span = ("token" if block is None else "block") if per is None else str(per).lower()
     if span not in SPANS:
         raise ReadError(f"unknown span '{per}'", legal=SPANS)
     if span == "tensor" or not shape:
         return tuple(max(1, size) for size in shape)
-    if isinstance(block, Sequence) and span in ("block", "group"):
-        if len(block) > len(shape) or not block or min(block) < 1:
+    if isinstance(block, Sequence) and not isinstance(block, str) and span in ("block", "group"):
+        if len(block) > len(shape) or not block or not all(map(_is_size, block)):
             raise ReadError(f"blocks of {tuple(block)} in an array of shape {shape}", legal=("sizes from 1",))
-        return (1,) * (len(shape) - len(block)) + tuple(block)
-    if not -len(shape) <= axis < len(shape):
+        return (1,) * (len(shape) - len(block)) + tuple(map(int, block))
+    if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
         raise ReadError(f"no axis {axis} in shape {shape}", legal=(f"{-len(shape)} to {len(shape) - 1}",))
-    at = axis % len(shape)
+    at = int(axis) % len(shape)
     whole = [max(1, size) for size in shape]
     if span == "channel":
         return tuple(1 if each == at else size for each, size in enumerate(whole))
-    size: object = whole[at] if span == "token" else block
-    if not isinstance(size, int) or size < 1:
-        raise ReadError(f"a block of {size} elements" if size is not None else "the size of the blocks is missing",
-                        legal=("block=32",))  # fmt: skip
+    size = whole[at] if span == "token" else block
+    if not _is_size(size):
+        what = "the size of the blocks is missing" if size is None else f"a block of {size!r} elements"
+        raise ReadError(what, legal=("block=32",))
+    assert isinstance(size, int)
     return tuple(size if each == at else 1 for each in range(len(shape)))
+
+
+def _is_size(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 1
 
 
 def _quantised(
