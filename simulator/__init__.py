@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers.answer import Answer
     from castsim.planning.lowering_answers.lower import lower
+    from castsim.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
     from castsim.reports.notebooks.kinds import plot_of as plot_of
     from castsim.reports.notebooks.kinds import presentation_of as presentation_of
@@ -66,6 +67,7 @@ __all__ = [
     "IllegalError",
     "LimitError",
     "Matrix",
+    "Quantised",
     "RaceError",
     "ReadError",
     "Result",
@@ -84,11 +86,13 @@ __all__ = [
     "check",
     "check_text",
     "conform",
+    "dequantise",
     "diff",
     "estimate",
     "file_limit",
     "load_target",
     "lower",
+    "quantise",
     "run",
     "sweep",
     "target_names",
@@ -111,6 +115,7 @@ _HOMES = {
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
+    "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),

@@ -270,6 +270,8 @@ class StridedOperation(TileOperationFacts):
         "transposition",
         "concatenation",
         "counted_concatenation",
+        "quantisation",
+        "dequantisation",
     ]
     lines: Literal["never", "whole_repeats", "up_to_repeat", "always"] = "never"
 
@@ -301,6 +303,8 @@ STRUCTURES = {
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
     "concatenation": StructureOf((Kind.CONCATENATE,)),
     "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
+    "quantisation": StructureOf((Kind.QUANTISE,), 2, 2),
+    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
 }
 """The purposes of the structures of kernels."""
 

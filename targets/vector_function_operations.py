@@ -48,6 +48,9 @@ Structure = Literal[
     "transposition",
     "concatenation",
     "counted_concatenation",
+    "quantisation",
+    "dequantisation",
+    "packing",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -116,6 +119,9 @@ STRUCTURES = {
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, MANY),
     "concatenation": StructureOf((Kind.CONCATENATE,), 1, MANY),
     "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,), 1, MANY),
+    "quantisation": StructureOf((Kind.QUANTISE,), 2, MANY),
+    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
+    "packing": StructureOf((Kind.PACK,)),
 }
 """The purposes of the structures of kernels."""
 

@@ -174,6 +174,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert main(["asm", "kernel.tpc", "--out", name, "--quiet", *target]) == 0
     (tmp_path / "my_a5.toml").write_text('base = "a5"\nname = "my_a5"\n')
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
+    np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
     (tmp_path / "casts.mlir").write_text(CASTS)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")

@@ -12,12 +12,12 @@ from test_architecture import SOURCES, imports, module_of, tree_of
 PICTURE = """
 13  __main__         -> commands
 12  commands         -> editor reports checking evidence graphs estimating planning exploration running
-                        tpc_compiler casting engines machines synchronisation execution specifications numerics
-                        targets files isa
+                        tpc_compiler casting quantisation engines machines synchronisation execution specifications
+                        numerics targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
                         execution numerics targets isa
-10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler engines
-                        machines synchronisation execution specifications numerics targets isa timing
+10  reports          -> checking evidence graphs estimating planning exploration running tpc_compiler quantisation
+                        engines machines synchronisation execution specifications numerics targets isa timing
  9  checking         -> graphs running tpc_compiler machines synchronisation execution targets isa
  8  evidence         -> estimating planning running machines execution numerics targets files isa timing
  8  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
@@ -34,6 +34,7 @@ PICTURE = """
  4  machines         -> execution numerics targets isa timing
  4  synchronisation  -> execution targets isa
  3  execution        -> numerics targets files isa timing
+ 3  quantisation     -> numerics isa
  3  specifications   -> numerics targets isa
  2  __init__
  2  numerics         -> files isa
@@ -49,7 +50,7 @@ A room stands above all that it imports, wherever in a file the import stands. N
 result asks the room of reports for what a notebook shows of it.
 """
 
-MOST_FLOORS, MOST_ROOMS = 14, 26
+MOST_FLOORS, MOST_ROOMS = 14, 27
 
 
 def drawn() -> dict[str, tuple[int, set[str]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.pto.attributes import (
+    Attribute,
     Attributes,
     check_keys,
     enum_word,
@@ -50,6 +51,7 @@ from castsim.isa.pto.vector_operations import (
     MATRIX,
     PART_MOVES,
     PATTERNS,
+    QUANTISATIONS,
     VECTOR_OPERATIONS,
     Kind,
     VectorOperation,
@@ -58,7 +60,7 @@ from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
 _CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
@@ -195,7 +197,8 @@ def _check_operands(
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
             raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
-    if len(outputs.types) != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
+    count = len(outputs.types) - (known.tmp_behind and len(outputs.types) == known.destinations + 1)
+    if count != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
         words = (
             ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
         )
@@ -227,6 +230,8 @@ def _check_attributes(
         check_comparison(reader, attributes)
     elif known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
+    if known.kind is Kind.QUANTISE:
+        _check_quantisation(reader, statement, inputs, given)
     if known.attribute == "maskPattern" and given is not None:
         enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
@@ -234,6 +239,18 @@ def _check_attributes(
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+
+
+def _check_quantisation(reader: PtoReader, statement: Statement, inputs: OperandList, given: Attribute | None) -> None:
+    """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
+    if given is None:
+        legal = tuple(f"quant_type = #pto<quant_type {kind}>" for kind in QUANTISATIONS)
+        raise reader.error(f"{statement.name} needs the attribute quant_type", statement.index, legal)
+    kind = enum_word(reader, given, "quant_type", QUANTISATIONS)
+    offset = kind == QUANTISATIONS[1]
+    if len(inputs.types) != 2 + offset:
+        legal = ("ins(%src, %scale, %offset : T, T, T)",) if offset else ("ins(%src, %scale : T, T)",)
+        raise reader.error(f"{kind} {'needs' if offset else 'has no'} offset", inputs.type_indices[-1], legal)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

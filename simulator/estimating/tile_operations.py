@@ -114,7 +114,7 @@ class _Operands:
             sources=sources,
             span=HERE,
             scalars=self._scalars(form.count(Role.SCALAR)),
-            tmp=self._scratch() if Role.TMP in form else None,
+            tmp=self._scratch() if Role.TMP in form or (scratch and self.operation.tmp_behind) else None,
             mask=self._bits("mask") if Role.MASK in form else None,
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
@@ -139,6 +139,9 @@ class _Operands:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         kind = self.operation.kind
         spread = number == 1 or kind in (Kind.ROW_EXPAND, Kind.COLUMN_EXPAND)
+        if kind in (Kind.QUANTISE, Kind.DEQUANTISE) and number:
+            whole = -(-rows // self._per_block()) * self._per_block()
+            return self._place(f"src{number}", format_named("f32"), (whole, 1), (valid_rows, 1), layout="col_major")
         if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
             per_block = self._per_block()
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
@@ -174,10 +177,18 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
             case Kind.RAMP:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
+            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK:
+                return self._place("dst", format_named(self._other_format()), self.shape, self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _other_format(self) -> str:
+        """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
+        if self.operation.kind is Kind.PACK:
+            return f"i{self.lowerer.element_bits(self.format) // 2}"
+        return "i8" if self.operation.kind is Kind.QUANTISE else "f32"
 
     def _places(self) -> Tile:
         """Place a result that numbers elements."""
@@ -233,10 +244,11 @@ class _Operands:
         *,
         pad: int = 0,
         fixed: bool = True,
+        layout: str = "row_major",
     ) -> Tile:
         """Place a tile, whose type states its valid region if that is `fixed`."""
         rows, cols = region if fixed and not self.runtime_valid else (None, None)
-        kind = TileType("vec", fmt.name, *shape, rows, cols, pad=pad)
+        kind = TileType("vec", fmt.name, *shape, rows, cols, block_layout=layout, pad=pad)
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
         self.lowerer.check_tile(tile, HERE)
         self.next = -(-tile.end // self.alignment) * self.alignment

@@ -67,6 +67,8 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
     if operation.kind is Kind.TRANSPOSE:
         # All of the source is in tmp before anything is written.
         return target.tile_arithmetic.transposes_through_tmp and work.tmp is not None and transposes_by_blocks(work)
+    if operation.kind in (Kind.QUANTISE, Kind.PACK) and number == 0:  # every store trails its load
+        return work.tmp is None and source.address == dst.address
     if operation.kind is Kind.PART and region(source) != region(dst):
         return False  # the other one is copied over it first
     if operation.kind is Kind.ROW_BROADCAST and _rows_in_order(work, number):

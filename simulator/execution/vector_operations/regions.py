@@ -407,6 +407,41 @@ def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _opera
             raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
 
 
+def _check_quantisation(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    """Equal regions; parameters for every row; scratch like the source, in columns, where the target uses one."""
+    source, *parameters = work.sources
+    _same_region(work, source)
+    for tile in parameters:
+        _rows(work, tile)
+    rule = target.tile_operation(work.mnemonic)
+    if operation.kind is not Kind.QUANTISE or rule is None or rule.tmp != "used":
+        return
+    for tile in parameters:
+        if not is_column(tile) or tile.valid_cols != 1:
+            raise TileError(
+                f"{work.mnemonic}: %{tile.name} must be a column of one factor per row on {target.name}",
+                span=work.span,
+                legal=(f"{tile.rows}x1 column-major",),
+            )
+    tmp = work.tmp
+    if tmp is None:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} needs a tmp tile of the shape of %{source.name}",
+            span=work.span,
+            legal=(f"outs(%{work.dst.name}, %tmp : T, T)",),
+        )
+    if (tmp.rows, tmp.cols, region(tmp)) != (source.rows, source.cols, region(source)):
+        raise TileError(
+            f"{work.mnemonic} wants a tmp tile of shape and valid region of %{source.name}: "
+            f"{_extent((source.rows, source.cols))}, valid {_extent(region(source))}",
+            span=work.span,
+        )
+
+
+def _check_packing(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    _same_region(work, work.sources[0])
+
+
 _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
     Kind.MOVE: _check_move,
     Kind.FILL: _check_fill,
@@ -429,6 +464,9 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.COMPARE_GATHER: _check_comparison,
     Kind.SORT: _check_sort,
     Kind.MERGE: _check_merge,
+    Kind.QUANTISE: _check_quantisation,
+    Kind.DEQUANTISE: _check_quantisation,
+    Kind.PACK: _check_packing,
     Kind.CONCATENATE: _check_concatenation,
     Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }

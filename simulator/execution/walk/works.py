@@ -38,9 +38,7 @@ KNOWN: Mapping[str, str] = {
     "mscatter": "its order of accesses to global memory has no source",
     "tscatter": "no sheet states which of two equal indices wins",
     "tgatherb": "its blocks of indices have no source",
-    "tquant": "its scales have no source",
-    "tquant.mx": "its shared scales have no source",
-    "tdequant": "its scales have no source",
+    "tquant.mx": "its layouts of shared exponents are missing; castsim quantise computes such blocks without a chip",
     "tpow": "no source states its results",
     "tpows": "no source states its results",
     "tsubc": "a difference of three, whose roundings have no source",
@@ -71,6 +69,8 @@ def resolve_work(
             scalars.append((bits_of(number_of(name), held), format_named(held)))
         else:
             tiles[role].append(tile_of(name))
+    if operation.tmp_behind and len(node.outputs) > operation.destinations:
+        tiles[Role.TMP].append(tile_of(node.outputs[-1]))
     attributes = dict(node.attributes)
     return TileWork(
         mnemonic=node.mnemonic,

@@ -169,6 +169,11 @@ class KernelSequence:
         pipes = self.target.pipes
         self._nodes += (SetFlag(pipes.vector, pipes.scalar, 0), WaitFlag(pipes.scalar, pipes.vector, 0))
 
+    def await_scalar(self) -> None:
+        """Let the vector pipe wait until the scalar unit has read what it is about to use."""
+        pipes = self.target.pipes
+        self._nodes += (SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0))
+
     def vector(
         self,
         mnemonic: str,

@@ -26,7 +26,7 @@ from castsim.machines.strided.kernels_elementwise import always, merges_of
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.targets.strided_repeat import StridedOperation
 
-_Join = Callable[[int, int, Operand], None]
+Join = Callable[[int, int, Operand], None]
 
 
 def lower_row_reduction(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
@@ -185,7 +185,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: Stride
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
     else:
-        _join_spread(sequence, work, values, region.lines, join)
+        join_spread(sequence, work, values, region.lines, join)
     for instruction in others:
         sequence.barrier()
         sequence.cover(instruction, region, dst, (dst,), merges=always)
@@ -197,7 +197,7 @@ def broadcast_place(work: TileWork) -> int:
     return 0 if second.valid_cols == work.dst.valid_cols != first.valid_cols else 1
 
 
-def _join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: int, join: _Join) -> None:
+def join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: int, join: Join) -> None:
     """Spread a column of values to a block per row, some rows at a time, and join each time."""
     window, spread = sequence.target.unreserved_scratch, sequence.target.broadcast_scratch
     if spread is None or (work.tmp is None and window is None):

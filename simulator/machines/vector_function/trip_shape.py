@@ -25,7 +25,7 @@ from castsim.machines.vector_function.profile import mnemonic
 from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
-_PARTS = {Mode.UNPK: 2, Mode.PK: 2, Mode.PK4: 4}
+_PARTS = {Mode.UNPK: 2, Mode.UNPK4: 4, Mode.PK: 2, Mode.PK4: 4}
 """Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
 
 _ONE_ELEMENT = (Mode.BRC, Mode.ONEPT)

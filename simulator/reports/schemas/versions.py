@@ -28,6 +28,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         2: "7643b2f9cde915409ea3bb8e943ef08b8a0f5756160f311d0942e5d5948e5199",
         3: "425157e6d2a91c9ea5eab15db604dcfe4a20cf89fadcd09a1be3553c416ff8dd",
     },
+    "cast-text": {1: "1abe419d7e88c35335e3772bb7763d6026fb7bad246af204c8bb6365b29f32c4"},
     "check": {1: "67777cdac608aecb4bbab72a8ebd487f9dd3d01a062d1cc9d008bd8f2b79f192"},
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
@@ -61,6 +62,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         2: "bc0fc1f24d5ad2c74c6226809855a3f9eb84afc812ad356d0cf0cfab4fe463bc",
     },
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
+    "quantise": {1: "8b801dc9f393b9a43fa0e3533198c76f30775d4bcd31b05c664b6fe62cd8c536"},
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
         3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
@@ -73,6 +75,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "schema": {1: "c60343411102767c8c53363d96a55426a3265f41f2def3561bd8814aa1e8d78b"},
     "schema-list": {1: "47dc6240060d78872ff8c0d375fc0631ddb9f9d9287826a1d67a56994b013a16"},
     "scratch": {1: "e08b0e4d252fc609603b6c82387b974ac853e42c60aa1dcb6fe276b5ea0f3c00"},
+    "scratch-all": {1: "7bc5231ed8eaa9b06e34f570d9c4e55a35ed9b6465317b71d142aeb7612a7671"},
     "scratch-program": {1: "666845e275dd97feea1be88a15fccdf7e9a152bde1d12c40e547e5c13589d9ed"},
     "scratch-sweep": {1: "5e81b1432afcee67f6bb3e2f8e9a3bd7e4f2ae578b4aa5a3f6e7c1acc299ee5c"},
     "specification": {2: "0965436a25408618d5ca9b93cbda55af2231c090a0cdac11b6aa1c72a8576123"},
@@ -86,6 +89,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     },
     "targets-list": {1: "d8d8984983f5988c6095bfd25a7553f906d1284875410c6c4d22fc591e8febdc"},
     "targets-pair": {2: "72d2659f20a01ca1b7a75b9be4674178211f5b8a3894934b5abcab3e60e142f4"},
+    "tosa": {1: "cdbf336af5e52ba66a86f60b6441be8fa5bbe967489312ec78f5127350277b94"},
     "tune": {1: "903c5a73387d67abb81978f5ed0ae13299d169489e238779fe4b7444f901bfb6"},
     "unswizzle": {1: "8c08a06ec43948482ab8adeddd3bb326651bce5636271a0d7f8c6956a4190294"},
     "verify": {
