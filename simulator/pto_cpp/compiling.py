@@ -80,7 +80,7 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     for name in {*_STANDING_IN, *_of_library(kernel)}:
         path = folder / "headers" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        own = HEADERS / Path(name).name
+        own = HEADERS / f"castsim_{Path(name).name}"
         path.write_text(f'#pragma once\n#include "{own.name if own.exists() else "castsim_pto.hpp"}"\n')
     main, program = folder / "castsim_main.cpp", folder / "kernel"
     names = ", ".join(f'"{name}"' for name in kernel.names)

@@ -24,22 +24,28 @@ _LARGEST_PAD = 3
 
 @dataclass(frozen=True, slots=True)
 class SentTile:
-    """A tile as the kernel sent it: `number` tells C++ objects apart, an `address` of -1 is none."""
+    """A tile as the kernel sent it: `number` tells C++ objects apart, an `address` of -1 is none.
+
+    `rows` and `cols` are the valid extents of the moment; `dynamic`: its type leaves one of them open.
+    """
 
     number: int
     address: int
     type: pto.TileType
+    rows: int
+    cols: int
+    dynamic: bool
 
     @classmethod
     def of(cls, text: str) -> SentTile:
         """Read `t,NUMBER,ADDRESS,...`."""
         parts = text.split(",")
-        number, address, rows, cols, valid_rows, valid_cols, fractal, compact, pad = map(int, parts[1:10])
-        element, location, block, scatter = parts[10:]
+        number, address, rows, cols, valid_rows, valid_cols, fractal, compact, pad, dynamic = map(int, parts[1:11])
+        element, location, block, scatter = parts[11:]
         kind = pto.TileType(
             location, element, rows, cols, valid_rows, valid_cols, block, scatter, fractal, pad, compact
         )
-        return cls(number, address, kind)
+        return cls(number, address, kind, valid_rows, valid_cols, bool(dynamic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,14 @@ class Maker:
     """Makes the nodes of one function; what it has defined is used again.
 
     `elements` are the formats of arguments as far as they are known, by position; `sizes` how many elements those have
-    that the user gave.
+    that the user gave; `capacity` is the buffer's in bytes.
     """
 
     names: Sequence[str]
     elements: dict[int, str]
     span_of: Callable[[str], Span]
     a5: bool
+    capacity: int
     sizes: Mapping[str, int] = field(default_factory=dict)
     body: list[pto.Operation] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
@@ -207,9 +214,9 @@ class Maker:
     def _set_element(self, words: list[str]) -> None:
         name, kind = self._tile(SentTile.of(words[0]))
         element = kind.element.replace("u", "i") if kind.element[0] == "u" else kind.element
-        value = self._code(int(words[3].split(",")[2], 16), element)
+        value = self._code(int(words[2].split(",")[2], 16), element)
         self._append(
-            pto.ScalarAccess, "tsetval", name, kind, self._index(int(words[2][2:])), value, self._scalar_type(element)
+            pto.ScalarAccess, "tsetval", name, kind, self._index(int(words[1][2:])), value, self._scalar_type(element)
         )
 
     def _plain_load(self, buffer: int, offset: int, way: str) -> None:
@@ -252,7 +259,7 @@ class Maker:
         if view.layout not in ("nd", "dn"):
             raise IllegalError(f"{mnemonic.upper()} of layout {view.layout.upper()}: the cube unit's", span=self._span)
         by_column = view.layout == "dn"
-        shape, strides = self._moved(sent.type, view, by_column=by_column)
+        shape, strides = self._moved(sent, view, by_column=by_column)
         if 0 in shape:
             return
         tile, part = self._tile(sent), self._part(view, shape, strides)
@@ -260,14 +267,13 @@ class Maker:
         (first, first_type), (second, second_type) = pairs
         self._append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
 
-    def _moved(self, tile: pto.TileType, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
+    def _moved(self, tile: SentTile, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
         """Return shape and strides of what the library moves: bursts of the tile's valid extent, whatever the view says.
 
         On A2/A3 the gap between bursts is programmed, so that they begin elsewhere where the extents differ.
         """
-        assert tile.valid_rows is not None and tile.valid_cols is not None
         shape, strides = list(view.shape), list(view.strides)
-        burst, along, outer = (tile.valid_rows, 3, 4) if by_column else (tile.valid_cols, 4, 3)
+        burst, along, outer = (tile.rows, 3, 4) if by_column else (tile.cols, 4, 3)
         if min(shape) < 0:
             raise TileError(f"a global tensor of shape {shape}", span=self._span)
         if burst == 0 or 0 in shape:
@@ -337,7 +343,7 @@ class Maker:
     # ------------------------------------------------------------------------------------------------- operands
 
     def _tile(self, sent: SentTile) -> tuple[str, pto.TileType]:
-        kind = sent.type
+        kind = self._within(sent)
         if kind.location != "vec":
             raise IllegalError(f"a tile of '{kind.location}': the cube unit's; castsim follows vector kernels", span=self._span)
         if kind.pad > _LARGEST_PAD:
@@ -355,7 +361,23 @@ class Maker:
         if not self.addressed:
             self._defined[("object", sent.number)] = key  # type: ignore[assignment]  # a key of the same table
         address = self._constant(sent.address, _I64) if self.addressed else None
-        return self._once(key, lambda name: pto.AllocTile(name, kind, address, span=self._span)), kind
+        if not sent.dynamic and (sent.rows, sent.cols) == (kind.rows, kind.cols):
+            return self._once(key, lambda name: pto.AllocTile(name, kind, address, span=self._span)), kind
+        # As the library compares the valid regions of such tiles at run time only, if at all, the type has none.
+        kind = replace(kind, valid_rows=None, valid_cols=None)
+        rows, cols = self._index(sent.rows), self._index(sent.cols)
+        key = (key, "dynamic")
+        return self._once(key, lambda name: pto.AllocTile(name, kind, address, rows, cols, span=self._span)), kind
+
+    def _within(self, sent: SentTile) -> pto.TileType:
+        """Return a tile's type; one that is declared larger than the buffer has the lines that are valid."""
+        kind, fmt = sent.type, element_format(sent.type.element)
+        bits = 4 if fmt.bits == 4 else fmt.storage_bits
+        if sent.address + kind.rows * kind.cols * bits // 8 <= self.capacity:
+            return kind
+        if kind.block_layout == "row_major":
+            return replace(kind, rows=max(sent.rows, 1))
+        return replace(kind, cols=max(sent.cols, 1))
 
     def _scalar_type(self, element: str) -> pto.ScalarType:
         if element not in SCALARS.values():
@@ -402,12 +424,15 @@ def _alike(tiles: list[SentTile]) -> list[SentTile]:
     dst, src, *tmp = tiles
     if dst.type.block_layout != "row_major" or src.type.block_layout != "row_major":
         return tiles
-    rows = max(dst.type.valid_rows or 1, src.type.valid_rows or 1)
-    cols = min(dst.type.cols, src.type.cols), max(dst.type.valid_cols or 0, src.type.valid_cols or 0)
-    single = rows == 1 and cols[0] >= cols[1]
+    rows, valid = max(dst.rows, src.rows, 1), max(dst.cols, src.cols, 1)
     changed = []
     for each in (dst, src):
-        kind = replace(each.type, rows=rows if dst.type.rows != src.type.rows else each.type.rows)
-        changed.append(replace(each, type=replace(kind, cols=cols[0]) if single else kind))
+        kind = replace(each.type, rows=rows)
+        if rows == 1 and dst.type.cols != src.type.cols:
+            kind = replace(kind, cols=-(-valid // _COLUMNS) * _COLUMNS)
+        changed.append(replace(each, type=kind))
     return [*changed, *tmp]
 
+
+_COLUMNS = 64
+"""Columns of which every format fills whole blocks."""

@@ -28,6 +28,7 @@ from castsim.pto_cpp.kernel_text import candidates, continued, entry_of, for_hos
 from castsim.pto_cpp.lockstep import Lockstep
 from castsim.pto_cpp.program_making import Maker
 from castsim.running import Result, load, run_loaded
+from castsim.synchronisation.races import REPORT
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -147,10 +148,11 @@ class _Core:
         sizes = {self.names[position]: int(array.size) for position, array in arrays.items()}
         a5 = _is_a5(self.target)
 
-        def maker() -> Maker:
-            return Maker(self.names, elements, self.lines.span, a5, sizes)
-
         chip = tile_target(self.target)
+
+        def maker() -> Maker:
+            return Maker(self.names, elements, self.lines.span, a5, chip.memories["ub"].capacity_bytes, sizes)
+
         unsized = [self.names.index(n) for n in self.request.inputs if self.names.index(n) not in arrays]
         data = {position: _bytes_of(array) for position, array in arrays.items()}
         data |= dict.fromkeys(unsized, np.zeros(1 << 20, np.uint8))
@@ -250,6 +252,7 @@ def run(
     folders: tuple[str | Path, ...] = (),
     macros: tuple[str, ...] = (),
     timing_only: bool = False,
+    races: str = REPORT,
 ) -> Result:
     """Compile, record and run a C++ kernel; this executes it with the user's rights. Parameters as of `castsim.run`."""
 
@@ -261,7 +264,7 @@ def run(
         folders=tuple(map(Path, folders)), macros=macros,
     )  # fmt: skip
     (recording,) = record(request)
-    return run_loaded(load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only)
+    return run_loaded(load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only, races=races)
 
 
 def is_cpp(program: str) -> bool:

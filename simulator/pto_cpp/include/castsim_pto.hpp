@@ -404,6 +404,7 @@ struct Tile : castsim::TileState {
     fractal = FractalBytes;
     compact = int(Compact);
     pad = (unsigned long long)(Pad);
+    dynamic = VR < 0 || VC < 0;
   }
   void check(const void *place) const {
     if (valid_rows < 0 || valid_cols < 0 || valid_rows > R || valid_cols > C)

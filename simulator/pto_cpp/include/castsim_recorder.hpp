@@ -386,7 +386,7 @@ struct TileState {
   const char *location = "";
   int rows = 0, cols = 0, valid_rows = 0, valid_cols = 0;
   const char *block_layout = "", *scatter_layout = "";
-  int fractal = 512, compact = 0, element_bits = 8;
+  int fractal = 512, compact = 0, element_bits = 8, dynamic = 0;
   unsigned long long pad = 0;
 };
 
@@ -427,7 +427,7 @@ inline void put(const TileState &tile) {
   sending += "t,";
   for (long long number : {(long long)tile.number, tile.address, (long long)tile.rows, (long long)tile.cols,
                            (long long)tile.valid_rows, (long long)tile.valid_cols, (long long)tile.fractal,
-                           (long long)tile.compact, (long long)tile.pad}) {
+                           (long long)tile.compact, (long long)tile.pad, (long long)tile.dynamic}) {
     put_number(number);
     sending += ',';
   }
