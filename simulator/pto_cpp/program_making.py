@@ -88,6 +88,7 @@ class Maker:
     addressed: bool | None = None
     """Whether tiles have addresses; None until one is met."""
     _defined: dict[object, str] = field(default_factory=dict)
+    _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
     _count: int = 0
     _span: Span = field(init=False)
     _prefix: str = field(init=False)
@@ -128,7 +129,7 @@ class Maker:
         arguments = tuple(
             pto.Argument(self.names[position], pto.PointerType(self.elements[position])) for position in used
         )
-        marks = (("castsim.recorded", ""), ("pto.entry", ""))
+        marks = ((pto.RECORDED, ""), ("pto.entry", ""))
         return pto.Function(name, arguments, (*ends, pto.Return()), marks)
 
     # ---------------------------------------------------------------------------------------------- operations
@@ -410,7 +411,10 @@ class Maker:
         return f"{self._prefix}{self._count}"
 
     def _append(self, kind: Callable[..., pto.Operation], *fields: object) -> None:
-        self.body.append(kind(*fields, span=self._span))
+        node = kind(*fields, span=self._span)
+        if self.addressed is not False:  # what a line does again is one instruction; flags are inserted one by one
+            node = self._issued.setdefault((node, self._span), node)
+        self.body.append(node)
 
     def _warn(self, kind: WarningKind, text: str) -> None:
         self.warnings[WarningText(kind, text, self._span)] = None

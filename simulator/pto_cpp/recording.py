@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.packed import element_format
 from castsim.isa.reading import read_bytes
-from castsim.isa.sources import CPP_SUFFIXES, Language, Source
+from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.pto_cpp.compiling import Kernel, Lines, compile_kernel
 from castsim.pto_cpp.kernel_process import recorded_lines
@@ -34,6 +34,9 @@ from castsim.targets.options import with_options
 
 _ROUNDS = 8
 """Recordings after which sizes that rest on random values are given up."""
+
+_UNSIZED = 1 << 20
+"""Bytes that an input is taken to have, all 0, until its size is known."""
 
 _DTYPES = {"f2": "f16", "f4": "f32", **{f"{kind}{size}": f"{kind}{8 * size}" for kind in "iu" for size in (1, 2, 4, 8)}}
 
@@ -71,6 +74,14 @@ class Recording:
     program: pto.Program
     blocks: int
     """How many cores the kernel was told that there are."""
+    elements: Mapping[str, str] = field(default_factory=dict)
+    """Element formats of its arguments."""
+    extents: Mapping[str, int] = field(default_factory=dict)
+    """How many elements of each argument it uses."""
+    arrays: Mapping[str, Codes] = field(default_factory=dict)
+    """The inputs that it was recorded with, as far as their sizes are known."""
+    decisive: bool = False
+    """Whether its path rests on values."""
 
     @property
     def source(self) -> Source:
@@ -107,55 +118,39 @@ class _Core:
         Raises:
             ReadError: random inputs decide how many of them there are, without end.
         """
-        sizes: dict[int, tuple[str, int]] = {}
+        sizes: dict[str, tuple[str, int]] = {}
         for _ in range(_ROUNDS):
-            arrays = self._arrays(sizes)
-            recording, found, decisive = self._once(arrays)
-            drawn = {n for n, text in self.request.inputs.items() if isinstance(text, str) and n not in self._files()}
-            known = {position: size for position, size in found.items() if self.names[position] in drawn}
-            if not decisive or not drawn or known == sizes:
+            recording = self._once(self._arrays(sizes))
+            known = sizes_of([recording])
+            if not recording.decisive or known == sizes or not self._drawn():
                 return recording
             sizes = known
         raise ReadError(
             f"{self.request.file}: sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
         )
 
-    def _files(self) -> list[str]:
-        def is_file(given: Codes | str) -> bool:
-            return not isinstance(given, str) or not (given == "zeros" or given.startswith("random:"))
+    def _drawn(self) -> dict[str, str]:
+        return {n: text for n, text in self.request.inputs.items() if isinstance(text, str) and _is_drawn(text)}
 
-        return [name for name, given in self.request.inputs.items() if is_file(given)]
+    def _arrays(self, sizes: Mapping[str, tuple[str, int]]) -> dict[str, Codes]:
+        """Return the inputs that are known."""
+        return inputs_of(self.request, sizes)
 
-    def _arrays(self, sizes: Mapping[int, tuple[str, int]]) -> dict[int, Codes]:
-        """Return the inputs that are known, by position."""
-        whole = self._files()
-        arrays = {}
-        for name in whole:
-            given = self.request.inputs[name]
-            arrays[self.names.index(name)] = read_input(given, name) if isinstance(given, str) else np.asarray(given)
-        uses = {}
-        for position, (element, size) in sorted(sizes.items()):
-            uses[self.names[position]] = ArgumentUse(element_format(element), elements=size)
-        texts = {n: text for n, text in self.request.inputs.items() if n in uses and isinstance(text, str)}
-        return arrays | {self.names.index(name): array for name, array in make_inputs(texts, uses).items()}
-
-    def _once(self, arrays: Mapping[int, Codes]) -> tuple[Recording, dict[int, tuple[str, int]], bool]:
-        """Run it once; also return the element types and sizes met, and whether its path rests on values."""
-        given_types = {
-            position: _DTYPES[array.dtype.str[1:]] for position, array in arrays.items() if array.dtype.str[1:] in _DTYPES
-        }
+    def _once(self, arrays: Mapping[str, Codes]) -> Recording:
+        """Run it once."""
+        kinds = {self.names.index(name): array.dtype.str[1:] for name, array in arrays.items()}
+        given_types = {position: _DTYPES[kind] for position, kind in kinds.items() if kind in _DTYPES}
         elements: dict[int, str] = {}
-        sizes = {self.names[position]: int(array.size) for position, array in arrays.items()}
-        a5 = _is_a5(self.target)
-
-        chip = tile_target(self.target)
+        sizes = {name: int(array.size) for name, array in arrays.items()}
+        a5, chip = _is_a5(self.target), tile_target(self.target)
 
         def maker() -> Maker:
-            return Maker(self.names, elements, self.lines.span, a5, chip.memories["ub"].capacity_bytes, sizes)
+            capacity = chip.memories["ub"].capacity_bytes
+            return Maker(self.names, elements, self.lines.span, a5, capacity, sizes)
 
-        unsized = [self.names.index(n) for n in self.request.inputs if self.names.index(n) not in arrays]
-        data = {position: _bytes_of(array) for position, array in arrays.items()}
-        data |= dict.fromkeys(unsized, np.zeros(1 << 20, np.uint8))
+        data = {self.names.index(name): _bytes_of(array) for name, array in arrays.items()}
+        unsized = [self.names.index(name) for name in self.request.inputs if name not in arrays]
+        data |= dict.fromkeys(unsized, np.zeros(_UNSIZED, np.uint8))
         lockstep = Lockstep(chip, lowerer_of(self.target), maker, data)
         whole = maker()
         blocks, pointers, decisive = 1, set(), False
@@ -168,8 +163,7 @@ class _Core:
                     elements.setdefault(position, kind)
             return lockstep.answer(line)
 
-        most = self.request.limits.max_statements
-        for line in recorded_lines(self.program, self._words(), answer, most):
+        for line in recorded_lines(self.program, self._words(), answer, self.request.limits.max_statements):
             kind = line[0]
             if kind == "b":
                 pointers.add(int(line[2:]))
@@ -180,14 +174,15 @@ class _Core:
             else:
                 whole.take(line)
                 lockstep.note(line)
-        for position in pointers & set(arrays):
-            if position in given_types:
-                elements.setdefault(position, given_types[position])
+        for position in pointers & set(given_types):
+            elements.setdefault(position, given_types[position])
         name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
         program = pto.Program((function,), (("pto.target_arch", f'"{"a5" if a5 else "a3"}"'),), tuple(whole.warnings))
-        found = {position: (elements[position], size) for position, size in whole.ends.items()}
-        return Recording(self.request, self.text, program, blocks), found, decisive
+        return Recording(
+            self.request, self.text, program, blocks, {self.names[p]: kind for p, kind in elements.items()},
+            {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive,
+        )  # fmt: skip
 
     def _words(self) -> list[str]:
         request = self.request
@@ -223,6 +218,9 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
     target = request.prepare(choose_target(None, request.target))
     tile_target(target)
     file = request.file.resolve()
+    for name in request.inputs:
+        if isinstance(request.inputs[name], str) and not _is_drawn(str(request.inputs[name])):
+            read_input(str(request.inputs[name]), name)  # before anything is compiled
     kernel = Kernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, _is_a5(target))
     found = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
@@ -237,6 +235,48 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
         finally:
             lines.close()
     return found
+
+
+def record_all(request: Request) -> tuple[list[Recording], Mapping[str, Codes]]:
+    """Compile a kernel and record it on each core, as many as `blocks` or a launch of the file says.
+
+    Returns:
+        The recordings, and the inputs with the sizes that all of them together need.
+
+    Raises:
+        CastsimError, EngineError: as `record`.
+    """
+    recordings = record(request, range(request.blocks or 1))
+    arrays = inputs_of(request, sizes_of(recordings))
+    if any(each.decisive for each in recordings) and any(_is_drawn(given) for given in request.inputs.values()):
+        recordings = record(replace(request, inputs=arrays), range(len(recordings)))
+    return recordings, arrays
+
+
+def sizes_of(recordings: Sequence[Recording]) -> dict[str, tuple[str, int]]:
+    """Return element format and number of elements of the arguments that some recordings use."""
+    found: dict[str, tuple[str, int]] = {}
+    for each in recordings:
+        for name, size in each.extents.items():
+            found[name] = each.elements[name], max(size, found.get(name, ("", 0))[1])
+    return found
+
+
+def inputs_of(request: Request, sizes: Mapping[str, tuple[str, int]]) -> dict[str, Codes]:
+    """Return the inputs as arrays: those of files, and the drawn ones whose sizes are known."""
+    arrays: dict[str, Codes] = {}
+    for name, given in request.inputs.items():
+        if not isinstance(given, str):
+            arrays[name] = np.asarray(given)
+        elif not _is_drawn(given):
+            arrays[name] = read_input(given, name)
+    uses = {name: ArgumentUse(element_format(kind), elements=size) for name, (kind, size) in sizes.items()}
+    texts = {name: str(given) for name, given in request.inputs.items() if _is_drawn(given) and name in uses}
+    return arrays | make_inputs(texts, uses)
+
+
+def _is_drawn(given: Codes | str) -> bool:
+    return isinstance(given, str) and (given == "zeros" or given.startswith("random:"))
 
 
 def run(
@@ -265,11 +305,6 @@ def run(
     )  # fmt: skip
     (recording,) = record(request)
     return run_loaded(load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only, races=races)
-
-
-def is_cpp(program: str) -> bool:
-    """Whether a name is that of a C++ file."""
-    return program.endswith(CPP_SUFFIXES)
 
 
 def _is_a5(target: Target) -> bool:

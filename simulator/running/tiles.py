@@ -144,6 +144,9 @@ class Walking:
             raise ReadError(
                 f"@{self.function.name} already has flags or barriers; --sync interlock is for programs without"
             )
+        if self.function.is_recorded:  # arrays may have more elements than one core uses of them
+            for use in executed.arguments.values():
+                use.follows_reads = True
         executed = replace(executed, choices=(*self.choices, *executed.choices))
         inserted = None if plan is None else noted(plan.inserts, executed)
         if inserted is not None:
