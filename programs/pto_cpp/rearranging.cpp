@@ -114,6 +114,7 @@ __global__ AICORE void moves(__gm__ float *x, __gm__ float *out, int rows, int c
   Keep(filled, out);
   Keep(turned, out + 512);
   Keep(joined, out + 1024);
+  All();
   TCONCAT_IMPL(joined, same, filled);
   All();
   Keep(joined, out + 2048);

@@ -153,28 +153,35 @@ class _Core:
         data |= dict.fromkeys(unsized, np.zeros(_UNSIZED, np.uint8))
         lockstep = Lockstep(chip, lowerer_of(self.target), maker, data)
         whole = maker()
-        blocks, pointers, decisive = 1, set(), False
+        blocks, decisive = 1, False
+        pointers: dict[int, str] = {}
 
         def answer(line: str) -> bytes:
             nonlocal decisive
             decisive = True
-            if line[0] == "p":
-                for position, kind in given_types.items():
-                    elements.setdefault(position, kind)
+            learn(line)
             return lockstep.answer(line)
+
+        def learn(line: str) -> None:
+            """Take the type of an argument that the scalar unit reaches from its input, else from its pointer."""
+            position = int(line.split(" ")[2]) if line[0] in "pw" else -1
+            if pointers.get(position):
+                elements.setdefault(position, pointers[position])
 
         for line in recorded_lines(self.program, self._words(), answer, self.request.limits.max_statements):
             kind = line[0]
             if kind == "b":
-                pointers.add(int(line[2:]))
+                position, _, element = line[2:].partition(" ")
+                pointers[int(position)] = given_types.get(int(position), element)
             elif kind == "z":
                 blocks = int(line[2:])
             elif kind == "E":
                 raise self._refused(line)
             else:
+                learn(line)
                 whole.take(line)
                 lockstep.note(line)
-        for position in pointers & set(given_types):
+        for position in set(pointers) & set(given_types):
             elements.setdefault(position, given_types[position])
         name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
@@ -227,11 +234,12 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
         program = compile_kernel(replace(kernel, folders=tuple(p.resolve() for p in kernel.folders)), Path(folder))
         lines = Lines(program, file, text)
         try:
-            for block in range(request.block, request.block + 1) if cores is None else cores:
-                one = replace(request, block=block)
+            blocks = list(cores or [request.block])
+            while len(found) < len(blocks):
+                one = replace(request, block=blocks[len(found)])
                 found.append(_Core(one, program, entry, names, target, lines, text).recorded())
-                if cores is not None and block == 0 and request.blocks is None and found[0].blocks > len(cores):
-                    cores = range(found[0].blocks)
+                if cores is not None and request.blocks is None:  # a launch of the file has said how many there are
+                    blocks = list(range(max(found[0].blocks, len(blocks))))
         finally:
             lines.close()
     return found

@@ -579,7 +579,10 @@ inline T argument(int position) {
   if constexpr (std::is_pointer_v<T>) {
     if (found != values.end() && found->second == "0") return nullptr;
     if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg takes 0, the null pointer");
-    sending += "b " + std::to_string(position) + "\n";
+    sending += "b " + std::to_string(position);
+    if constexpr (requires { Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name(); })
+      sending += std::string(" ") + Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name();
+    sending += '\n';
     return reinterpret_cast<T>(base_of(position));
   } else {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_constructible_v<T, float>,
