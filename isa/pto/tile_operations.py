@@ -155,7 +155,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
         _check_part_move(reader, statement, inputs, outputs)
-    if mnemonic == "tstore":
+    if mnemonic == "tstore" and not reader.recorded:
         check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
     return TileOperation(
         mnemonic,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     "run",
+    "record",
     "diff",
     "view",
     "debug",

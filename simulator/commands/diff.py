@@ -26,6 +26,7 @@ from castsim.commands.shared_options import (
     declare_cores,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_max_cycles,
     declare_opaque,
     declare_page,
@@ -40,7 +41,7 @@ SUMMARY = "compare two programs, results, targets or options: cycles, lines, out
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    add("a", metavar="A", help="a program, or the JSON of a run; - reads standard input")
+    add("a", metavar="A", help="a program (one in C++ is executed), or the JSON of a run; - reads standard input")
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
     declare_target(parser)
     add("--target-b", metavar="T", help="the target of B")
@@ -62,5 +63,6 @@ def declare(parser: ArgumentParser) -> None:
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
     declare_max_cycles(parser)
     declare_page(parser)
+    declare_kernel(parser)
     declare_run_limits(parser)
     declare_opaque(parser)

@@ -18,6 +18,7 @@ examples:
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
+  castsim run kernel.cpp --entry 'cast<half, 64>' --in x=x.npy --arg n=1024 --all-blocks
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from castsim.commands.shared_options import (
     declare_engine,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_max_cycles,
     declare_opaque,
     declare_output_folder,
@@ -50,7 +52,7 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a kernel in C++ (which is compiled and executed), a TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -79,10 +81,12 @@ def declare(parser: ArgumentParser) -> None:
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05 or 2026-07")
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
-    add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
+    add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
+    declare_kernel(parser)
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
     declare_target_options(parser)
     declare_cores(parser)
 

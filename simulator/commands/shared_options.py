@@ -54,6 +54,17 @@ def declare_cores(parser: ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def declare_kernel(parser: ArgumentParser) -> None:
+    """Add what is asked of a kernel in C++: the core that it runs on, and options of the compiler."""
+    add = parser.add_argument
+    add("--block", metavar="N", help="core that a C++ kernel runs on, from 0; N/M: of M cores")
+    add("--sub", metavar="N/M", help="vector unit of the core that a C++ kernel runs on, and how many there are")
+    what = "a folder where the compiler of a C++ kernel finds headers"
+    add("-I", metavar="DIR", dest="folders", action="append", default=[], help=what)
+    what = "a macro for the compiler of a C++ kernel"
+    add("-D", metavar="NAME[=VALUE]", dest="macros", action="append", default=[], help=what)
+
+
 def declare_opaque(parser: ArgumentParser) -> None:
     """Add `--opaque`."""
     what = "cycles of an operation that is not modelled (tmatmul=400); its results are not computed"

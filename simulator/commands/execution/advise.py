@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
@@ -14,7 +15,7 @@ from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Settin
 from castsim.exploration.advice.checking import original
 from castsim.exploration.advice.searching import Advice, advice_on
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import Language, read_source
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.advice import advice_document, advice_text
 
 
@@ -40,16 +41,32 @@ def execute(options: Namespace) -> Outcome:
     )
     if options.program.endswith(GRAPHS):
         raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
-    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
-    if source.language is Language.BINARY:
-        raise ReadError(
-            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
-        )
+    if options.program.endswith(CPP_SUFFIXES):
+        from castsim.commands.execution.cpp_kernels import as_text, recording_of  # noqa: PLC0415 - loads the recorder
+
+        source = as_text(recording_of(options))
+        setting = replace(setting, entry=None, args={})
+    else:
+        source = _read(options)
     advice = advice_on(original(source, setting))
     written = None if number is None else _applied(advice, number, options)
     return Outcome(
         advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
     )
+
+
+def _read(options: Namespace) -> Source:
+    """Read the program.
+
+    Raises:
+        ReadError: it is a binary.
+    """
+    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    if source.language is Language.BINARY:
+        raise ReadError(
+            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
+        )
+    return source
 
 
 def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:

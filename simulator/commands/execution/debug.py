@@ -12,6 +12,7 @@ from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integ
 from castsim.commands.outcome import Outcome
 from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import CPP_SUFFIXES
 from castsim.running.stepping.launch import Launch
 
 
@@ -46,6 +47,15 @@ def launch_of(options: Namespace) -> Launch:
         raise ReadError(
             f"'{program}' is a graph, which has no operations to step through", legal=("a .pto file", "a .tpc file")
         )
+    source = None
+    if program.endswith(CPP_SUFFIXES):
+        from castsim.commands.execution.cpp_kernels import (  # noqa: PLC0415 - loads the recorder
+            recording_of,
+            without_arguments,
+        )
+
+        source = recording_of(options).source
+        options = without_arguments(options)
     return Launch(
         program,
         options.target,
@@ -56,6 +66,7 @@ def launch_of(options: Namespace) -> Launch:
         options.engine,
         run_limits_of(options),
         None if options.declare is None else Path(options.declare),
+        source,
     )
 
 

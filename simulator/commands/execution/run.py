@@ -35,7 +35,7 @@ from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
-from castsim.isa.sources import Language, Source, read_source
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
@@ -43,7 +43,7 @@ from castsim.reports.run import run_document, run_text
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN
 from castsim.running import MAX_CYCLES, load, run_loaded
-from castsim.synchronisation.races import refusal
+from castsim.synchronisation.races import REPORT, STOP, refusal
 from castsim.targets.options import watched, with_options
 
 if TYPE_CHECKING:
@@ -69,11 +69,18 @@ def execute(options: Namespace) -> Outcome:
         from castsim.commands.execution.graph import execute_run  # noqa: PLC0415 - loads the planner
 
         return execute_run(options)
+    if options.program.endswith(CPP_SUFFIXES):
+        from castsim.commands.execution.run_cpp import execute_cpp  # noqa: PLC0415 - loads the recorder
+
+        return execute_cpp(options, run_source)
+    if options.all_blocks:
+        raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
-        return _executed(options, None if fragment is None else fragment.source)
+        return run_source(options, None if fragment is None else fragment.source)
 
 
-def _executed(options: Namespace, source: Source | None) -> Outcome:
+def run_source(options: Namespace, source: Source | None) -> Outcome:
+    """Run the program of a source, or else the file that the options name."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -132,7 +139,7 @@ def _simulate(
 ) -> tuple[Result, tuple[Gain, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
     """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
     inputs = assignments("--in", options.inputs)
-    if source is not None and not options.timing_only:
+    if source is not None and source.program is None and not options.timing_only:
         inputs = {**drawn_inputs(loaded), **inputs}
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
     with run_progress(loaded.tree) as progress:
@@ -147,7 +154,7 @@ def _simulate(
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
                 stale_reads=options.stale_reads,
-                races=options.races,
+                races=options.races or (STOP if source is None or source.program is None else REPORT),
                 skip=not options.no_skip,
                 limits=run_limits_of(options),
             )

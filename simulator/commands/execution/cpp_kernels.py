@@ -1,0 +1,67 @@
+"""Kernels in C++ as the commands `run`, `record`, `advise`, `diff` and `debug` take them: named on their line, executed.
+
+Nothing else compiles or executes one.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from pathlib import Path
+
+from castsim.commands.option_values import assignments, run_limits_of, scalar
+from castsim.execution.limits import Limits
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source
+from castsim.pto_cpp import Recording, Request, record
+from castsim.targets.options import with_options
+
+_CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
+
+
+def is_cpp(program: str | None) -> bool:
+    """Whether a program that was named is a kernel in C++."""
+    return program is not None and program.endswith(CPP_SUFFIXES)
+
+
+def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:
+    """Return what is to be recorded.
+
+    Raises:
+        ReadError: what was typed.
+    """
+    changes = assignments("--option", options.options)
+    block, blocks = _core("--block", options.block)
+    sub, subs = _core("--sub", options.sub)
+    return Request(
+        Path(program), options.entry,
+        {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
+        blocks, sub, subs or 1, tuple(map(Path, options.folders)), tuple(options.macros),
+        run_limits_of(options) if limits is None else limits,
+    )  # fmt: skip
+
+
+def recording_of(options: Namespace, program: str | None = None) -> Recording:
+    """Compile and execute the kernel that a command names, on the core that it asks for."""
+    (found,) = record(request_of(options, options.program if program is None else program))
+    return found
+
+
+def as_text(recording: Recording) -> Source:
+    """Return a recording as a program in text, for those who change it."""
+    return Source(f"{recording.request.file.stem}.pto", Language.TILES, recording.pto_text())
+
+
+def without_arguments(options: Namespace) -> Namespace:
+    """Return the options of a command for a kernel that has been recorded: its entry and scalars are settled."""
+    return Namespace(**{**vars(options), "entry": None, "args": []})
+
+
+def _core(option: str, text: str | None) -> tuple[int, int | None]:
+    if text is None:
+        return 0, None
+    found = _CORE.fullmatch(text.strip())
+    if found is None or (found[2] is not None and int(found[1]) >= int(found[2])):
+        raise ReadError(f"{option} {text[:40]}: not a core", legal=(f"{option} 0", f"{option} 3/8"))
+    return int(found[1]), None if found[2] is None else int(found[2])
