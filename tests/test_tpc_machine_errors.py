@@ -156,8 +156,6 @@ def test_declared_vector_memory() -> None:
         (f"nop; loop 0, 2, 1, <, E; nop; nop\nE:\n{END}", "the body of the loop is empty"),
         (f"nop; loop 0, 2, 1, <, 0x400; nop; nop\n{END}", "ends beyond the program"),
         (f"nop; loop 0, 2, 1, <, E, 1; nop; nop\n{nops(8)}E:\n{END}", "last operand of LOOP"),
-        (f"nop; loop 0, S1, 1, <, E; nop; nop\n{NOP}nop; mov.i32 S1, 0x1; nop; nop\n{nops(6)}E:\n{END}",
-         "S1 is written in the body of the loop that counts by it"),
         (f"{TWICE}{NOP}nop; mov.i32 S32, 0x1; nop; nop\n{nops(6)}E:\n{END}", "S32 is written"),
         (f"nop; mov SP0, 0x1; nop; nop\n{END}", "SP0 is constantly true"),
     ],

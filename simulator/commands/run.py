@@ -11,6 +11,7 @@ examples:
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.tpc --in x=random:1 --stale-reads stop
+  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=out:f32[64,16] --index-space 1,16
   castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
@@ -30,6 +31,7 @@ from castsim.commands.shared_options import (
     declare_engine,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_max_cycles,
     declare_opaque,
     declare_output_folder,
@@ -50,7 +52,7 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .c, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -62,6 +64,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     declare_inputs(parser)
     declare_arguments(parser)
+    declare_kernel(parser)
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     declare_output_folder(parser)
     declare_engine(parser)
