@@ -108,7 +108,8 @@ class Library(Conversions):
             "read_lane_id_2b_b": self._lane_numbers, "read_lane_id_1b_b": self._lane_numbers,
             "get_tensor_hwpref_stride": self._prefetch_stride, "set_lut_32": self._bind, "set_lut_256": self._bind,
             "get_semaphore_value": self._semaphore, "set_semaphore_value": self._semaphore,
-            "s_div_fast_f32": self._division, "u32_udiv_4step": self._steps, "u16_udiv_4step": self._steps, "u8_udiv_4step": self._steps,
+            "s_div_fast_f32": self._division,
+            "u32_udiv_4step": self._steps, "u16_udiv_4step": self._steps, "u8_udiv_4step": self._steps,
         }  # fmt: skip
 
     def named_value(self, name: str) -> Value | None:
@@ -408,6 +409,7 @@ class Library(Conversions):
             word = f"i{bits}"
             code = self.immediate(self.const(step | enable, Scalar(word)), Scalar(word))
             self.emit(f"xor.{word} {pattern.text}, {directions.text}, {code}")
+            self.move(other.text, total)
             self.emit(f"shuffle.{element} {other.text}, {total.text}, {pattern.text}")
             total = self._joined(match[2], element, total, other)
         return self.in_register(total, into)
@@ -418,7 +420,7 @@ class Library(Conversions):
         return found
 
     def _directions(self, bits: int) -> Value:
-        """Return for each lane the direction of a shuffle that leaves it where it is: element, and bit 5 of the group."""
+        """Return for each lane the direction of a shuffle that changes nothing: element, group in bit 5."""
         lane = self._lanes(f"u{bits}", None)
         element, group, found = (self.temp(lane.type) for _ in range(3))
         word, inside = f"i{bits}", 256 // bits
