@@ -24,13 +24,15 @@ from castsim.machines.vliw.source import chosen_target
 from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_c.compiling import compile_kernel
+from castsim.tpc_c.compiling import Compiled, compile_kernel
 from castsim.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
 
 _DTYPES = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "int16": "i16",
     "uint16": "u16", "int8": "i8", "uint8": "u8", "float8_e4m3fn": "f8_143", "float8_e5m2": "f8_152",
 }  # fmt: skip
+NEWEST = "gaudi2"
+"""The generation for which a kernel is checked that is given none."""
 _SCHEDULE = (
     "the bundles are those of castsim's scheduler, not of the vendor's compiler, which may do better; the report's "
     "bound says by how much at most"
@@ -135,10 +137,19 @@ def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
         raise ReadError(f"{source.file}: a kernel has one entry, main", legal=("main",))
     if request.target is None:
         raise ReadError(f"{source.file} names no target, and none is given", legal=("--target gaudi2",))
-    target = chosen_target("", source.file, request.target, request.prepare)
+    compiled = compiled_kernel(source, request)
+    return KernelProgram(source, launch(compiled, request.launch or LaunchRequest(), request.args))
+
+
+def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
+    """Compile a kernel, without anything that a launch brings; without a target for the newest generation.
+
+    Raises:
+        ReadError, IllegalError: as `castsim.tpc_c.compiling.compile_kernel`.
+    """
+    target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
-    compiled = compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders)
-    return KernelProgram(source, launch(compiled, wanted, request.args))
+    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders)
 
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:

@@ -506,21 +506,32 @@ class Arithmetic(Emitter):
     def _vector_product(self, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
         """Multiply vectors of integers; the low bits of the products are kept."""
         element = kind.element
-        wide = self.name("p")
-        text = two.text if isinstance(two.type, Vector) else self.operand(two)
         found = self.temp(kind) if into is None else Value(kind, into)
         if element.bits == 32:
-            self.emit(f"mul.{element.name} %d.{wide}, {one.text}, {text}")
-            self.emit(f"mov {found.text}, %v.{wide}.0")
-            return found
+            return self._long_product(one, self.converted(two, kind), found)
         if element.bits != 16:
             raise self.refused(f"* on {kind} is not an instruction", "v_convert_i8_to_i16_all_b")
+        wide = self.name("p")
+        text = two.text if isinstance(two.type, Vector) else self.operand(two)
         self.emit(f"mul.{element.name} %d.{wide}, {one.text}, {text}")
         parts = [self.temp(kind) for _ in range(2)]
-        for index, part in enumerate(parts):
-            self.emit(f"and.i32 {part.text}, %v.{wide}.{index}, 0xffff")
-        self.emit(f"shl.i32 {parts[1].text}, {parts[1].text}, 0x10")
+        self.emit(f"and.i32 {parts[0].text}, %v.{wide}.0, 0xffff")
+        self.emit(f"shl.i32 {parts[1].text}, %v.{wide}.1, 0x10")
         self.emit(f"or.i32 {found.text}, {parts[0].text}, {parts[1].text}")
+        return found
+
+    def _long_product(self, one: Value, two: Value, found: Value) -> Value:
+        """Multiply 32-bit lanes by halves: MUL of 32 bits leaves low and high words of its products side by side."""
+        low, cross, other = (self.name("p") for _ in range(3))
+        high_one, high_two, middle, moved = (self.temp(found.type) for _ in range(4))
+        self.emit(f"mul.u16 %d.{low}, {one.text}, {two.text}")
+        self.emit(f"shr.u32 {high_two.text}, {two.text}, 0x10")
+        self.emit(f"mul.u16 %d.{cross}, {one.text}, {high_two.text}")
+        self.emit(f"shr.u32 {high_one.text}, {one.text}, 0x10")
+        self.emit(f"mul.u16 %d.{other}, {high_one.text}, {two.text}")
+        self.emit(f"add.i32 {middle.text}, %v.{cross}.0, %v.{other}.0")
+        self.emit(f"shl.i32 {moved.text}, {middle.text}, 0x10")
+        self.emit(f"add.i32 {found.text}, %v.{low}.0, {moved.text}")
         return found
 
     def _on_masks(self, sign: str, one: Value, two: Value, into: str | None) -> Value:

@@ -9,7 +9,7 @@ from typing import Any
 
 from castsim.tpc_c.arithmetic import COMPARISONS
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
-from castsim.tpc_c.declared import Declared
+from castsim.tpc_c.declared import Declared, names_of
 from castsim.tpc_c.library import Library
 from castsim.tpc_c.types import (
     BOOL,
@@ -385,8 +385,9 @@ class Expressions(Library, Declared):
             return place
         if isinstance(place.type, Index):
             number = self.value(indices[0])
-            if not number.known:
-                raise self.wrong("the index of an int5 must be a constant", node=indices[0])
+            variables = [self.variable(name) for name in names_of(indices[0])]
+            if not number.known or not all(each is None or each.constant for each in variables):
+                raise self.wrong("the index of an int5 must be a constant", "const int", node=indices[0])
             dimension = int(number.const or 0)
             if not 0 <= dimension < 5:
                 raise self.wrong(f"an int5 has no coordinate {dimension}", "0 .. 4", node=indices[0])

@@ -594,7 +594,7 @@ class Intrinsics(Arithmetic):
         bits = tail.switches
         extra = words(
             ("partial" in call.extras, "partial"), ("rmw" in call.extras, "rmw_sel"),
-            (bits & 4, _PACKED[bits >> 4 & 3]), (bits & 4, "pack"), ("direct" in call.extras, "direct"),
+            (bits >> 4 & 3, _PACKED[bits >> 4 & 3]), (bits & 4, "pack"), ("direct" in call.extras, "direct"),
         )  # fmt: skip
         middle = [hex(self.number(name, arguments[2], "the counter"))] if squeezed else []
         texts = [number, *middle, place, text, *ends]

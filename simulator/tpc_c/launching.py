@@ -125,6 +125,20 @@ def launch(
     return Launch(compiled, scheduled, engines)
 
 
+def scheduled_kernel(compiled: Compiled) -> Scheduled:
+    """Return the bundles of a kernel without a launch.
+
+    Raises:
+        IllegalError: what the kernel calls cannot run here; out of registers.
+    """
+    if compiled.blocked:
+        raise compiled.blocked[0]
+    try:
+        return schedule_program(sequential(compiled, LaunchRequest(), {}), compiled.target)
+    except CastsimError as error:
+        raise in_words(error) from None
+
+
 def _check_names(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> None:
     tensors, scalars = ([each.name for each in held] for held in (compiled.tensors, compiled.scalars))
     for name in request.tensors:
@@ -250,6 +264,6 @@ def target_of(name: object) -> VliwTarget | None:
 
 
 __all__ = [
-    "Launch", "LaunchRequest", "TensorGiven", "launch", "members_given", "parts_of", "sequential",
+    "Launch", "LaunchRequest", "TensorGiven", "launch", "members_given", "parts_of", "scheduled_kernel", "sequential",
     "target_of", "tensor_given", "text_of",
 ]  # fmt: skip

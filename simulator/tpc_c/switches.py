@@ -77,7 +77,7 @@ def words_of(mnemonic: str, element: str, switches: int) -> list[str]:
         case "mac" | "madd":
             return words((on(1), "st" if integer else "fp16_ftz_in"), (on(NEG), "neg"), (on(NEG_ZP), "neg_zp"))
         case "mul":
-            return words((on(4) and integer, "upper32"), (on(NEG), "neg"))
+            return words((on(4) and integer, "upper32"), (on(NEG), "neg"), (on(8), "keep_rs"))
         case "msac":
             return words((on(2), "rhu"), (True, "normalize_c" if on(4) else "normalize_ab"))
         case "ash":

@@ -271,7 +271,7 @@ def _load(
         opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
         level=level_of(options),
-        launch=launch_of(options, scalars),
+        launch=launch_of(options),
     )
     return loaded, read
 
