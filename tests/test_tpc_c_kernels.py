@@ -121,7 +121,9 @@ def same_bits(found: np.ndarray, wanted: np.ndarray) -> bool:
         found.view(np.uint8).shape))  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "target"), [(c, t) for c in CASES for t in c.targets], ids=lambda e: getattr(e, "file", e))
+@pytest.mark.parametrize(
+    ("case", "target"), [(c, t) for c in CASES for t in c.targets], ids=lambda e: getattr(e, "file", e)
+)
 def test_every_value_is_that_of_the_model_whatever_the_engines(case: Case, target: str) -> None:
     wanted = case.expected()
     for engines in (1, 3) if target == case.targets[-1] else (1,):

@@ -28,7 +28,12 @@ FORMATS = ("text", "json", "github", "sarif")
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
-    add("files", metavar="FILE", nargs="+", help="a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input")
+    add(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input",
+    )
     declare_target(parser, "the one each program names")
     declare_arguments(parser)
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")

@@ -143,5 +143,15 @@ def declare_kernel(parser: ArgumentParser) -> None:
 def declare_headers(parser: ArgumentParser) -> None:
     """Add the arguments about macros and headers of a kernel in C."""
     add = parser.add_argument
-    add("--define", "-D", dest="defines", metavar="NAME=TEXT", action="append", default=[], help="a macro for a .c kernel")
-    add("--include", "-I", dest="includes", metavar="FOLDER", action="append", default=[], help="headers of a .c kernel")
+    add(
+        "--define",
+        "-D",
+        dest="defines",
+        metavar="NAME=TEXT",
+        action="append",
+        default=[],
+        help="a macro for a .c kernel",
+    )
+    add(
+        "--include", "-I", dest="includes", metavar="FOLDER", action="append", default=[], help="headers of a .c kernel"
+    )

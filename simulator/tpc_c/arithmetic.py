@@ -74,7 +74,7 @@ class Arithmetic(Emitter):
     def in_register(self, value: Value, into: str | None = None) -> Value:
         """Return a value in a register, that of `into` if one is named."""
         if value.known or (into is not None and value.text != into):
-            found = self.temp(value.type) if into is None else Value(value.type, into)
+            found = self.dest(value.type, into)
             self.move(found.text, value)
             return found
         return value
@@ -96,8 +96,9 @@ class Arithmetic(Emitter):
 
     def result(self, kind: CType, into: str | None, income: Value | None, predicate: str, sources: list[str]) -> Value:
         """Return the register of a result; where a predicate may be false, it holds `income` first."""
+        into = into if into is not None and self.dest(kind, into).text == into else None
         if income is None:
-            return self.temp(kind) if into is None else Value(kind, into)
+            return self.dest(kind, into)
         if income.temp and base_of(income.text) not in map(base_of, sources):
             return income
         if into is not None and (base_of(into) == base_of(income.text) or base_of(into) not in map(base_of, sources)):
@@ -134,7 +135,7 @@ class Arithmetic(Emitter):
         if isinstance(kind, Mask) and isinstance(old, Scalar) and value.known:
             return self._mask(bool(value.const), kind, into)
         if isinstance(kind, Mask) and isinstance(old, Scalar):
-            found = self.temp(kind) if into is None else Value(kind, into)
+            found = self.dest(kind, into)
             self.emit(f"mov {found.text}, {self.truth(value)[0].text}")
             return found
         if isinstance(kind, Mask) and isinstance(old, Mask) and explicit:
@@ -156,12 +157,12 @@ class Arithmetic(Emitter):
     def broadcast(self, value: Value, kind: Vector, into: str | None = None) -> Value:
         """Return a scalar in all lanes of a vector."""
         held = self.converted(value, kind.element)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         self.emit(f"mov.{kind.element.name} {found.text}, {self.operand(held)}")
         return found
 
     def _mask(self, truth: bool, kind: Mask, into: str | None) -> Value:
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         self.emit(f"mov {found.text}, {'SP0' if truth else '0x0'}")
         return found
 
@@ -169,9 +170,9 @@ class Arithmetic(Emitter):
         if value.known:
             return self._folded(value, kind)
         if kind.name == "bool":
-            return self.truth(value)[0] if into is None else self.in_register(self._positive(value), into)
+            return self.truth(value)[0] if into is None else self._truth_into(value, into)
         if old.name == "bool":
-            found = self.temp(kind) if into is None else Value(kind, into)
+            found = self.dest(kind, into)
             self.emit(f"mov.i32 {found.text}, 0x0")
             self.emit(f"mov.i32 {found.text}, {self.immediate(self.const(1, kind), kind)}", value.text)
             return found
@@ -181,11 +182,15 @@ class Arithmetic(Emitter):
             return self._widened(value, old, kind, into)
         if not old.is_float and old.bits < 32:
             return self._scalar(self._widened(value, old, INT, None), INT, kind, into)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if kind.is_float or kind.bits == 32:
             return self._number(value, old, kind, found)
         wide = self._number(value, old, INT, self.temp(INT))
         return self.bits_as(wide, kind)
+
+    def _truth_into(self, value: Value, into: str) -> Value:
+        found = self._positive(value)
+        return self.in_register(found, into) if into.startswith("%sp") else found
 
     def _number(self, value: Value, old: Scalar, kind: Scalar, found: Value) -> Value:
         """Convert between an integer and a float, or two floats; C cuts off towards zero."""
@@ -204,7 +209,7 @@ class Arithmetic(Emitter):
         return found
 
     def _widened(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if not old.signed:
             self.emit(f"and.i32 {found.text}, {value.text}, {hex((1 << old.bits) - 1)}")
             return found
@@ -270,7 +275,7 @@ class Arithmetic(Emitter):
             return Value(BOOL, const=int(_holds(sign, one.const, two.const)))
         if one.known:
             one, two, sign = two, one, _MIRRORED[sign]
-        found = self.temp(BOOL) if into is None else Value(BOOL, into)
+        found = self.dest(BOOL, into)
         self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {found.text}, {one.text}, {self.operand(two)}")
         return found
 
@@ -336,7 +341,7 @@ class Arithmetic(Emitter):
         if two.known and not kind.is_float and neutral.get(sign) == two.const:
             return one
         first = self.in_register(one)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         self.emit(f"{_NAMES[sign]}.{kind.name} {found.text}, {first.text}, {self.operand(two)}")
         return found
 
@@ -368,7 +373,7 @@ class Arithmetic(Emitter):
         if one.known and two.known:
             count, number = int(two.const or 0) & 31, int(one.const or 0)
             return self.const(number << count if sign == "<<" else number >> count, kind)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         word, count_text = self._shift(sign, two, kind)
         self.emit(f"{word}.{kind.name} {found.text}, {self.in_register(one).text}, {count_text}")
         return found
@@ -483,7 +488,7 @@ class Arithmetic(Emitter):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if sign == "*" and not element.is_float:
             return self._vector_product(first, second, kind, into)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         text = second.text if isinstance(second.type, Vector) else self.operand(second)
         self.emit(f"{_NAMES[sign]}.{element.name} {found.text}, {first.text}, {text}")
         return found
@@ -491,7 +496,7 @@ class Arithmetic(Emitter):
     def _vectors_shifted(self, sign: str, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
         if kind.element.is_float:
             raise self.wrong(f"operator {sign} does not take {kind}")
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if isinstance(two.type, Scalar):
             word, count = self._shift(sign, two, kind.element)
         elif sign == ">>" and kind.element.signed:
@@ -506,7 +511,7 @@ class Arithmetic(Emitter):
     def _vector_product(self, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
         """Multiply vectors of integers; the low bits of the products are kept."""
         element = kind.element
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if element.bits == 32:
             return self._long_product(one, self.converted(two, kind), found)
         if element.bits != 16:
@@ -537,7 +542,7 @@ class Arithmetic(Emitter):
     def _on_masks(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
         if sign not in "&|^" or one.type != two.type:
             raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}", "& | ^ ~ of equal types")
-        found = self.temp(one.type) if into is None else Value(one.type, into)
+        found = self.dest(one.type, into)
         self.emit(f"{_NAMES[sign]}.b {found.text}, {one.text}, {two.text}")
         return found
 
@@ -545,8 +550,7 @@ class Arithmetic(Emitter):
         if sign not in _NAMES:
             raise self.wrong(f"operator {sign} does not take int5", "+ - * & | ^")
         found = self.temp(one.type if isinstance(one.type, Index) else two.type)
-        if into is not None:
-            found = Value(found.type, into)
+        found = self.dest(found.type, into)
         if isinstance(two.type, Scalar) and sign in _COMMUTATIVE:
             one, two = two, one
         texts = [
@@ -564,14 +568,14 @@ class Arithmetic(Emitter):
         if isinstance(kind, Scalar):
             return self._unary_scalar(sign, value, promoted(kind), into)
         if isinstance(kind, Mask) and sign == "~":
-            found = self.temp(kind) if into is None else Value(kind, into)
+            found = self.dest(kind, into)
             self.emit(f"not.b {found.text}, {value.text}")
             return found
         if not isinstance(kind, Vector) or (sign == "~" and kind.element.is_float):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if sign == "+":
             return value
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         element = kind.element
         if sign == "~":
             self.emit(f"not.{element.name} {found.text}, {value.text}")
@@ -591,7 +595,7 @@ class Arithmetic(Emitter):
         if held.known:
             number = held.const or 0
             return self.const(~int(number) if sign == "~" else -number, kind)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if sign == "~":
             self.emit(f"not.{kind.name} {found.text}, {held.text}")
         elif kind.is_float:

@@ -135,6 +135,12 @@ class Emitter:
         """Return a value in a new register."""
         return Value(kind, self.register(kind), temp=True)
 
+    def dest(self, kind: CType, into: str | None) -> Value:
+        """Return where a result goes: the register that is wanted if it is of the right file, else a new one."""
+        if into is None or self.register(kind).partition(".")[0] != into.partition(".")[0]:
+            return self.temp(kind)
+        return Value(kind, into)
+
     # -------------------------------------------------------------------------------------------------- constants
 
     def bits(self, number: float, kind: Scalar) -> int:

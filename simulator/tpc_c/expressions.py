@@ -312,7 +312,7 @@ class Expressions(Library, Declared):
     def loaded(self, place: Place, into: str | None = None) -> Value:
         """Return what a place holds."""
         if place.index is not None:
-            found = self.temp(INT) if into is None or not into.startswith("%s") else Value(INT, into)
+            found = self.dest(INT, into)
             self.emit(f"mov_irf_dim {hex(place.index[1])} {found.text}, {place.index[0]}")
             return found
         if place.address is not None:
@@ -455,7 +455,7 @@ class Expressions(Library, Declared):
         if pointer.type.space == "global":
             if not isinstance(kind, Scalar | Vector):
                 raise self.wrong(f"{kind} cannot be loaded through a global pointer")
-            found = self.temp(kind) if into is None else Value(kind, into)
+            found = self.dest(kind, into)
             self.emit(f"ld_g {found.text}, {pointer.text}")
             return found
         found = self.temp(kind)
@@ -463,7 +463,7 @@ class Expressions(Library, Declared):
             for number in range(len(kind.members)):
                 self.emit(f"ld_l_v {member_text(found, number)}, {self._vlm(pointer, 256 * number)}")
             return found
-        found = found if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         if isinstance(kind, Vector | Mask):
             self.emit(f"ld_l_v {found.text}, {self._vlm(pointer)}")
         elif isinstance(kind, Scalar):

@@ -129,7 +129,7 @@ class Library(Conversions):
 
     def _lanes(self, element: str, into: str | None) -> Value:
         kind = vector_of(element)
-        found = self.temp(kind) if into is None else Value(kind, into)
+        found = self.dest(kind, into)
         self.emit(f"mov {found.text}, V_LANE_ID_{Scalar(element).bits}")
         return found
 
@@ -258,7 +258,7 @@ class Library(Conversions):
             kind = Scalar(_PAD_TYPES.get(match[3] or "int", "i32"))
         address = place.base + place.descriptor_bytes * tensor + offset
         if not setting:
-            found = self.temp(kind) if into is None else Value(kind, into)
+            found = self.dest(kind, into)
             self.emit(f"ld_l mmio {found.text}, {hex(address)}")
             return found
         value = self.in_register(self.converted(given[-1], kind))
@@ -273,7 +273,7 @@ class Library(Conversions):
             raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
         place = descriptors_of(self.target)
         assert place is not None
-        found = self.temp(UNSIGNED) if into is None else Value(UNSIGNED, into)
+        found = self.dest(UNSIGNED, into)
         number = self.number(name, given[0], "the tensor")
         address = place.base + place.descriptor_bytes * number + _PREFETCH_STRIDE
         self.emit(f"ld_l mmio {found.text}, {hex(address)}")
@@ -287,7 +287,7 @@ class Library(Conversions):
             self.emit(f"st_l mmio {hex(address)}, {value.text}")
             return VOID_VALUE
         self._need(name, given, 0, 0)
-        found = self.temp(UNSIGNED) if into is None else Value(UNSIGNED, into)
+        found = self.dest(UNSIGNED, into)
         self.emit(f"ld_l mmio {found.text}, {hex(address)}")
         return found
 
@@ -341,7 +341,7 @@ class Library(Conversions):
         if wanted in _PRIVATE:
             table, instead = _PRIVATE[wanted]
             self.blocked.append(self.refused(f"{name} uses the table {table}, which is not public", instead))
-            return self.temp(vector_of("f32")) if into is None else Value(vector_of("f32"), into)
+            return self.dest(vector_of("f32"), into)
         if wanted not in FUNCTIONS:
             return None
         kind = vector_of("f32")
