@@ -18,6 +18,7 @@ ASSEMBLY_SUFFIXES = (".tpc", ".s")
 TILE_SUFFIX = ".pto"
 CPP_SUFFIXES = (".cpp", ".cce", ".cc", ".hpp", ".cxx")
 """Kernels in C++, which are recorded by running them."""
+KERNEL_SUFFIX = ".c"
 BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
 ELF_MAGIC = b"\x7fELF"
 
@@ -27,6 +28,7 @@ class Language(Enum):
 
     TILES = "pto"
     ASSEMBLY = "tpc"
+    KERNEL = "c"
     BINARY = "binary"
 
 
@@ -82,7 +84,7 @@ def source_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Sou
 
 def _is_binary(path: Path, data: bytes) -> bool:
     """Whether a program is a binary: by its suffix, else by content that no text has."""
-    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX, KERNEL_SUFFIX):
         return False
     return path.suffix in BINARY_SUFFIXES or data.startswith(ELF_MAGIC) or b"\0" in data
 
@@ -90,6 +92,8 @@ def _is_binary(path: Path, data: bytes) -> bool:
 def _language_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Language:
     """Return the language of a text: suffix first, then a declared target, then the languages of the target."""
     suffix = Path(file).suffix
+    if suffix == KERNEL_SUFFIX:
+        return Language.KERNEL
     if suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
         return Language.TILES if suffix == TILE_SUFFIX else Language.ASSEMBLY
     if "castsim:" in text:

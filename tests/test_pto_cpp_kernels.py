@@ -41,7 +41,18 @@ def test_elementwise_i16(generator):
     a, b = (generator.integers(-300, 300, (4, 64)).astype(np.int16) for _ in range(2))
     run = ran("elementwise", entry="integers", inputs={"a": a, "b": b}, args={"s": -29})
     s = np.int16(-29)
-    wanted = [a & b, a | b, a ^ b, ~a, a & s, a | s, a ^ s, a + b, (a.astype(int) * b).astype(np.int16), np.maximum(a, b)]
+    wanted = [
+        a & b,
+        a | b,
+        a ^ b,
+        ~a,
+        a & s,
+        a | s,
+        a ^ s,
+        a + b,
+        (a.astype(int) * b).astype(np.int16),
+        np.maximum(a, b),
+    ]
     np.testing.assert_array_equal(blocks(run.outputs["out"], (4, 64)), wanted)
 
 

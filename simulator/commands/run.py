@@ -11,6 +11,7 @@ examples:
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.tpc --in x=random:1 --stale-reads stop
+  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=out:f32[64,16] --index-space 1,16
   castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
@@ -52,7 +53,8 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a kernel in C++ (which is compiled and executed), a TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), a TPC binary or ELF "
+        "file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -64,6 +66,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     declare_inputs(parser)
     declare_arguments(parser)
+    declare_kernel(parser)
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     declare_output_folder(parser)
     declare_engine(parser)

@@ -139,3 +139,30 @@ def declare_scheduler(parser: ArgumentParser) -> None:
 def _declare_repeatable(parser: ArgumentParser, option: str, metavar: str, help_: str, dest: str) -> None:
     """Add an option that may be given several times; all its values make one list."""
     parser.add_argument(option, metavar=metavar, dest=dest, action="append", default=[], help=help_)
+
+
+def declare_kernel(parser: ArgumentParser) -> None:
+    """Add the arguments about the launch of a kernel in C."""
+    add = parser.add_argument
+    add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
+        help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
+    add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
+    add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
+    declare_headers(parser)
+
+
+def declare_headers(parser: ArgumentParser) -> None:
+    """Add the arguments about macros and headers of a kernel in C."""
+    add = parser.add_argument
+    add(
+        "--define",
+        "-D",
+        dest="defines",
+        metavar="NAME=TEXT",
+        action="append",
+        default=[],
+        help="a macro for a .c kernel",
+    )
+    add(
+        "--include", "-I", dest="includes", metavar="FOLDER", action="append", default=[], help="headers of a .c kernel"
+    )

@@ -30,7 +30,14 @@ _STANDING_IN = (
 """Headers of the device's tools, in whose place castsim's own stand; found after the user's folders."""
 
 _ARCHITECTURES = {
-    False: ("__CCE_AICORE__=220", "__DAV_VEC__", "__DAV_C220__", "__DAV_C220_VEC__", "PTO_NPU_ARCH_A2A3", "MEMORY_BASE"),
+    False: (
+        "__CCE_AICORE__=220",
+        "__DAV_VEC__",
+        "__DAV_C220__",
+        "__DAV_C220_VEC__",
+        "PTO_NPU_ARCH_A2A3",
+        "MEMORY_BASE",
+    ),
     True: ("__CCE_AICORE__=310", "__DAV_VEC__", "__DAV_C310__", "__DAV_C310_VEC__", "PTO_NPU_ARCH_A5", "REGISTER_BASE"),
 }
 """Macros that the device's compiler defines for the vector half of a chip, by whether it is A5."""

@@ -326,7 +326,9 @@ class Maker:
             open_type = pto.ViewType((None,) * len(dims), view.element)
             whole = self._name()
             extents = tuple(map(self._index, shape))
-            self._append(pto.MakeView, whole, pointer, extents, tuple(map(self._index, strides)), view.layout, open_type)
+            self._append(
+                pto.MakeView, whole, pointer, extents, tuple(map(self._index, strides)), view.layout, open_type
+            )
             part = self._name()
             zeros = (self._index(0),) * len(dims)
             self._append(pto.PartitionView, part, whole, zeros, extents, open_type, kind)
@@ -346,19 +348,27 @@ class Maker:
     def _tile(self, sent: SentTile) -> tuple[str, pto.TileType]:
         kind = self._within(sent)
         if kind.location != "vec":
-            raise IllegalError(f"a tile of '{kind.location}': the cube unit's; castsim follows vector kernels", span=self._span)
+            raise IllegalError(
+                f"a tile of '{kind.location}': the cube unit's; castsim follows vector kernels", span=self._span
+            )
         if kind.pad > _LARGEST_PAD:
-            raise IllegalError("a pad value of the kernel's own is not modelled", span=self._span, legal=("Null", "Zero", "Max", "Min"))
+            raise IllegalError(
+                "a pad value of the kernel's own is not modelled", span=self._span, legal=("Null", "Zero", "Max", "Min")
+            )
         if self.addressed is None:
             self.addressed = sent.address >= 0
         if self.addressed != (sent.address >= 0):
             raise ReadError(
-                "a tile without an address beside tiles that have one", span=self._span, legal=("TASSIGN(tile, ADDRESS)",)
+                "a tile without an address beside tiles that have one",
+                span=self._span,
+                legal=("TASSIGN(tile, ADDRESS)",),
             )
         key = (sent.address if self.addressed else ("object", sent.number), kind)
         if not self.addressed and (changed := self._defined.get(("object", sent.number))) not in (None, key):
             del changed
-            raise ReadError("a tile without an address changes its valid region, which is not followed", span=self._span)
+            raise ReadError(
+                "a tile without an address changes its valid region, which is not followed", span=self._span
+            )
         if not self.addressed:
             self._defined[("object", sent.number)] = key  # type: ignore[assignment]  # a key of the same table
         address = self._constant(sent.address, _I64) if self.addressed else None

@@ -11,6 +11,7 @@ from castsim.execution.walk import Lowerer
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target
+from castsim.tpc_c.launching import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class LoadRequest:
     machine: int | None = None
     opaque: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    launch: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
     level: int | None = None
     """The placement level that a tile program is held to; None: that of its text."""
     shipped: Callable[[Target], None] = lambda _: None

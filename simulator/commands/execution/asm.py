@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
+from castsim.commands.execution.kernel_launch import headers_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import KERNEL_SUFFIX, read_source
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text, plain_text
+from castsim.running.kernels import compiled_kernel
+from castsim.running.request import LoadRequest
+from castsim.tpc_c.launching import LaunchRequest, scheduled_kernel, text_of
 
 if TYPE_CHECKING:
     from castsim.isa.tpc.encoding import Encoding
@@ -25,6 +31,8 @@ def execute(options: Namespace) -> Outcome:
         ReadError, IllegalError: what was typed; the text; something in it that has no encoding.
         TargetDataError: a bad target description.
     """
+    if options.file.endswith(KERNEL_SUFFIX):
+        return _kernel(options)
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     target, encoding = _target(options.target, text, file)
     if options.text:
@@ -47,6 +55,17 @@ def execute(options: Namespace) -> Outcome:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
     return Outcome(document, shown)
+
+
+def _kernel(options: Namespace) -> Outcome:
+    """Compile a kernel in C, to bundles or to one instruction a line."""
+    source = read_source(Path(options.file), lambda: False)
+    request = LoadRequest(options.target, launch=headers_of(options))
+    compiled = compiled_kernel(source, request)
+    shown = text_of(compiled, LaunchRequest(), {}) if options.text else scheduled_kernel(compiled).text
+    written = write_out(options.out, shown.encode(), options.file)
+    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
+    return Outcome(document, lambda _: plain_text(shown.rstrip("\n")) if written is None else f"{written}: assembly")
 
 
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.commands.execution.kernel_launch import launch_of
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
@@ -273,6 +274,7 @@ def _load(
         opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
         level=level_of(options),
+        launch=launch_of(options),
     )
     return loaded, read
 

@@ -68,10 +68,12 @@ def _on_all(options: Namespace, recordings: list[Recording], held: dict[str, Cod
 
 def _cycles(options: Namespace, recording: Recording) -> int:
     loaded = _loaded(options, recording)
-    return run_loaded(loaded, recording.arrays, engine=options.engine, races=IGNORE, timing_only=loaded.tree is not None).cycles
+    return run_loaded(
+        loaded, recording.arrays, engine=options.engine, races=IGNORE, timing_only=loaded.tree is not None
+    ).cycles
 
 
-def _loaded(options: Namespace, recording: Recording):  # noqa: ANN202 - LoadedProgram of the language of tiles
+def _loaded(options: Namespace, recording: Recording):
     request = recording.request
     return load(
         recording.source, request.target, None, {}, request.prepare, opaque=opaque_cycles(options.opaque),
