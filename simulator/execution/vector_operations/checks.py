@@ -66,8 +66,8 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
     if kind is Kind.BLOCK_QUANTISE:
         found.append(
-            f"pto.{work.mnemonic} leaves CTRL at 1 << 50, which the library writes and does not restore; what follows is "
-            f"computed under CTRL as it was"
+            f"pto.{work.mnemonic} leaves CTRL at 1 << 50, which the library writes and does not restore; what follows "
+            f"is computed under CTRL as it was"
         )
     if kind is Kind.QUANTISE and work.tmp is not None:
         found.append(
