@@ -17,6 +17,7 @@ from a5_benchmark import benchmark
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
+from castsim.__main__ import main
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import HERE
 from castsim.estimating.tile_operations import estimate_tile_operation
@@ -513,3 +514,20 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
     expected = castsim.quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
     assert made.outputs["y"].view(np.uint8).tolist() == expected.tolist()
     assert any("CTRL at 1 << 50" in str(warning) for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{THERE.format(tmp='', type='')}\n{BACK}",
+        f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})",
+        f"pto.tpack ins(%a : {WIDE}) outs(%q : {NARROW})",
+    ],
+)
+def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(KERNEL.format(to="f32", body=body))
+    assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
+    told = capsys.readouterr().err
+    assert "expand cannot write pto.t" in told
+    assert "its lowering has " in told
