@@ -51,6 +51,7 @@ Structure = Literal[
     "quantisation",
     "dequantisation",
     "packing",
+    "block_quantisation",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -122,6 +123,7 @@ STRUCTURES = {
     "quantisation": StructureOf((Kind.QUANTISE,), 2, MANY),
     "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
     "packing": StructureOf((Kind.PACK,)),
+    "block_quantisation": StructureOf((Kind.BLOCK_QUANTISE,), 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

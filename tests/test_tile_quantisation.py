@@ -10,12 +10,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from a5_benchmark import benchmark
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
+from castsim.__main__ import main
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import HERE
 from castsim.estimating.tile_operations import estimate_tile_operation
@@ -339,12 +341,193 @@ def test_packing_in_a_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-@pytest.mark.parametrize(("operation", "element"), [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16")])
+@pytest.mark.parametrize(
+    ("operation", "element"), [("tquant", "f32"), ("tdequant", "i8"), ("tdequant", "i16"), ("tquant.mx", "f32")]
+)
 def test_operations_alone(chip: str, operation: str, element: str) -> None:
     """More rows take more cycles; so do more columns."""
+    if (chip, operation) == ("a2a3", "tquant.mx"):
+        with pytest.raises(IllegalError, match="no operation"):
+            estimate_tile_operation(operation, element, 8, 64, target=chip)
+        return
     scratch = chip == "a2a3" and operation == "tquant"
     small, tall, wide = (
         estimate_tile_operation(operation, element, *shape, target=chip, scratch=scratch).cycles
         for shape in ((8, 64), (64, 64), (64, 256))
     )
     assert small < tall < wide
+
+
+def blocks(x: np.ndarray, element: str, rule: str) -> dict[str, Any]:
+    """What a tquant.mx makes of rows, all groups in one line: codes, exponents, maxima and reciprocals as codes."""
+    rows, cols = x.shape
+    groups = rows * cols // 32
+    size = np.dtype(np.float32 if element == "f32" else np.float16).itemsize
+    line = -(-2 * groups // 16) * 16
+    spots = [
+        Spot("x", element, rows, cols, 0),
+        Spot("d", "i8", rows, cols, 0x10000),
+        Spot("e", "ui8", 1, -(-groups // 32) * 32, 0x18000, (1, groups)),
+        Spot("m", element, 1, line, 0x19000, (1, groups)),
+        Spot("s", element, 1, line, 0x1A000, (1, groups)),
+    ]
+    outs = spots[1:]
+    text = (
+        f"pto.tquant.mx ins(%x : {spots[0].type}) outs(%d, %e, %m, %s : {', '.join(one.type for one in outs)}) "
+        f"{{quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg {rule}>}}"
+    )
+    before = noise(target("a5"), 6)
+    spots[0].put(before, x)
+    after = computed(program(text, spots), target("a5"), before)
+    held = {one.name: one.get(after) for one in outs}
+    unsigned = f"<u{size}"
+    return {
+        "codes": held["d"].view(np.uint8),
+        "exponents": held["e"][0],
+        "maxima": held["m"].view(unsigned)[0],
+        "scaling": after[spots[4].address :][: 2 * groups * size].view(unsigned),
+        "left": before[spots[4].address :][: 2 * groups * size].view(unsigned),
+    }
+
+
+def group(*values: float, dtype: Any = np.float32) -> np.ndarray:
+    found = np.zeros((1, 32), dtype)
+    found[0, : len(values)] = values
+    return found
+
+
+GROUP = (1000, -3, 0.1, 2**-10, 457, 480)
+
+
+@pytest.mark.parametrize(
+    ("rule", "values", "exponent", "reciprocal", "codes"),
+    [  # worked examples of docs/reference/pto.md section 7.12
+        ("ocp", GROUP, 128, 0x3F000000, [0x7E, 0xBC, 0x15, 0x00, 0x76, 0x77]),
+        ("nv", GROUP, 129, 0x3E800000, [0x78, 0xB4, 0x0D, 0x00, 0x6E, 0x6F]),
+        ("ocp", (448,), 127, 0x3F800000, [0x7E]),
+        ("nv", (448,), 127, 0x3F800000, [0x7E]),
+        ("ocp", (449,), 127, 0x3F800000, [0x7E]),
+        ("nv", (449,), 128, 0x3F000000, [0x76]),
+        ("ocp", (7,), 121, 0x42800000, None),
+        ("nv", (7,), 121, 0x42800000, None),
+        ("ocp", (2.0**-149,), 0, 0x7F000000, [0]),
+        ("nv", (2.0**-130,), 0, 0x7F000000, None),
+        ("ocp", (3.4e38,), 246, 0x04000000, None),
+        ("nv", (3.4e38,), 247, 0x03800000, None),
+        ("ocp", (np.inf, 1), 247, 0x03800000, [0x7E, 0x00]),
+        ("nv", (np.inf, 1), 254, 0x00400000, [0x7E, 0x00]),
+        ("ocp", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
+        ("nv", (np.nan, 1), 255, 0x7FC00000, [0x7F, 0x7F]),
+        ("ocp", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
+        ("nv", (0.0, -0.0), 0, 0x7F000000, [0x00, 0x80]),
+    ],
+)
+def test_block_examples(rule: str, values: Any, exponent: int, reciprocal: int, codes: list[int] | None) -> None:
+    found = blocks(group(*values), "f32", rule)
+    assert (found["exponents"].tolist(), found["scaling"][0]) == ([exponent], reciprocal)
+    assert codes is None or found["codes"][0, : len(codes)].tolist() == codes
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("rule", ["ocp", "nv"])
+def test_random_blocks(element: str, rule: str) -> None:
+    """The rules are floor and the ceiling of the quotient where no step of the library rounds; codes as ml_dtypes'."""
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}[element]
+    generator = np.random.default_rng(3)
+    x = np.exp(generator.normal(0, 2, (8, 64))) * generator.choice((-1, 1), (8, 64))
+    x = x.astype(dtype)
+    found = blocks(x, element, rule)
+    wide = x.astype(np.float32)
+    greatest = np.abs(wide.reshape(-1, 32)).max(axis=1)
+    powers = np.floor(np.log2(greatest)) - 8 if rule == "ocp" else np.ceil(np.log2(greatest.astype(float) / 448))
+    assert found["exponents"].tolist() == (powers + 127).astype(int).tolist()
+    scaled = wide.reshape(-1, 32) * np.exp2(-powers)[:, None]
+    expected = np.clip(scaled, -448, 448).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    assert found["codes"].tobytes() == expected.tobytes()
+
+
+def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
+    """f16 under ocp is cut to bf16 for its maximum; unrolled passes of f32 keep each reciprocal twice."""
+    found = blocks(group(1.0 + 2**-9, dtype=np.float16), "f16", "ocp")
+    assert found["maxima"].tolist() == [0x3F80]  # bf16 of 1
+    assert blocks(group(1.0 + 2**-9, dtype=np.float16), "f16", "nv")["maxima"].tolist() == [0x3C02]
+    assert blocks(group(np.nan, dtype=np.float16), "f16", "ocp")["scaling"][0] == 0x7F81
+    x = np.ones((32, 64), np.float32)
+    found = blocks(x, "f32", "ocp")
+    assert (found["scaling"] == 0x43800000).all()  # 128 of 64 groups: 2**(127 - 119)
+    found = blocks(x[:16], "f32", "ocp")
+    assert (found["scaling"][:32] == 0x43800000).all()
+    assert found["scaling"][32:].tolist() == found["left"][32:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ("quant_type = #pto<quant_type MXFP4_E2M1>", "unknown quant_type 'MXFP4_E2M1'"),
+        ("quant_type = #pto<quant_type MXFP8>, grpAxis = #pto<mx_group_axis axis0>", "unknown mx_group_axis 'axis0'"),
+        ("quant_type = #pto<quant_type MXFP8>, interleave = true", "interleaved exponents"),
+        ("quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg up>", "unknown quant_scale_alg"),
+        ("interleave = false", "needs the attribute quant_type"),
+    ],
+)
+def test_blocks_that_are_not_modelled(attributes: str, told: str) -> None:
+    spots = [X, D, Spot("e", "ui8", 1, 32, 0x8000), Spot("m", "f32", 1, 8, 0x9000), Spot("s", "f32", 1, 8, 0xA000)]
+    types = ", ".join(one.type for one in spots[1:])
+    text = f"pto.tquant.mx ins(%x : {X.type}) outs(%d, %e, %m, %s : {types}) {{{attributes}}}"
+    with pytest.raises(ReadError, match=told):
+        walked(program(text, spots), target("a5"))
+
+
+@pytest.mark.parametrize(("rows", "cols", "published"), [(32, 32, 274), (64, 128, 611)])
+def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> None:
+    """Both rows decided facts of `timing.paced`."""
+    chip, at, tiles, groups = target("a5"), 0, [], rows * cols // 32
+    shapes = [("f32", rows, cols), ("i8", rows, cols), ("u8", 1, groups), ("f32", 1, groups), ("f32", 1, 2 * groups)]
+    for number, (element, height, width) in enumerate(shapes):
+        fmt = format_named(element)
+        valid = (height, min(width, groups) if height == 1 else width)
+        kind = TileType("vec", element, height, width, *valid)
+        tiles.append(Tile(f"t{number}", fmt, kind, at, *valid, fmt.storage_bits))
+        at = -(-tiles[-1].end // 512) * 512
+    work = TileWork("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
+    found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
+    assert found == pytest.approx(published, rel=0.03)
+
+
+def test_blocks_in_a_program(tmp_path: Path) -> None:
+    """Codes stored by the tool's flags; both engines agree; what CTRL is left at is told."""
+    outs = f"{NARROW}, !pto.tile_buf<vec, 1x32xui8, valid=1x16>, {{0}}, {{0}}".format(
+        "!pto.tile_buf<vec, 1x32xf32, valid=1x16>"
+    )
+    more = "".join(
+        f"%{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x32x{element}, valid=1x16>\n"
+        for name, element in (("e", "ui8"), ("m", "f32"), ("s", "f32"))
+    )
+    text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{{{quant_type = #pto<quant_type MXFP8>}}}}"
+    path = tmp_path / "k.pto"
+    path.write_text(KERNEL.format(to="i8", body=text.replace("{{", "{").replace("}}", "}")))
+    x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
+    made = castsim.run(path, "a5", inputs=inputs)
+    assert made.cycles == castsim.run(path, "a5", inputs=inputs, engine="event").cycles
+    assert not made.races
+    expected = castsim.quantise(x, "mxfp8_e4m3", scale="floor").elements.view(np.uint8)
+    assert made.outputs["y"].view(np.uint8).tolist() == expected.tolist()
+    assert any("CTRL at 1 << 50" in str(warning) for warning in made.warnings)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{THERE.format(tmp='', type='')}\n{BACK}",
+        f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})",
+        f"pto.tpack ins(%a : {WIDE}) outs(%q : {NARROW})",
+    ],
+)
+def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(KERNEL.format(to="f32", body=body))
+    assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
+    told = capsys.readouterr().err
+    assert "expand cannot write pto.t" in told
+    assert "its lowering has " in told

@@ -75,6 +75,8 @@ class Kind(StrEnum):
     """Elements times a factor of their row, perhaps plus an offset, rounded to 8 bits."""
     DEQUANTISE = "dequantisation"
     """Integers less an offset of their row, times its scale."""
+    BLOCK_QUANTISE = "block quantisation"
+    """Elements over the scale of their group, and the exponents, maxima and reciprocals of the groups."""
     PACK = "packing"
     """The low bytes of every element."""
     COUNTED_CONCATENATE = "concatenation by counts"
@@ -143,7 +145,7 @@ class VectorOperation:
     @property
     def destinations(self) -> int:
         """How many tiles it writes."""
-        return 2 if self.kind is Kind.COMPARE_GATHER else 1
+        return {Kind.COMPARE_GATHER: 2, Kind.BLOCK_QUANTISE: 4}.get(self.kind, 1)
 
     @property
     def name(self) -> str:
@@ -188,7 +190,7 @@ class VectorOperation:
 
 def text_name(mnemonic: str) -> str:
     """Return the name that the text has for an operation: mnemonics of its further forms have a point in them."""
-    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS else mnemonic
+    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS and mnemonic != _DOTTED else mnemonic
 
 
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
@@ -204,6 +206,15 @@ PAIR_BYTES = 8
 
 CHOOSING = ("eq", "gt")
 """Values of `cmpMode` of a gather; the first is the default."""
+
+_DOTTED = "tquant.mx"
+"""The operation that has a point in its name in the text too."""
+
+BLOCK_QUANTISATIONS = ("MXFP8",)
+"""Values of `quant_type` of a block quantisation that are modelled."""
+
+SCALE_ALGORITHMS = ("ocp", "nv")
+"""Values of `quantScaleAlg`; the first is the default."""
 
 QUANTISATIONS = ("INT8_SYM", "INT8_ASYM")
 """Values of `quant_type`: without and with an offset."""
@@ -336,6 +347,7 @@ _ALL = (
     _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
     _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),
     _row("tquant", Kind.QUANTISE, "quantise", "aa aaa", "7.12", "quant_type", tmp_behind=True),
+    _row("tquant.mx", Kind.BLOCK_QUANTISE, "quantise", "a", "7.12", "quant_type"),
     _row("tdequant", Kind.DEQUANTISE, "dequantise", "aaa", "7.12"),
     _row("tpack", Kind.PACK, "move", "a", "7.12"),
 )

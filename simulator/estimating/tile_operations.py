@@ -8,6 +8,7 @@ from castsim.estimating.estimates import Estimate, timed_alone
 from castsim.estimating.placement import HERE
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.shapes import MX_GROUP
 from castsim.execution.walk import Lowerer
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
@@ -120,6 +121,7 @@ class _Operands:
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
             counts=self._counts(),
+            further=self._groups(),
             pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
 
@@ -128,6 +130,15 @@ class _Operands:
         if self.operation.kind is not Kind.COMPARE_GATHER:
             return None
         return self._place("counts", format_named("i32"), (self.shape[0], BLOCK // 4), (self.region[0], 1))
+
+    def _groups(self) -> tuple[Tile, ...]:
+        """Place the exponents, maxima and reciprocals of a block quantisation, each in one row."""
+        if self.operation.kind is not Kind.BLOCK_QUANTISE:
+            return ()
+        count = self.region[0] * self.region[1] // MX_GROUP
+        formats = format_named("u8"), self.format, self.format
+        room = -(-2 * count // MX_GROUP) * MX_GROUP
+        return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
         """Return zeros of the element type; a merge is one of quarters of a row."""
@@ -177,7 +188,7 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
             case Kind.RAMP:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
-            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK:
+            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
                 return self._place("dst", format_named(self._other_format()), self.shape, self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
@@ -188,7 +199,7 @@ class _Operands:
         """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
         if self.operation.kind is Kind.PACK:
             return f"i{self.lowerer.element_bits(self.format) // 2}"
-        return "i8" if self.operation.kind is Kind.QUANTISE else "f32"
+        return "f32" if self.operation.kind is Kind.DEQUANTISE else "i8"
 
     def _places(self) -> Tile:
         """Place a result that numbers elements."""

@@ -218,7 +218,7 @@ def _blocks(shape: tuple[int, ...], block: int | Sequence[int] | None, per: str 
         raise ReadError(f"unknown span '{per}'", legal=SPANS)
     if span == "tensor" or not shape:
         return tuple(max(1, size) for size in shape)
-    if isinstance(block, Sequence) and not isinstance(block, str) and span in ("block", "group"):
+    if isinstance(block, tuple | list) and span in ("block", "group"):
         if len(block) > len(shape) or not block or not all(map(_is_size, block)):
             raise ReadError(f"blocks of {tuple(block)} in an array of shape {shape}", legal=("sizes from 1",))
         return (1,) * (len(shape) - len(block)) + tuple(map(int, block))

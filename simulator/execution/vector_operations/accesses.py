@@ -11,6 +11,7 @@ from castsim.execution.vector_operations.quantising import (
     QUANTISING,
     bytes_to_quantise,
     clobbered_bytes,
+    group_bytes,
     quantised_bytes,
 )
 from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
@@ -32,6 +33,7 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
     if work.counts is not None:
         found.append(count_bytes(work, work.counts))
+    found += group_bytes(work)
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:

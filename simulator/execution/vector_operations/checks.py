@@ -37,7 +37,7 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         ScratchError: a scratch tile that is too small.
     """
     operation, rule = _known(target, work)
-    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts):
+    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts, *work.further):
         if tile is not None:
             check_tile(target, tile, work.span)
     _check_types(target, work, operation, rule)
@@ -64,6 +64,11 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
             f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
         )
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
+    if kind is Kind.BLOCK_QUANTISE:
+        found.append(
+            f"pto.{work.mnemonic} leaves CTRL at 1 << 50, which the library writes and does not restore; what follows "
+            f"is computed under CTRL as it was"
+        )
     if kind is Kind.QUANTISE and work.tmp is not None:
         found.append(
             f"pto.{work.mnemonic} works in its source on {target.name}: %{work.sources[0].name} is left holding the "
@@ -147,6 +152,13 @@ def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
                 f"{source.format.name}, %{work.dst.name} {work.dst.format.name}",
                 span=work.span,
             )
+        return
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        for place, output in enumerate((work.dst, *work.further)):
+            legal = ("i8", "u8") if place < 2 else (work.sources[0].format.name,)
+            if output.format.name not in legal:
+                text = f"{work.mnemonic}: %{output.name} holds {output.format.name}"
+                raise ReadError(text, span=work.span, legal=legal)
         return
     plain = [*work.sources[1:], work.tmp if operation.kind is Kind.QUANTISE else work.dst]
     for tile in plain:

@@ -61,7 +61,9 @@ class TileEffect:
             mask = shifted(work.mask)
         if work.counts is not None:
             counts = shifted(work.counts)
-        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts))
+        further = tuple(shifted(tile) for tile in work.further)
+        moved = replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts, further=further)
+        return replace(self, work=moved)
 
     def apply(self, buffer: Bytes) -> None:
         """Run the operation on the unified buffer; every source is read before anything is written."""

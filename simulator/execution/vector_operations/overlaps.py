@@ -56,6 +56,8 @@ def check_overlaps(
         others = [(work.dst, written), *zip(work.sources, read, strict=True)]
         others += [(held[0], held[1])] if held[0] is not None else []
         _check_apart(work, "counts", work.counts, rest[0], others)
+    for tile, access in zip(work.further, rest, strict=False):
+        _check_apart(work, "output", tile, access, [(work.dst, written), *zip(work.sources, read, strict=True)])
     if work.mask is not None:
         others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
         _check_apart(work, "mask", work.mask, rest[0], others)

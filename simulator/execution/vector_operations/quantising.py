@@ -12,13 +12,14 @@ from castsim.execution.byte_sets import strided
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.block_quantising import quantise_blocks
 from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
-from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
+from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column, stored_groups
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.targets.tile_operations import TileArithmetic
 
-QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK)
+QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE)
 """The kinds of operations that are all of this module."""
 
 SINGLE, INTEGER, HALF = format_named("f32"), format_named("i32"), format_named("f16")
@@ -39,6 +40,8 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
             _quantise(buffer, work, behaviour)
         case Kind.DEQUANTISE:
             _dequantise(buffer, work, behaviour)
+        case Kind.BLOCK_QUANTISE:
+            quantise_blocks(buffer, work)
         case _:
             narrow = np.dtype(f"<u{work.dst.element_bits // 8}")
             codes = valid_codes(buffer, work.sources[0])
@@ -63,6 +66,17 @@ def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
         else:
             pitch = 4 if is_column(tile) else tile.row_pitch
             found.append(strided(BUFFER, tile.address, ((rows, pitch),), 4, write=False))
+    return found
+
+
+def group_bytes(work: TileWork) -> list[Access]:
+    """Return the bytes that a block quantisation writes besides: exponents by rows, the rest in one line."""
+    found = []
+    for tile, count in zip(work.further, stored_groups(work) if work.further else (), strict=True):
+        if tile is work.further[0]:
+            found.append(_rows(tile, tile.valid_cols, write=True))
+        else:
+            found.append(Access(BUFFER, tile.address, tile.address + count * tile.element_bits // 8, write=True))
     return found
 
 

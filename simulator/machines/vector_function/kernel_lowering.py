@@ -38,7 +38,7 @@ from castsim.machines.vector_function.kernel_nests import (
     scalar_elements,
     select,
 )
-from castsim.machines.vector_function.kernel_quantising import QUANTISING, quantising_nest
+from castsim.machines.vector_function.kernel_quantising import QUANTISING, quantising_nests
 from castsim.machines.vector_function.kernel_rearranging import ramps_by_vectors, rearranging_nests, scalar_ramp
 from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Nest, VectorFunction
 from castsim.machines.vector_function.plan import control_writes
@@ -179,7 +179,7 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
         case "part":
             return _in_part(context)
         case structure if structure in QUANTISING:
-            return (quantising_nest(context.operands, work, context.kernel, context.target),)
+            return quantising_nests(context.operands, work, context.kernel, context.target)
         case _:
             return rearranging_nests(context.operands, work, context.kernel, context.target)
 
