@@ -16,7 +16,6 @@ from castsim.tpc_c.types import (
     Mask,
     Pointer,
     Scalar,
-    TensorType,
     Vector,
     common,
     type_named,
