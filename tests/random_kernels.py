@@ -140,13 +140,16 @@ class Generator:
                         lambda env: np.where(one.run(env) < two.run(env), three.run(env), four.run(env)))  # fmt: skip
         if pick < 0.3:
             other = self.scalar(1)
-            return Node(f"({one.text} + {other.text})", kind,
-                        lambda env: one.run(env) + np.array(other.run(env) & 0xFFFFFFFF, np.uint32).astype(dtype))  # fmt: skip
+
+            def raised(env: Env) -> object:
+                return one.run(env) + np.array(other.run(env) & 0xFFFFFFFF, np.uint32).astype(dtype)
+
+            return Node(f"({one.text} + {other.text})", kind, raised)
         if pick < 0.4:
             count = self.random.randrange(32)
             sign = self.random.choice(["<<", ">>"])
-            return Node(f"({one.text} {sign} {count})", kind,
-                        lambda env: one.run(env) << dtype(count) if sign == "<<" else one.run(env) >> dtype(count))  # fmt: skip
+            shifted = np.left_shift if sign == "<<" else np.right_shift
+            return Node(f"({one.text} {sign} {count})", kind, lambda env: shifted(one.run(env), dtype(count)))
         if pick < 0.5:
             other = "uint64" if kind == "int64" else "int64"
             inner = self.vector(other, depth - 1)
@@ -276,7 +279,7 @@ def kernel(seed: int, pragmas: bool = True) -> tuple[str, Callable[[Env], Env]]:
     """Return the text of a kernel, and what it computes from scalars and vectors."""
     generator = Generator(seed, pragmas=pragmas)
     body = generator.statements(6, 2, inside=False)
-    inner = "\n        ".join(line if not line.startswith("#") else line for line in generator.lines)
+    inner = "\n        ".join(generator.lines)
     loads, stores = [], []
     for row, (name, kind) in enumerate(generator.vectors.items()):
         word = {"int64": "i32", "uint64": "u32", "float64": "f32"}[kind]

@@ -1,7 +1,8 @@
-"""PROGRAM is TPC assembly, or a kernel in C, of which the scheduled bundles are checked. Findings that are certain give exit code 1. Possible findings, which depend on the path, on
-a predicate or on the initial contents of registers, do not; nor do notices about forms seen only in compiler output. A
-loop whose bounds are not in the text is assumed to make many trips. For tile programs (.pto), use `castsim run
---timing-only`: it reports whatever the target cannot do, tmp tiles that are too small, and races.
+"""PROGRAM is TPC assembly, or a kernel in C, of which the scheduled bundles are checked. Findings that are certain
+give exit code 1. Possible findings, which depend on the path, on a predicate or on the initial contents of registers,
+do not; nor do notices about forms seen only in compiler output. A loop whose bounds are not in the text is assumed to
+make many trips. For tile programs (.pto), use `castsim run --timing-only`: it reports whatever the target cannot do,
+tmp tiles that are too small, and races.
 
 examples:
   castsim lint kernel.tpc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -140,19 +141,24 @@ class Arithmetic(Emitter):
             return found
         if isinstance(kind, Mask) and isinstance(old, Mask) and explicit:
             return self.bits_as(value, kind)
+        address = self._address(value, old, kind)
+        if address is not None:
+            return address
+        raise self.wrong(f"a value of type {old} stands where {kind} is needed", *_ways(old, kind))
+
+    def _address(self, value: Value, old: CType, kind: CType) -> Value | None:
+        """Return an address, an aggregate or a tensor's number in another type, None if C has no such conversion."""
         if isinstance(kind, Pointer) and isinstance(old, Pointer) and kind.space in ("", old.space):
             return self.bits_as(value, Pointer(kind.to, old.space))
-        if isinstance(kind, Pointer) and kind.space == "local" and isinstance(old, Scalar):
-            return Value(kind, value.text, value.const, value.temp)
-        if isinstance(kind, Scalar) and isinstance(old, Pointer) and old.space == "local":
-            return Value(kind, value.text, value.const, value.temp)
+        local = (isinstance(each, Pointer) and each.space == "local" for each in (kind, old))
+        if any(local) and isinstance(kind, Scalar | Pointer) and isinstance(old, Scalar | Pointer):
+            return None if isinstance(kind, Pointer) and isinstance(old, Pointer) else self.bits_as(value, kind)
         if isinstance(kind, Group) and isinstance(old, Group) and _alike(old, kind):
             return self.bits_as(value, kind)
-        if isinstance(kind, Scalar) and isinstance(old, TensorType) and not kind.is_float:
+        number = isinstance(kind, Scalar) and isinstance(old, TensorType) and not kind.is_float
+        if number or (isinstance(kind, TensorType) and isinstance(old, Scalar) and value.known):
             return Value(kind, const=value.const)
-        if isinstance(kind, TensorType) and isinstance(old, Scalar) and value.known:
-            return Value(kind, const=value.const)
-        raise self.wrong(f"a value of type {old} stands where {kind} is needed", *_ways(old, kind))
+        return None
 
     def broadcast(self, value: Value, kind: Vector, into: str | None = None) -> Value:
         """Return a scalar in all lanes of a vector."""
@@ -222,7 +228,7 @@ class Arithmetic(Emitter):
         number = value.const
         assert number is not None
         if not kind.is_float and isinstance(number, float):
-            if number != number or abs(number) >= 1 << 32:
+            if math.isnan(number) or abs(number) >= 1 << 32:
                 raise self.wrong(f"{number} cannot be converted to {kind}")
             number = int(number)
         return self.const(number, kind)

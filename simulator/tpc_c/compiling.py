@@ -120,7 +120,7 @@ class Compiler(Statements):
     def _parameters(self, main: Any) -> list[Parameter]:
         found: list[Parameter] = []
         tensors = scalars = 0
-        nodes = [each for each in (main.decl.type.args.params if main.decl.type.args else [])]
+        nodes = list(main.decl.type.args.params if main.decl.type.args else [])
         for (name, kind), node in zip(self.parameters(main), nodes, strict=False):
             if isinstance(kind, TensorType):
                 found.append(Parameter(name, TENSOR, tensors, "", self.span(node)))

@@ -35,8 +35,10 @@ class Conversions(Intrinsics):
         if found.form in ("x2", "x4"):
             count = 2 if found.form == "x2" else 4
             source, target = self._shape(found.source, count, False), self._shape(found.target, count, False)
-        value = self.converted(given[0], source, explicit=isinstance(source, Group)) if not (
-            isinstance(source, Vector) and isinstance(given[0].type, Vector)) else self.bits_as(given[0], source)  # fmt: skip
+        if isinstance(source, Vector) and isinstance(given[0].type, Vector):
+            value = self.bits_as(given[0], source)
+        else:
+            value = self.converted(given[0], source, explicit=isinstance(source, Group))
         place = 1
         shift = ""
         if found.integer:

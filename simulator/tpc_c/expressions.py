@@ -286,7 +286,7 @@ class Expressions(Library, Declared):
     def _same(self, old: Value, right: Value, place: Place) -> bool:
         """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
         if isinstance(place.type, Scalar):
-            return isinstance(right.type, Scalar) and place.type == self.common_type(old.type, right.type)  # type: ignore[arg-type]
+            return isinstance(right.type, Scalar) and place.type == self.common_type(old.type, right.type)
         return True
 
     def _on_dimension(self, sign: str, place: Place, right: Value) -> Value:
@@ -358,7 +358,8 @@ class Expressions(Library, Declared):
 
     def _element(self, node: Any) -> Place:
         """Return the place of an element of an array or of a coordinate of an int5."""
-        base, indices = node, []
+        base: Any = node
+        indices: list[Any] = []
         while type(base).__name__ == "ArrayRef":
             indices.insert(0, base.subscript)
             base = base.name

@@ -219,11 +219,8 @@ class Intrinsics(Arithmetic):
         result = self._unary_result(call, kind)
         tail = self.tail(name, call, arguments, 1, result)
         value = self._vector(arguments[0], kind)
-        if (
-            call.row.mnemonic in ("abs", "not", "nearbyint")
-            or isinstance(kind, Mask)
-            or (isinstance(value.type, Scalar) and call.row.mnemonic in ("popcnt", "find_first") and call.unit == "v")
-        ):
+        counted = isinstance(value.type, Scalar) and call.unit == "v" and call.row.mnemonic in ("popcnt", "find_first")
+        if counted or call.row.mnemonic in ("abs", "not", "nearbyint") or isinstance(kind, Mask):
             value = self._wide(value, kind)
         if call.row.mnemonic == "abs" and isinstance(kind, Scalar | Vector) and "f8" in call.element:
             sign = hex((1 << 7) - 1)

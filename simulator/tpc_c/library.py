@@ -94,7 +94,8 @@ class Library(Conversions):
         """Whether the vendor has a function of this name, as far as names tell."""
         patterns = (_DESCRIPTOR, _REDUCE)
         return (
-            name in self._own() or call_named(name) is not None or name in _ALIASES or name in _PRIVATE or name in FUNCTIONS
+            name in self._own() or call_named(name) is not None
+            or name in _ALIASES or name in _PRIVATE or name in FUNCTIONS
             or any(each.fullmatch(name) for each in patterns) or name.startswith(("as_", "to_bool", "from_bool"))
         )  # fmt: skip
 

@@ -65,41 +65,41 @@ def words(*named: tuple[bool | int, str]) -> list[str]:
     return [word for holds, word in named if holds and word]
 
 
+_PLAIN: dict[str, tuple[tuple[int, str], ...]] = {
+    "add": ((2, "neg"),),
+    "sub": ((2, "neg"),),
+    "and": ((2, "andn"),),
+    "mac": ((NEG, "neg"), (NEG_ZP, "neg_zp")),
+    "madd": ((NEG, "neg"), (NEG_ZP, "neg_zp")),
+    "mul": ((NEG, "neg"), (8, "keep_rs")),
+    "ash": ((1, "st"), (2, "rhu"), (8, "rhaz_rs")),
+    "cmp_eq": ((1, "mask_eq_zero"),),
+    "sel_eq": ((1, "mask_eq_zero"),),
+    "extract_exp": ((1, "biased"),),
+    "fclass": ((1, "limit"),),
+    "form_fp_num": (
+        (1 << 8, "exp_add_bias"), (2 << 8, "force_sign0"), (4 << 8, "force_sign1"), (8 << 8, "exp_is_num"),
+        (16 << 8, "sign_lsb"),
+    ),
+}  # fmt: skip
+"""Words by the bits that ask for them."""
+_ON_INTEGERS = {"add": (1, "st"), "sub": (1, "st"), "mac": (1, "st"), "madd": (1, "st"), "mul": (4, "upper32")}
+
+
 def words_of(mnemonic: str, element: str, switches: int) -> list[str]:
     """Return the words of an instruction that its switches ask for, those of conversions and accesses left out."""
-    on = lambda bit: bool(switches & bit)  # noqa: E731 - one letter would read worse
-    integer = "f" not in element
-    match mnemonic:
-        case "add" | "sub":
-            return words((on(1) and integer, "st"), (on(2), "neg"))
-        case "and":
-            return words((on(2), "andn"))
-        case "mac" | "madd":
-            return words((on(1), "st" if integer else "fp16_ftz_in"), (on(NEG), "neg"), (on(NEG_ZP), "neg_zp"))
-        case "mul":
-            return words((on(4) and integer, "upper32"), (on(NEG), "neg"), (on(8), "keep_rs"))
-        case "msac":
-            return words((on(2), "rhu"), (True, "normalize_c" if on(4) else "normalize_ab"))
-        case "ash":
-            return words((on(1), "st"), (on(2), "rhu"), (on(8), "rhaz_rs"))
-        case "cmp_eq" | "sel_eq":
-            return words((on(1), "mask_eq_zero"))
-        case "extract_exp":
-            return words((on(1), "biased"))
-        case "popcnt":
-            return [f"set={switches & 1}"]
-        case "find_first":
-            return [f"set={switches & 1}", "start_msb" if on(2) else "start_lsb"]
-        case "fclass":
-            return words((on(1), "limit"))
-        case "nearbyint":
-            return words((True, rounding(switches)))
-        case "form_fp_num":
-            names = ("exp_add_bias", "force_sign0", "force_sign1", "exp_is_num", "sign_lsb")
-            return words(*((on(1 << (8 + place)), name) for place, name in enumerate(names)))
-        case "pack" | "unpack":
-            found = [f"source_group={switches >> 8 & 1}", f"element_stride={4 if on(1 << 9) else 2}"]
-            if mnemonic == "unpack":
-                found.append(f"group_half={switches >> 10 & 1}")
-            return found
-    return []
+    bit, word = _ON_INTEGERS.get(mnemonic, (0, ""))
+    if "f" in element and word:
+        word = "fp16_ftz_in" if mnemonic in ("mac", "madd") else ""
+    found = words((switches & bit, word)) + words(*((switches & each, name) for each, name in _PLAIN.get(mnemonic, ())))
+    if mnemonic == "msac":
+        found = words((switches & 2, "rhu"), (True, "normalize_c" if switches & 4 else "normalize_ab"))
+    elif mnemonic in ("popcnt", "find_first"):
+        start = [] if mnemonic == "popcnt" else ["start_msb" if switches & 2 else "start_lsb"]
+        found = [f"set={switches & 1}", *start]
+    elif mnemonic == "nearbyint":
+        found = words((True, rounding(switches)))
+    elif mnemonic in ("pack", "unpack"):
+        half = [f"group_half={switches >> 10 & 1}"] if mnemonic == "unpack" else []
+        found = [f"source_group={switches >> 8 & 1}", f"element_stride={4 if switches & 1 << 9 else 2}", *half]
+    return found

@@ -63,10 +63,9 @@ class GlobalAccess:
         address = sources["src_a"]
         if not values or not isinstance(address, int):
             return None
-        if (
-            self._target.option("global_load_outside") == "zero"
-            and (outside := self.memory.beside(address)) is not None
-        ):
+        reads_zero = self._target.option("global_load_outside") == "zero"
+        outside = self.memory.beside(address) if reads_zero else None
+        if outside is not None:
             tensor, code = outside, 0
         else:
             tensor, position = self.memory.element_at(address, plan.site.span)
