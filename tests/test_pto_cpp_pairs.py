@@ -5,7 +5,6 @@ cycles.
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,9 @@ def test_a_kernel_and_its_twin_agree(row):
     assert mine.cycles == pytest.approx(twin.cycles, rel=OWN_FLAGS.get(row["kernel"], 0.005), abs=2)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row["twin"]], ids=lambda row: f"{row['kernel']}:{row['entry']}")
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if not row["twin"]], ids=lambda row: f"{row['kernel']}:{row['entry']}"
+)
 def test_a_kernel_runs_and_its_record_does_the_same(row, tmp_path):
     del tmp_path
     mine = ran(row)
@@ -64,4 +65,4 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     ran(ROWS[2])
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

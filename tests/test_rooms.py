@@ -11,7 +11,7 @@ from test_architecture import SOURCES, imports, module_of, tree_of
 
 PICTURE = """
 13  __main__         -> commands
-12  commands         -> editor reports checking evidence graphs estimating planning exploration running
+12  commands         -> editor reports checking evidence graphs estimating planning exploration pto_cpp running
                         tpc_compiler casting engines machines synchronisation execution specifications numerics
                         targets files isa
 11  editor           -> reports checking estimating planning running tpc_compiler casting machines synchronisation
@@ -25,6 +25,7 @@ PICTURE = """
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
  7  testing          -> execution numerics targets isa
  7  planning         -> running tpc_compiler machines execution specifications numerics targets isa timing
+ 7  pto_cpp          -> running machines synchronisation execution targets isa
  8  exploration      -> estimating running tpc_compiler engines machines execution numerics targets files isa
                         timing
  6  running          -> engines machines synchronisation execution numerics targets isa timing
@@ -50,7 +51,7 @@ A room stands above all that it imports, wherever in a file the import stands. N
 result asks the room of reports for what a notebook shows of it.
 """
 
-MOST_FLOORS, MOST_ROOMS = 14, 26
+MOST_FLOORS, MOST_ROOMS = 14, 27
 
 
 def drawn() -> dict[str, tuple[int, set[str]]]:

@@ -32,7 +32,11 @@ SUMMARY = "find changes to a program that save cycles and keep its outputs to th
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `advise`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .pto or .tpc file, or a kernel in C++ (which is executed); - reads standard input")
+    add(
+        "program",
+        metavar="PROGRAM",
+        help="a .pto or .tpc file, or a kernel in C++ (which is executed); - reads standard input",
+    )
     declare_target(parser)
     declare_entry(parser, "change")
     declare_inputs(parser, "an input to try first")

@@ -47,7 +47,12 @@ SUMMARY = "step through a program, forwards and backwards, also from editors"
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `debug`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", nargs="?", help="a .pto or .tpc file, a kernel in C++ (which is executed), a TPC binary or ELF file")
+    add(
+        "program",
+        metavar="PROGRAM",
+        nargs="?",
+        help="a .pto or .tpc file, a kernel in C++ (which is executed), a TPC binary or ELF file",
+    )
     declare_target(parser)
     declare_entry(parser)
     declare_inputs(parser)

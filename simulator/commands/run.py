@@ -52,7 +52,8 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a kernel in C++ (which is compiled and executed), a TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file, a kernel in C++ (compiled and executed); "
+        "- reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)

@@ -312,7 +312,9 @@ def run(
         folders=tuple(map(Path, folders)), macros=macros,
     )  # fmt: skip
     (recording,) = record(request)
-    return run_loaded(load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only, races=races)
+    return run_loaded(
+        load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only, races=races
+    )
 
 
 def _is_a5(target: Target) -> bool:
