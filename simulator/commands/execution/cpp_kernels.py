@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_values import assignments, run_limits_of, scalar
@@ -56,7 +57,11 @@ def recording_of(options: Namespace, limits: Limits | None = None) -> Recording:
 
 
 def side_of(
-    options: Namespace, program: str, entry: str | None, target: str | None, prepare: Callable[[Target], Target]
+    options: Namespace,
+    program: str,
+    entry: str | None,
+    target: str | Path | Target | None,
+    prepare: Callable[[Target], Target],
 ) -> Source:
     """Compile and execute the kernel that is one side of a comparison."""
     return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare)).source
@@ -67,7 +72,8 @@ def _recorded(request: Request) -> Recording:
     return found[0]
 
 
-def _recorder():  # type: ignore[no-untyped-def]  # a module, loaded once a kernel in C++ is named
+def _recorder() -> ModuleType:
+    """Return the recorder, which is loaded once a kernel in C++ is named."""
     return import_module("castsim.pto_cpp")
 
 
