@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from pto_cpp_runs import needs_compiler, ran, same_bits
@@ -158,7 +160,7 @@ def test_paths_by_lengths_in_global_memory_and_elements_of_tiles(generator):
     x[5:37] = -np.abs(x[5:37])
     run = ran("scalars", entry="by_lengths", inputs={"x": x, "starts": starts}, args={"sequences": 4})
     wanted = np.zeros(60, F32)
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in itertools.pairwise(starts):
         if last > first and x[first:last].max() > 0:
             wanted[first:last] = x[first:last] * (F32(1) / x[first:last].max())
     np.testing.assert_array_equal(run.outputs["y"].reshape(-1)[:60], wanted)

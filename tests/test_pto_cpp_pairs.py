@@ -5,7 +5,6 @@ cycles.
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 import pytest
@@ -66,4 +65,4 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     ran(ROWS[2])
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

@@ -28,6 +28,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_c_launch,
     declare_cores,
     declare_engine,
     declare_entry,
@@ -53,8 +54,8 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), a TPC binary or ELF "
-        "file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), a "
+        "TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -88,7 +89,7 @@ def declare(parser: ArgumentParser) -> None:
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
-    declare_kernel(parser)
+    declare_c_launch(parser)
     add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
     declare_target_options(parser)
     declare_cores(parser)

@@ -55,14 +55,29 @@ def declare_cores(parser: ArgumentParser) -> None:
 
 
 def declare_kernel(parser: ArgumentParser) -> None:
-    """Add what is asked of a kernel in C++: the core that it runs on, and options of the compiler."""
+    """Add what is asked of a kernel in C++: the core that it runs on, and its macros and headers."""
     add = parser.add_argument
     add("--block", metavar="N", help="core that a C++ kernel runs on, from 0; N/M: of M cores")
     add("--sub", metavar="N/M", help="vector unit of the core that a C++ kernel runs on, and how many there are")
-    what = "a folder where the compiler of a C++ kernel finds headers"
-    add("-I", metavar="DIR", dest="folders", action="append", default=[], help=what)
-    what = "a macro for the compiler of a C++ kernel"
-    add("-D", metavar="NAME[=VALUE]", dest="macros", action="append", default=[], help=what)
+    declare_headers(parser)
+
+
+def declare_c_launch(parser: ArgumentParser) -> None:
+    """Add the launch of a kernel in TPC-C."""
+    add = parser.add_argument
+    add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
+        help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
+    add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
+    add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
+
+
+def declare_headers(parser: ArgumentParser) -> None:
+    """Add macros and folders of headers, for kernels in C and C++."""
+    add = parser.add_argument
+    what = "a folder with headers of a kernel in C or C++"
+    add("-I", "--include", metavar="DIR", dest="folders", action="append", default=[], help=what)
+    what = "a macro for a kernel in C or C++"
+    add("-D", "--define", metavar="NAME[=VALUE]", dest="macros", action="append", default=[], help=what)
 
 
 def declare_opaque(parser: ArgumentParser) -> None:
@@ -139,30 +154,3 @@ def declare_scheduler(parser: ArgumentParser) -> None:
 def _declare_repeatable(parser: ArgumentParser, option: str, metavar: str, help_: str, dest: str) -> None:
     """Add an option that may be given several times; all its values make one list."""
     parser.add_argument(option, metavar=metavar, dest=dest, action="append", default=[], help=help_)
-
-
-def declare_kernel(parser: ArgumentParser) -> None:
-    """Add the arguments about the launch of a kernel in C."""
-    add = parser.add_argument
-    add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
-        help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
-    add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
-    add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
-    declare_headers(parser)
-
-
-def declare_headers(parser: ArgumentParser) -> None:
-    """Add the arguments about macros and headers of a kernel in C."""
-    add = parser.add_argument
-    add(
-        "--define",
-        "-D",
-        dest="defines",
-        metavar="NAME=TEXT",
-        action="append",
-        default=[],
-        help="a macro for a .c kernel",
-    )
-    add(
-        "--include", "-I", dest="includes", metavar="FOLDER", action="append", default=[], help="headers of a .c kernel"
-    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.spans import SourceText
+from castsim.pto_cpp.kernel_text import included
 
 COMPILER = "CASTSIM_CXX"
 """Environment variable that names the compiler."""
@@ -44,7 +45,7 @@ _ARCHITECTURES = {
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
-_UNKNOWN = re.compile(r"[‘'](\w+)[’'](?: was not declared| has not been declared| does not name| is not a member)")
+_UNKNOWN = re.compile(r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     Raises:
         ReadError: there is no compiler, or it reports an error; the first is told with its place.
     """
-    for name in {*_STANDING_IN, *_of_library(kernel)}:
+    library = [name for name in included(kernel.text) if name.startswith("pto/") and ".." not in name]
+    for name in {*_STANDING_IN, *library}:
         path = folder / "headers" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         own = HEADERS / f"castsim_{Path(name).name}"
@@ -113,13 +115,6 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     if done.returncode or not program.exists():
         raise _refusal(kernel, done.stderr.decode("utf-8", "replace"))
     return program
-
-
-def _of_library(kernel: Kernel) -> list[str]:
-    """Return the headers of the vendor's library that a file includes, whatever they are called."""
-    from castsim.pto_cpp.kernel_text import included  # noqa: PLC0415 - no circle: text knows nothing of compilers
-
-    return [name for name in included(kernel.text) if name.startswith("pto/") and ".." not in name]
 
 
 def _refusal(kernel: Kernel, said: str) -> ReadError:

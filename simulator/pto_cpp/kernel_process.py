@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import selectors
 import signal
 import subprocess
@@ -35,11 +34,14 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
         ReadError: it cannot be started.
     """
     sent, answers = os.pipe(), os.pipe()
+    # The shell sets the limits: a function between fork and exec is not safe in a process of several threads.
+    limits = f"ulimit -t {SECONDS} -d {_MEMORY >> 10} -f {_FILES >> 9} -c 0; exec"
+    command = ["/bin/sh", "-c", f'{limits} "$0" "$@"', str(program), str(sent[1]), str(answers[0]), *words]
+    nothing = subprocess.DEVNULL
     try:
         child = subprocess.Popen(
-            [str(program), str(sent[1]), str(answers[0]), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            close_fds=True, pass_fds=(sent[1], answers[0]), cwd=program.parent, start_new_session=True,
-            preexec_fn=_confine, env={"LC_ALL": "C"},
+            command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(sent[1], answers[0]),
+            cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"},
         )  # fmt: skip
     except OSError as error:
         for end in (*sent, *answers):
@@ -49,12 +51,10 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
     os.close(answers[0])
     ended = False
     try:
-        count = 0
-        for line in _lines(sent[0]):
+        for count, line in enumerate(_lines(sent[0])):
             if line[0] in "qp":
                 _write_all(answers[1], answer(line))
-            count += 1
-            if count > most:
+            if count >= most:
                 raise LimitError(
                     f"the kernel issues more than {most} operations", legal=(f"--max-statements {10 * most}",)
                 )
@@ -69,17 +69,6 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-
-
-def _confine() -> None:
-    """Set the limits of the child."""
-    for kind, limit in (
-        (resource.RLIMIT_CPU, SECONDS),
-        (resource.RLIMIT_DATA, _MEMORY),
-        (resource.RLIMIT_FSIZE, _FILES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(kind, (limit, limit))
 
 
 def _lines(end: int) -> Iterator[str]:

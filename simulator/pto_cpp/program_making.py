@@ -1,6 +1,6 @@
 """From what a kernel sent to a `.pto` program: one line, one or more nodes of `castsim.isa.pto.program`.
 
-The facts on transfers and on operands that the library lets pass: docs/language/pto_cpp.md.
+The facts on transfers and on operands that the library lets pass: docs/reference/pto_cpp.md.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class Maker:
     """Whether tiles have addresses; None until one is met."""
     _defined: dict[object, str] = field(default_factory=dict)
     _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
+    _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
     _count: int = 0
     _span: Span = field(init=False)
     _prefix: str = field(init=False)
@@ -159,7 +160,7 @@ class Maker:
             self._work(mnemonic, outputs, inputs, attributes)
 
     def _work(self, mnemonic: str, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
-        names, kinds = self._operands(mnemonic, inputs)
+        names, kinds = self._operands(inputs)
         if mnemonic == "tgather" and "maskPattern" in attributes:
             mnemonic += ".mask"
         elif mnemonic == "tgather" and len(outputs) > 1:
@@ -185,7 +186,7 @@ class Maker:
             tuple(kind for _, kind in results), tuple(sorted(found.items())),
         )  # fmt: skip
 
-    def _operands(self, mnemonic: str, words: list[str]) -> tuple[list[str], list[pto.Type]]:
+    def _operands(self, words: list[str]) -> tuple[list[str], list[pto.Type]]:
         names: list[str] = []
         kinds: list[pto.Type] = []
         for word in words:
@@ -201,7 +202,6 @@ class Maker:
                 signless = element.replace("u", "i") if element[0] == "u" else element
                 kinds.append(self._scalar_type(signless))
                 names.append(self._code(int(code, 16), signless))
-        del mnemonic
         return names, kinds
 
     def _cast(self, output: str, inputs: list[str], attributes: dict[str, str]) -> None:
@@ -222,9 +222,9 @@ class Maker:
 
     def _plain_load(self, buffer: int, offset: int, way: str) -> None:
         """Load the element that the kernel reads first of a page; further ones of the page are not seen."""
-        element = self.elements.get(buffer)
-        size = 0 if element is None else element_format(element).storage_bits // 8
-        if way == "r" and element in SCALARS.values() and offset % size == 0:
+        element = self.elements.get(buffer, "")
+        size = element_format(element).storage_bits // 8 if element in SCALARS.values() else 0
+        if way == "r" and size and offset % size == 0:
             where, base = self._index(offset // size), pto.PointerType(element)
             self._check_end(buffer, offset // size + 1)
             kind = self._scalar_type(element)
@@ -269,7 +269,7 @@ class Maker:
         self._append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
 
     def _moved(self, tile: SentTile, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
-        """Return shape and strides of what the library moves: bursts of the tile's valid extent, whatever the view says.
+        """Return shape and strides of what the library moves: bursts of the tile's valid extent, whatever the view is.
 
         On A2/A3 the gap between bursts is programmed, so that they begin elsewhere where the extents differ.
         """
@@ -346,39 +346,34 @@ class Maker:
     # ------------------------------------------------------------------------------------------------- operands
 
     def _tile(self, sent: SentTile) -> tuple[str, pto.TileType]:
+        """Return a tile of the program for one that was sent.
+
+        As the library compares the valid regions of tiles with open extents at run time, if at all, its type has none.
+        """
         kind = self._within(sent)
-        if kind.location != "vec":
-            raise IllegalError(
-                f"a tile of '{kind.location}': the cube unit's; castsim follows vector kernels", span=self._span
-            )
-        if kind.pad > _LARGEST_PAD:
-            raise IllegalError(
-                "a pad value of the kernel's own is not modelled", span=self._span, legal=("Null", "Zero", "Max", "Min")
-            )
-        if self.addressed is None:
-            self.addressed = sent.address >= 0
-        if self.addressed != (sent.address >= 0):
-            raise ReadError(
-                "a tile without an address beside tiles that have one",
-                span=self._span,
-                legal=("TASSIGN(tile, ADDRESS)",),
-            )
-        key = (sent.address if self.addressed else ("object", sent.number), kind)
-        if not self.addressed and (changed := self._defined.get(("object", sent.number))) not in (None, key):
-            del changed
-            raise ReadError(
-                "a tile without an address changes its valid region, which is not followed", span=self._span
-            )
-        if not self.addressed:
-            self._defined[("object", sent.number)] = key  # type: ignore[assignment]  # a key of the same table
+        self._check_tile(sent)
         address = self._constant(sent.address, _I64) if self.addressed else None
+        key = (sent.address if self.addressed else -sent.number, kind, sent.dynamic)
         if not sent.dynamic and (sent.rows, sent.cols) == (kind.rows, kind.cols):
             return self._once(key, lambda name: pto.AllocTile(name, kind, address, span=self._span)), kind
-        # As the library compares the valid regions of such tiles at run time only, if at all, the type has none.
         kind = replace(kind, valid_rows=None, valid_cols=None)
         rows, cols = self._index(sent.rows), self._index(sent.cols)
-        key = (key, "dynamic")
         return self._once(key, lambda name: pto.AllocTile(name, kind, address, rows, cols, span=self._span)), kind
+
+    def _check_tile(self, sent: SentTile) -> None:
+        location, placed = sent.type.location, sent.address >= 0
+        if location != "vec":
+            text = f"a tile of '{location}': the cube unit's; castsim follows vector kernels"
+            raise IllegalError(text, span=self._span)
+        if sent.type.pad > _LARGEST_PAD:
+            raise IllegalError("a pad value of the kernel's own is not modelled", span=self._span)
+        if self.addressed is None:
+            self.addressed = placed
+        if self.addressed != placed:
+            text = "a tile without an address beside tiles that have one"
+            raise ReadError(text, span=self._span, legal=("TASSIGN(tile, ADDRESS)",))
+        if not placed and self._regions.setdefault(sent.number, (sent.rows, sent.cols)) != (sent.rows, sent.cols):
+            raise ReadError("a tile without an address changes its valid region", span=self._span)
 
     def _within(self, sent: SentTile) -> pto.TileType:
         """Return a tile's type; one that is declared larger than the buffer has the lines that are valid."""

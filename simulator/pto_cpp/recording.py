@@ -171,8 +171,8 @@ class _Core:
         for line in recorded_lines(self.program, self._words(), answer, self.request.limits.max_statements):
             kind = line[0]
             if kind == "b":
-                position, _, element = line[2:].partition(" ")
-                pointers[int(position)] = given_types.get(int(position), element)
+                number, _, element = line[2:].partition(" ")
+                pointers[int(number)] = given_types.get(int(number), element)
             elif kind == "z":
                 blocks = int(line[2:])
             elif kind == "E":
@@ -181,8 +181,8 @@ class _Core:
                 learn(line)
                 whole.take(line)
                 lockstep.note(line)
-        for position in set(pointers) & set(given_types):
-            elements.setdefault(position, given_types[position])
+        for given in set(pointers) & set(given_types):
+            elements.setdefault(given, given_types[given])
         name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
         program = pto.Program((function,), (("pto.target_arch", f'"{"a5" if a5 else "a3"}"'),), tuple(whole.warnings))
@@ -229,7 +229,7 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
         if isinstance(request.inputs[name], str) and not _is_drawn(str(request.inputs[name])):
             read_input(str(request.inputs[name]), name)  # before anything is compiled
     kernel = Kernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, _is_a5(target))
-    found = []
+    found: list[Recording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
         program = compile_kernel(replace(kernel, folders=tuple(p.resolve() for p in kernel.folders)), Path(folder))
         lines = Lines(program, file, text)

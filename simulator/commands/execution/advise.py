@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
+from castsim.commands.execution.cpp_kernels import as_text, recording_of
 from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
@@ -42,8 +43,6 @@ def execute(options: Namespace) -> Outcome:
     if options.program.endswith(GRAPHS):
         raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
     if options.program.endswith(CPP_SUFFIXES):
-        from castsim.commands.execution.cpp_kernels import as_text, recording_of  # noqa: PLC0415 - loads the recorder
-
         source = as_text(recording_of(options))
         setting = replace(setting, entry=None, args={})
     else:

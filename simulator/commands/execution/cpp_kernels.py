@@ -1,4 +1,4 @@
-"""Kernels in C++ as the commands `run`, `record`, `advise`, `diff` and `debug` take them: named on their line, executed.
+"""Kernels in C++ as `run`, `record`, `advise`, `diff` and `debug` take them: named on their line, and executed.
 
 Nothing else compiles or executes one.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from castsim.commands.option_values import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source
-from castsim.pto_cpp import Recording, Request, record
+from castsim.targets import Target
 from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from castsim.pto_cpp import Recording, Request
 
 _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
@@ -33,19 +41,40 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     changes = assignments("--option", options.options)
     block, blocks = _core("--block", options.block)
     sub, subs = _core("--sub", options.sub)
-    return Request(
+    found: Request = _recorder().Request(
         Path(program), options.entry,
         {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
         assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
         blocks, sub, subs or 1, tuple(map(Path, options.folders)), tuple(options.macros),
         run_limits_of(options) if limits is None else limits,
     )  # fmt: skip
-
-
-def recording_of(options: Namespace, program: str | None = None) -> Recording:
-    """Compile and execute the kernel that a command names, on the core that it asks for."""
-    (found,) = record(request_of(options, options.program if program is None else program))
     return found
+
+
+def recording_of(options: Namespace, limits: Limits | None = None) -> Recording:
+    """Compile and execute the kernel that a command names, on the core that it asks for."""
+    return _recorded(request_of(options, options.program, limits))
+
+
+def side_of(
+    options: Namespace,
+    program: str,
+    entry: str | None,
+    target: str | Path | Target | None,
+    prepare: Callable[[Target], Target],
+) -> Source:
+    """Compile and execute the kernel that is one side of a comparison."""
+    return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare)).source
+
+
+def _recorded(request: Request) -> Recording:
+    found: list[Recording] = _recorder().record(request)
+    return found[0]
+
+
+def _recorder() -> ModuleType:
+    """Return the recorder, which is loaded once a kernel in C++ is named."""
+    return import_module("castsim.pto_cpp")
 
 
 def as_text(recording: Recording) -> Source:

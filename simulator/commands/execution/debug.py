@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Group
 
+from castsim.commands.execution.cpp_kernels import recording_of, without_arguments
 from castsim.commands.execution.debug_console import Console
 from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
@@ -49,11 +50,6 @@ def launch_of(options: Namespace) -> Launch:
         )
     source = None
     if program.endswith(CPP_SUFFIXES):
-        from castsim.commands.execution.cpp_kernels import (  # noqa: PLC0415 - loads the recorder
-            recording_of,
-            without_arguments,
-        )
-
         source = recording_of(options).source
         options = without_arguments(options)
     return Launch(

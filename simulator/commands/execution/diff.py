@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.cpp_kernels import side_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
@@ -88,12 +89,8 @@ def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
     """Return a side, a kernel in C++ as what it was recorded as: on the side's target, with its options."""
     if not str(side.program).endswith(CPP_SUFFIXES):
         return side
-    from castsim.commands.execution.cpp_kernels import request_of  # noqa: PLC0415 - loads the recorder
-    from castsim.pto_cpp import record  # noqa: PLC0415
-
-    request = request_of(options, str(side.program))
-    (found,) = record(replace(request, entry=side.entry, target=side.target, prepare=side.prepared))
-    return replace(side, program=found.source, entry=None, args={})
+    found = side_of(options, str(side.program), side.entry, side.target, side.prepared)
+    return replace(side, program=found, entry=None, args={})
 
 
 _LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")

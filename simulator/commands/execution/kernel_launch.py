@@ -15,8 +15,8 @@ from castsim.tpc_c.launching import LaunchRequest, members_given, tensor_given
 
 def headers_of(options: Namespace) -> LaunchRequest:
     """Return the macros and the folders of headers that options give."""
-    defines = dict(each.split("=", 1) if "=" in each else (each, "1") for each in options.defines)
-    return LaunchRequest(defines=defines, folders=tuple(map(Path, options.includes)))
+    defines = dict(each.split("=", 1) if "=" in each else (each, "1") for each in options.macros)
+    return LaunchRequest(defines=defines, folders=tuple(map(Path, options.folders)))
 
 
 def launch_of(options: Namespace) -> LaunchRequest | None:
@@ -26,7 +26,7 @@ def launch_of(options: Namespace) -> LaunchRequest | None:
         ReadError: an option that cannot be read, or that is given for another program.
     """
     given = {"--tensor": options.tensors, "--index-space": options.index_space, "--tpcs": options.tpcs,
-             "--define": options.defines, "--include": options.includes}  # fmt: skip
+             "--define": options.macros, "--include": options.folders}  # fmt: skip
     if not str(options.program or "").endswith(KERNEL_SUFFIX):
         for option, value in given.items():
             if value:

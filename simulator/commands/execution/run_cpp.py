@@ -7,9 +7,10 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from castsim.commands.execution.cpp_kernels import recording_of, request_of, without_arguments
 from castsim.commands.option_values import opaque_cycles, run_limits_of
@@ -18,11 +19,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Source
 from castsim.pto_cpp import Recording, record_all
-from castsim.running import load, run_loaded
+from castsim.running import LoadedProgram, load, run_loaded
 from castsim.synchronisation.races import IGNORE
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 RunSource = Callable[[Namespace, Source], Outcome]
 
@@ -57,9 +55,6 @@ def _on_all(options: Namespace, recordings: list[Recording], held: dict[str, Cod
     told = ", ".join(f"{count}" for count in cycles)
 
     def text(width: int) -> RenderableType:
-        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
-        from rich.text import Text  # noqa: PLC0415
-
         head = f"{len(cores)} cores; the longest, block {longest}, is shown. Cycles of each: {told}\n"
         return Group(Text(head), outcome.text(width))
 
@@ -73,7 +68,7 @@ def _cycles(options: Namespace, recording: Recording) -> int:
     ).cycles
 
 
-def _loaded(options: Namespace, recording: Recording):
+def _loaded(options: Namespace, recording: Recording) -> LoadedProgram:
     request = recording.request
     return load(
         recording.source, request.target, None, {}, request.prepare, opaque=opaque_cycles(options.opaque),

@@ -116,8 +116,7 @@ CASTSIM_TT(TPARTMIN, "tpartmin")
 
 // ------------------------------------------------------------------------------------------------ movement
 
-template <AnyTile T, AnyGlobal G, Waited... W>
-CASTSIM_CALL RecordEvent TLOAD(T &dst, G &src, W &...events) {
+template <AnyTile T, AnyGlobal G, Waited... W> CASTSIM_CALL RecordEvent TLOAD(T &dst, G &src, W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_MTE2, events...);
   castsim::operation(CASTSIM_HERE, "tload", {castsim::given(dst), castsim::inputs(), castsim::given(src)});
   return {PIPE_MTE2};
@@ -129,10 +128,7 @@ CASTSIM_CALL RecordEvent TSTORE(G &dst, T &src, W &...events) {
   castsim::operation(CASTSIM_HERE, "tstore", {castsim::given(dst), castsim::inputs(), castsim::given(src)});
   return {PIPE_MTE3};
 }
-template <typename G, Waited... W>
-RecordEvent TPREFETCH(G &&...) {
-  return {PIPE_MTE2};
-}
+template <typename G, Waited... W> RecordEvent TPREFETCH(G &&...) { return {PIPE_MTE2}; }
 CASTSIM_T(TMOV, "tmov") CASTSIM_TT(TMOV, "tmov") CASTSIM_T(TFILLPAD, "tfillpad")
 CASTSIM_T(TFILLPAD_INPLACE, "tfillpad_inplace") CASTSIM_T(TFILLPAD_EXPAND, "tfillpad_expand")
 CASTSIM_TT(TTRANS, "ttrans") CASTSIM_TT(TCONCAT, "tconcat") CASTSIM_TTTT(TCONCAT, "tconcatidx")
@@ -144,8 +140,7 @@ CASTSIM_TT(TTRANS, "ttrans") CASTSIM_TT(TCONCAT, "tconcat") CASTSIM_TTTT(TCONCAT
 CASTSIM_PART(TEXTRACT, "textract") CASTSIM_PART(TINSERT, "tinsert")
 
 // Other names for bytes of the buffer: no instruction.
-template <AnyTile D, AnyTile S, Waited... W>
-CASTSIM_CALL RecordEvent TRESHAPE(D &dst, S &src, W &...events) {
+template <AnyTile D, AnyTile S, Waited... W> CASTSIM_CALL RecordEvent TRESHAPE(D &dst, S &src, W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_S, events...);
   if (src.address < 0) castsim::refuse(CASTSIM_HERE, "TRESHAPE of a tile without an address");
   dst.address = src.address;
@@ -158,8 +153,7 @@ CASTSIM_CALL RecordEvent TSUBVIEW(D &dst, S &src, uint16_t row, uint16_t column,
   dst.address = src.address + (row * S::RowStride + column * S::ColStride) * src.element_bits / 8;
   return {PIPE_S};
 }
-template <typename... A>
-void TPRINT(A &&...) {}
+template <typename... A> void TPRINT(A &&...) {}
 
 // ------------------------------------------------------------------------------------------------ casts
 
@@ -263,20 +257,16 @@ CASTSIM_MERGE((AnyTile S0, AnyTile S1, AnyTile S2, AnyTile S3), (S0 & src0, S1 &
 
 // Sent with their tiles alone: castsim refuses them by name, or takes --opaque NAME=CYCLES.
 namespace castsim_unmodelled {
-template <typename... A>
-RecordEvent send(const void *place, const char *mnemonic, A &...operands) {
-  std::string words;
+template <typename... A> RecordEvent send(const void *place, const char *mnemonic, A &...operands) {
+  castsim::settle_writes();
+  castsim::say("o", castsim::trail_of(place), mnemonic);
+  int tiles = 0;
   auto one = [&](auto &operand) {
     if constexpr (AnyTile<std::remove_cvref_t<decltype(operand)>>) {
-      castsim::sending += words.empty() ? " " : words == "1" ? " | " : " ";
-      castsim::put(operand);
-      words += '1';
+      if (tiles++ == 1) castsim::say("|");
+      castsim::say(castsim::words_of(operand));
     }
   };
-  castsim::settle_writes();
-  castsim::begin('o', place);
-  castsim::sending += ' ';
-  castsim::sending += mnemonic;
   (one(operands), ...);
   castsim::end();
   return {PIPE_V};

@@ -60,14 +60,10 @@ CASTSIM_ELEMENT(float4_e1m2x2_t, "e1m2")
 CASTSIM_ELEMENT(float4_e2m1x2_t, "e2m1")
 CASTSIM_ELEMENT(pto::int4b_t, "i4")
 
-template <typename T>
-constexpr int bits_per_element = int(sizeof(T)) * 8;
-template <>
-inline constexpr int bits_per_element<float4_e1m2x2_t> = 4;
-template <>
-inline constexpr int bits_per_element<float4_e2m1x2_t> = 4;
-template <>
-inline constexpr int bits_per_element<pto::int4b_t> = 4;
+template <typename T> constexpr int bits_per_element = int(sizeof(T)) * 8;
+template <> inline constexpr int bits_per_element<float4_e1m2x2_t> = 4;
+template <> inline constexpr int bits_per_element<float4_e2m1x2_t> = 4;
+template <> inline constexpr int bits_per_element<pto::int4b_t> = 4;
 }  // namespace castsim
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_MTE4, PIPE_MTE5, PIPE_V2, PIPE_FIX };
@@ -92,17 +88,11 @@ CASTSIM_CALL inline void wait_flag(pipe_t from, pipe_t to, int event) {
   castsim::flag(CASTSIM_HERE, "wait", from, to, event);
 }
 CASTSIM_CALL inline void pipe_barrier(pipe_t pipe) { castsim::barrier(CASTSIM_HERE, pipe); }
-template <typename... A>
-CASTSIM_CALL void dsb(A...) {
-  castsim::barrier(CASTSIM_HERE, PIPE_ALL);
-}
-template <typename... A>
-void dcci(A...) {}
+template <typename... A> CASTSIM_CALL void dsb(A...) { castsim::barrier(CASTSIM_HERE, PIPE_ALL); }
+template <typename... A> void dcci(A...) {}
 inline void set_mask_norm() {}
-template <typename... A>
-void set_vector_mask(A...) {}
-template <typename... A>
-void set_atomic_none(A...) {}
+template <typename... A> void set_vector_mask(A...) {}
+template <typename... A> void set_atomic_none(A...) {}
 
 // The core: variables, since kernels have parameters of these names.
 inline int64_t get_block_idx() { return castsim::core.block; }
@@ -110,18 +100,9 @@ inline int64_t get_block_num() { return castsim::core.blocks; }
 inline int64_t get_subblockid() { return castsim::core.sub; }
 inline int64_t get_subblockdim() { return castsim::core.subs; }
 inline int64_t get_coreid() { return castsim::core.block; }
-template <typename A>
-inline int64_t get_block_idx(A *) {
-  return castsim::core.block;
-}
-template <typename A>
-inline int64_t get_block_num(A *) {
-  return castsim::core.blocks;
-}
-template <typename A>
-inline int64_t get_sub_block_id(A *) {
-  return castsim::core.sub;
-}
+template <typename A> inline int64_t get_block_idx(A *) { return castsim::core.block; }
+template <typename A> inline int64_t get_block_num(A *) { return castsim::core.blocks; }
+template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::core.sub; }
 #define CASTSIM_LESS(T)                                            \
   constexpr T min(T one, T other) { return other < one ? other : one; } \
   constexpr T max(T one, T other) { return one < other ? other : one; }
@@ -190,10 +171,8 @@ CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITH
 CASTSIM_ALGORITHM(RsqrtAlgorithm) CASTSIM_ALGORITHM(RecipAlgorithm) CASTSIM_ALGORITHM(DivAlgorithm)
 CASTSIM_ALGORITHM(RemAlgorithm) CASTSIM_ALGORITHM(FmodAlgorithm) CASTSIM_ALGORITHM(PowAlgorithm)
 
-template <auto Value>
-constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
-template <typename T>
-constexpr PadValue PadValueCustom(T value) {
+template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
+template <typename T> constexpr PadValue PadValueCustom(T value) {
   return PadValue(1ull << 32 | castsim::bits_of(float(value)));
 }
 
@@ -204,8 +183,7 @@ struct MrgSortExecutedNumList {
 // ------------------------------------------------------------------------------------------------ global memory
 
 namespace castsim_shapes {
-template <int64_t... Stated>
-struct Five {
+template <int64_t... Stated> struct Five {
   static constexpr std::array<int64_t, 5> stated{Stated...};
   static constexpr int open = ((Stated == DYNAMIC) + ... + 0);
   int64_t numbers[5];
@@ -215,8 +193,7 @@ struct Five {
   constexpr Five(std::array<int64_t, 5> all) {
     for (int place = 0; place < 5; ++place) numbers[place] = stated[place] == DYNAMIC ? all[place] : stated[place];
   }
-  template <size_t Count>
-  static constexpr Five some(std::array<int64_t, Count> values) {
+  template <size_t Count> static constexpr Five some(std::array<int64_t, Count> values) {
     Five made;
     for (int place = 0, next = 0; place < 5 && next < int(Count); ++place)
       if (stated[place] == DYNAMIC) made.numbers[place] = values[next++];
@@ -299,27 +276,15 @@ struct GlobalTensor : castsim::GlobalState {
   T *data() const { return reinterpret_cast<T *>(address); }
   int64_t GetShape(int dimension) const { return shape[size_t(dimension)]; }
   int64_t GetShape(GlobalTensorDim dimension) const { return shape[size_t(dimension)]; }
-  template <auto Dimension>
-  int64_t GetShape() const {
-    return shape[size_t(Dimension)];
-  }
+  template <auto Dimension> int64_t GetShape() const { return shape[size_t(Dimension)]; }
   int64_t GetStride(int dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
   int64_t GetStride(GlobalTensorDim dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
-  template <auto Dimension>
-  int64_t GetStride() const {
-    return castsim::GlobalState::stride[size_t(Dimension)];
-  }
-  template <auto Dimension>
-  void SetShape(int64_t value) {
-    shape[size_t(Dimension)] = value;
-  }
-  template <auto Dimension>
-  void SetStride(int64_t value) {
+  template <auto Dimension> int64_t GetStride() const { return castsim::GlobalState::stride[size_t(Dimension)]; }
+  template <auto Dimension> void SetShape(int64_t value) { shape[size_t(Dimension)] = value; }
+  template <auto Dimension> void SetStride(int64_t value) {
     castsim::GlobalState::stride[size_t(Dimension)] = value;
   }
-  void SetShape(const ShapeT &other) {
-    for (int place = 0; place < 5; ++place) shape[place] = other.shape[place];
-  }
+  void SetShape(const ShapeT &other) { for (int place = 0; place < 5; ++place) shape[place] = other.shape[place]; }
   void SetShape(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) { shape = {n1, n2, n3, n4, n5}; }
   void SetStride(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) {
     castsim::GlobalState::stride = {n1, n2, n3, n4, n5};
@@ -419,26 +384,17 @@ struct Tile : castsim::TileState {
 CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc, Acc)
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
 
-template <typename T>
-concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
-template <typename T>
-concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
+template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
+template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
 
 template <AnyTile T, typename A>
   requires(std::is_integral_v<A> || std::is_enum_v<A>)
-void TASSIGN(T &tile, A address) {
-  tile.address = (long long)(address);
-}
-template <AnyTile T, typename A>
-void TASSIGN(T &tile, A *address) {
+void TASSIGN(T &tile, A address) { tile.address = (long long)(address); }
+template <AnyTile T, typename A> void TASSIGN(T &tile, A *address) {
   tile.address = (long long)(reinterpret_cast<uintptr_t>(address));
 }
-template <uint64_t Address, AnyTile T>
-void TASSIGN(T &tile) {
-  tile.address = (long long)(Address);
-}
-template <AnyGlobal G, typename P>
-void TASSIGN(G &global, P *pointer) {
+template <uint64_t Address, AnyTile T> void TASSIGN(T &tile) { tile.address = (long long)(Address); }
+template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
   global.address = reinterpret_cast<uintptr_t>(pointer);
 }
 
@@ -485,8 +441,7 @@ struct RecordEvent {
   pipe_t from = PIPE_ALL;
 };
 
-template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0>
-struct Event {
+template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
   static constexpr pipe_t from = CastsimPipeOf(SrcOp), to = CastsimPipeOf(DstOp);
   int token;
   Event() : token(next()) {}
@@ -530,17 +485,15 @@ struct Event {
 namespace castsim_events {
 inline std::array<int, 256> counters{};
 }
-template <Op S, Op D, bool A, event_t I>
-std::array<int, 256> &Event<S, D, A, I>::counters() {
+template <Op S, Op D, bool A, event_t I> std::array<int, 256> &Event<S, D, A, I>::counters() {
   return castsim_events::counters;
 }
 
 namespace castsim_events {
 template <typename T>
 concept Waited = requires(T event, const void *place) { event.wait(place); } || std::is_same_v<T, RecordEvent>;
-template <Waited... W>
-void wait_for(const void *place, pipe_t to, W &...events) {
-  auto one = [&](auto &event) {
+template <Waited... W> void wait_for(const void *place, pipe_t to, W &...events) {
+  [[maybe_unused]] auto one = [&](auto &event) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(event)>, RecordEvent>) {
       if (event.from == to || event.from == PIPE_ALL) {
         castsim::barrier(place, event.from);
@@ -557,12 +510,10 @@ void wait_for(const void *place, pipe_t to, W &...events) {
 }  // namespace castsim_events
 using castsim_events::Waited;
 
-template <Waited... W>
-CASTSIM_CALL void TSYNC(W &...events) {
+template <Waited... W> CASTSIM_CALL void TSYNC(W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_ALL, events...);
 }
-template <Op Of>
-CASTSIM_CALL void TSYNC() {
+template <Op Of> CASTSIM_CALL void TSYNC() {
 #ifdef PTO_NPU_ARCH_A5
   constexpr pipe_t pipe = CastsimPipeOf(Of);
   static_assert(pipe == PIPE_MTE2 || pipe == PIPE_MTE3 || pipe == PIPE_ALL, "A5 has barriers of MTE2, MTE3 and all pipes");

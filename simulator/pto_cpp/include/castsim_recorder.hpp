@@ -40,34 +40,34 @@ const void *const NOWHERE = nullptr;
 inline std::string sending;
 
 inline void flush() {
-  size_t done = 0;
-  while (done < sending.size()) {
-    ssize_t count = ::write(sent_by, sending.data() + done, sending.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(3);
-    done += size_t(count);
+  for (size_t done = 0; done < sending.size();) {
+    const ssize_t count = ::write(sent_by, sending.data() + done, sending.size() - done);
+    if (count <= 0 && errno != EINTR) _exit(3);
+    done += size_t(count > 0 ? count : 0);
   }
   sending.clear();
 }
 
-inline void put_number(long long value) { sending += std::to_string(value); }
-
-inline void put_hexadecimal(unsigned long long value) {
+inline std::string hexadecimal(unsigned long long value) {
   char text[24];
   snprintf(text, sizeof text, "%llx", value);
-  sending += text;
+  return text;
 }
 
-inline void begin(char kind, const void *place) {
-  sending += kind;
-  sending += ' ';
-  put_hexadecimal(reinterpret_cast<uintptr_t>(place) - 1);
-}
+// A place in the kernel is a return address, or the addresses that lead to a fault, innermost first.
+inline std::string trail_of(const std::string &trail) { return trail; }
+inline std::string trail_of(const void *place) { return hexadecimal(reinterpret_cast<uintptr_t>(place) - 1); }
 
-inline void begin(char kind, const std::string &trail) {
-  sending += kind;
-  sending += ' ';
-  sending += trail;
+// Adds the words of a line, with a blank before all but the first.
+template <typename... Words> void say(const Words &...words) {
+  auto one = [](const auto &word) {
+    if (!sending.empty() && sending.back() != '\n') sending += ' ';
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(word)>>)
+      sending += std::to_string(word);
+    else
+      sending += word;
+  };
+  (one(words), ...);
 }
 
 inline void end() {
@@ -75,21 +75,11 @@ inline void end() {
   if (sending.size() > 60000) flush();
 }
 
-template <typename Place>
-[[noreturn]] inline void refuse(const Place &place, const std::string &why) {
-  begin('E', place);
-  sending += ' ';
-  sending += why;
+template <typename Place> [[noreturn]] inline void refuse(const Place &place, const std::string &why) {
+  say("E", trail_of(place), why);
   end();
   flush();
   _exit(0);
-}
-
-inline void note(const void *place, const std::string &what) {
-  begin('n', place);
-  sending += ' ';
-  sending += what;
-  end();
 }
 
 // Returns whether castsim knows the bytes asked for.
@@ -112,7 +102,6 @@ inline bool answer(void *into, size_t size) {
 
 struct PageState {
   bool writable = false;
-  bool known = false;
   std::string trail;
   std::array<unsigned char, PAGE> before{};
 };
@@ -137,72 +126,53 @@ inline void settle_writes() {
   if (!any_writable) return;
   any_writable = false;
   for (auto page = pages.begin(); page != pages.end();) {
-    PageState &state = page->second;
+    const auto &[start, state] = *page;
     if (!state.writable) {
       ++page;
       continue;
     }
-    const unsigned char *now = reinterpret_cast<const unsigned char *>(page->first);
-    const int buffer = buffer_of(page->first);
-    for (size_t first = 0; first < PAGE;) {
-      if (now[first] == state.before[first]) {
-        ++first;
-        continue;
-      }
-      size_t last = first;  // changed bytes that are at most 8 apart are one piece
-      for (size_t next = first; next < PAGE && next < last + 8; ++next)
+    const unsigned char *now = reinterpret_cast<const unsigned char *>(start);
+    for (size_t first = 0, last; first < PAGE; first = last) {
+      last = first + 1;
+      if (now[first] == state.before[first]) continue;
+      for (size_t next = last; next < PAGE && next < last + 8; ++next)  // changes at most 8 bytes apart are one piece
         if (now[next] != state.before[next]) last = next + 1;
-      begin('w', state.trail);
-      sending += ' ';
-      put_number(buffer);
-      sending += ' ';
-      put_number((long long)(page->first + first) - (long long)base_of(buffer));
-      sending += ' ';
+      std::string bytes;
       for (size_t index = first; index < last; ++index) {
-        char text[4];
-        snprintf(text, sizeof text, "%02x", now[index]);
-        sending += text;
-        sending += now[index] == state.before[index] ? '?' : '!';
+        bytes += hexadecimal(256 + now[index]).substr(1);
+        bytes += now[index] == state.before[index] ? '?' : '!';
       }
+      const int buffer = buffer_of(start);
+      say("w", state.trail, buffer, (long long)(start + first) - (long long)base_of(buffer), bytes);
       end();
-      first = last;
     }
-    forget_page(page->first);
+    forget_page(start);
     page = pages.erase(page);
   }
 }
 
 inline void forget_buffer(int buffer) {
-  for (auto page = pages.begin(); page != pages.end();) {
-    if (buffer_of(page->first) != buffer) {
-      ++page;
-      continue;
-    }
-    forget_page(page->first);
-    page = pages.erase(page);
-  }
+  std::erase_if(pages, [buffer](const auto &page) {
+    if (buffer_of(page.first) != buffer) return false;
+    forget_page(page.first);
+    return true;
+  });
 }
 
-// Addresses in the code that lead to a fault, innermost first.
-inline std::string trail_of(void *context) {
+inline std::string trail_of_fault(void *context) {
   auto *machine = &static_cast<ucontext_t *>(context)->uc_mcontext;
 #if defined(__x86_64__)
   uintptr_t counter = uintptr_t(machine->gregs[REG_RIP]) + 1, frame = uintptr_t(machine->gregs[REG_RBP]);
 #elif defined(__aarch64__)
   uintptr_t counter = machine->pc + 1, frame = machine->regs[29];
 #else
-  uintptr_t counter = 1, frame = 0;
-  (void)machine;
+  uintptr_t counter = 1, frame = uintptr_t(machine) * 0;
 #endif
-  std::string trail;
-  for (int depth = 0; depth < 6; ++depth) {
-    char text[24];
-    snprintf(text, sizeof text, "%s%llx", depth ? "," : "", (unsigned long long)(counter - 1));
-    trail += text;
-    if (frame < 4096 || frame % sizeof(void *)) break;
+  std::string trail = hexadecimal(counter - 1);
+  for (int depth = 0; depth < 6 && frame >= PAGE && frame % sizeof(void *) == 0; ++depth) {
     const uintptr_t *saved = reinterpret_cast<const uintptr_t *>(frame);
     if (saved[0] <= frame) break;
-    counter = saved[1];
+    trail += ',' + hexadecimal(saved[1] - 1);
     frame = saved[0];
   }
   return trail;
@@ -219,7 +189,7 @@ inline bool is_write(void *context) {
 
 inline void fault(int number, siginfo_t *info, void *context) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
-  const std::string place = trail_of(context);
+  const std::string place = trail_of_fault(context);
   const int buffer = buffer_of(address);
   if (number != SIGSEGV || buffer < 0)
     refuse(place, "accesses memory of the host at an address that is no argument's: null, or of the buffer");
@@ -233,23 +203,13 @@ inline void fault(int number, siginfo_t *info, void *context) {
   state.trail = place;
   if (!again) {
     settle_writes();
-    begin('p', place);
-    sending += ' ';
-    put_number(buffer);
-    sending += ' ';
-    put_number((long long)start - (long long)base_of(buffer));
-    sending += ' ';
-    put_number(offset);
-    sending += is_write(context) ? " w" : " r";
+    say("p", place, buffer, (long long)start - (long long)base_of(buffer), offset, is_write(context) ? "w" : "r");
     end();
     flush();
     std::array<unsigned char, PAGE> held;
-    state.known = answer(held.data(), PAGE);
+    if (!answer(held.data(), PAGE)) held.fill(0xA5);
     mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
-    if (state.known)
-      memcpy(bytes, held.data(), PAGE);
-    else
-      memset(bytes, 0xA5, PAGE);
+    memcpy(bytes, held.data(), PAGE);
   }
   if (again || is_write(context)) {
     mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
@@ -326,14 +286,12 @@ constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
 }
 
 // A float of 16 bits; arithmetic is done in f32, as the host compiler of the library does it.
-template <int ExponentBits, int FractionBits>
-struct Float16 {
+template <int ExponentBits, int FractionBits> struct Float16 {
   uint16_t code = 0;
   constexpr Float16() = default;
   template <typename N, typename = std::enable_if_t<std::is_arithmetic_v<N>>>
   constexpr Float16(N value) : code(uint16_t(narrowed(float(value), ExponentBits, FractionBits))) {}
-  template <int E, int F>
-  constexpr explicit Float16(Float16<E, F> other) : Float16(float(other)) {}
+  template <int E, int F> constexpr explicit Float16(Float16<E, F> other) : Float16(float(other)) {}
   constexpr operator float() const { return widened(code, ExponentBits, FractionBits); }
   constexpr Float16 &operator+=(float other) { return *this = Float16(float(*this) + other); }
   constexpr Float16 &operator-=(float other) { return *this = Float16(float(*this) - other); }
@@ -342,8 +300,7 @@ struct Float16 {
 };
 
 // Elements that kernels move and convert, and do not compute with on the scalar unit.
-template <int Kind>
-struct Byte {
+template <int Kind> struct Byte {
   uint8_t code = 0;
   constexpr Byte() = default;
   template <typename N, typename = std::enable_if_t<std::is_integral_v<N>>>
@@ -351,8 +308,7 @@ struct Byte {
   constexpr operator uint8_t() const { return code; }
 };
 
-template <typename T>
-struct Element;
+template <typename T> struct Element;
 template <typename T>
   requires std::is_integral_v<T>
 struct Element<T> {
@@ -370,8 +326,7 @@ struct Element<T> {
     static const char *name() { return NAME; }     \
   };
 
-template <typename T>
-inline unsigned long long code_of(T value) {
+template <typename T> inline unsigned long long code_of(T value) {
   unsigned long long code = 0;
   memcpy(&code, &value, sizeof value);
   return code;
@@ -410,8 +365,7 @@ struct Operand {
 
 inline Operand given(const TileState &tile) { return {Operand::TILE, &tile}; }
 inline Operand given(const GlobalState &global) { return {Operand::GLOBAL, nullptr, &global}; }
-template <typename T>
-inline Operand scalar(T value) {
+template <typename T> inline Operand scalar(T value) {
   return {Operand::SCALAR, nullptr, nullptr, code_of(value), Element<T>::name()};
 }
 inline Operand index(long long value) { return {Operand::INDEX, nullptr, nullptr, (unsigned long long)value}; }
@@ -423,101 +377,59 @@ inline Operand attribute(const char *key, long long number) {
 }
 inline Operand inputs() { return {Operand::INPUTS}; }
 
-inline void put(const TileState &tile) {
-  sending += "t,";
-  for (long long number : {(long long)tile.number, tile.address, (long long)tile.rows, (long long)tile.cols,
-                           (long long)tile.valid_rows, (long long)tile.valid_cols, (long long)tile.fractal,
-                           (long long)tile.compact, (long long)tile.pad, (long long)tile.dynamic}) {
-    put_number(number);
-    sending += ',';
-  }
-  for (const char *word : {tile.element, tile.location, tile.block_layout, tile.scatter_layout}) {
-    sending += word;
-    sending += ',';
-  }
-  sending.pop_back();
+template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
+  std::string text = head;
+  ((text += ',', text += std::to_string(parts)), ...);
+  return text;
 }
 
-inline void put(const GlobalState &global, const void *place) {
+inline std::string words_of(const TileState &tile) {
+  const std::string text = joined("t", tile.number, tile.address, tile.rows, tile.cols, tile.valid_rows, tile.valid_cols,
+                                  tile.fractal, tile.compact, tile.pad, tile.dynamic);
+  return text + ',' + tile.element + ',' + tile.location + ',' + tile.block_layout + ',' + tile.scatter_layout;
+}
+
+inline std::string words_of(const GlobalState &global, const void *place) {
   const int buffer = buffer_of(global.address);
   if (buffer < 0) refuse(place, "moves global memory that no argument points to");
-  sending += "g,";
-  put_number(buffer);
-  sending += ',';
-  put_number((long long)global.address - (long long)base_of(buffer));
-  sending += ',';
-  sending += global.element;
-  sending += ',';
-  sending += global.layout;
+  const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
+  std::string text = head + ',' + global.element + ',' + global.layout;
   for (const auto &five : {global.shape, global.stride})
-    for (int64_t number : five) {
-      sending += ',';
-      put_number(number);
-    }
+    for (int64_t number : five) text = joined(text, number);
+  return text;
+}
+
+inline std::string words_of(const Operand &operand, const void *place) {
+  switch (operand.kind) {
+    case Operand::TILE: return words_of(*operand.tile);
+    case Operand::GLOBAL: return words_of(*operand.global, place);
+    case Operand::SCALAR: return std::string("s,") + operand.element + ',' + hexadecimal(operand.code);
+    case Operand::INDEX: return joined("i", (long long)operand.code);
+    case Operand::ATTRIBUTE: break;
+    case Operand::INPUTS: return "|";
+  }
+  const std::string head = std::string("a,") + operand.element;
+  return operand.text ? head + ',' + operand.text : joined(head, (long long)operand.code);
 }
 
 inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
   settle_writes();
-  begin('o', place);
-  sending += ' ';
-  sending += mnemonic;
-  int stored = -1;
-  for (const Operand &operand : operands) {
-    sending += ' ';
-    switch (operand.kind) {
-      case Operand::TILE:
-        put(*operand.tile);
-        break;
-      case Operand::GLOBAL:
-        put(*operand.global, place);
-        stored = buffer_of(operand.global->address);
-        break;
-      case Operand::SCALAR:
-        sending += "s,";
-        sending += operand.element;
-        sending += ',';
-        put_hexadecimal(operand.code);
-        break;
-      case Operand::INDEX:
-        sending += "i,";
-        put_number((long long)operand.code);
-        break;
-      case Operand::ATTRIBUTE:
-        sending += "a,";
-        sending += operand.element;
-        sending += ',';
-        if (operand.text)
-          sending += operand.text;
-        else
-          put_number((long long)operand.code);
-        break;
-      case Operand::INPUTS:
-        sending += '|';
-    }
-  }
+  say("o", trail_of(place), mnemonic);
+  for (const Operand &operand : operands) say(words_of(operand, place));
   end();
-  if (stored >= 0 && !strcmp(mnemonic, "tstore")) forget_buffer(stored);
+  const Operand &first = *operands.begin();
+  if (first.kind == Operand::GLOBAL) forget_buffer(buffer_of(first.global->address));  // a store
 }
 
 inline void order(const void *place, const char *what, const char *from, const char *to, int event) {
   settle_writes();
-  begin('f', place);
-  for (const char *word : {what, from, to}) {
-    sending += ' ';
-    sending += word;
-  }
-  sending += ' ';
-  put_number(event);
+  say("f", trail_of(place), what, from, to, event);
   end();
 }
 
 inline unsigned long long element_of(const void *place, const TileState &tile, long long number) {
   settle_writes();
-  begin('q', place);
-  sending += ' ';
-  put(tile);
-  sending += ' ';
-  put_number(number);
+  say("q", trail_of(place), words_of(tile), number);
   end();
   flush();
   unsigned long long code = 0;
@@ -542,15 +454,12 @@ inline Core core;
 inline int64_t block_idx = 0, block_num = 1;
 
 namespace castsim {
-inline void launched(long long blocks) {
-  if (!core.fixed && blocks > 0) block_num = core.blocks = blocks;
-}
+inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_num = core.blocks = blocks; }
 
 inline std::map<std::string, std::string> values;
 inline std::vector<std::string> names;
 
-template <typename T>
-inline T number_from(const std::string &name, const std::string &text) {
+template <typename T> inline T number_from(const std::string &name, const std::string &text) {
   errno = 0;
   char *rest = nullptr;
   if constexpr (std::is_same_v<T, bool>) {
@@ -572,8 +481,7 @@ inline T number_from(const std::string &name, const std::string &text) {
   }
 }
 
-template <typename T>
-inline T argument(int position) {
+template <typename T> inline T argument(int position) {
   const std::string &name = names[size_t(position)];
   const auto found = values.find(name);
   if constexpr (std::is_pointer_v<T>) {
