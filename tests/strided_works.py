@@ -89,7 +89,7 @@ def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192
     )
 
 
-def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:
+def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:  # noqa: C901 - a row per kind
     kind, shape = VECTOR_OPERATIONS[mnemonic].kind, (element, rows, cols)
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
     if kind is Kind.RAMP:
