@@ -200,7 +200,7 @@ class Arithmetic(Emitter):
 
     def _number(self, value: Value, old: Scalar, kind: Scalar, found: Value) -> Value:
         """Convert between an integer and a float, or two floats; C cuts off towards zero."""
-        newest = self.generation == "gaudi2"
+        newest = self.since("gaudi2")
         if not kind.is_float:
             if kind.name == "u32" and not newest:
                 raise self.refused(f"{old} to unsigned int needs an instruction of gaudi2", "(int)")
@@ -437,7 +437,7 @@ class Arithmetic(Emitter):
         else:
             self.emit(f"mov.i32 %s.{name}.0, {first.text}")
             self.emit(f"mov.i32 %s.{name}.1, 0x0")
-            steps, word = (32, "udiv_step.u32") if self.generation == "goya" else (8, "udiv_4step.u32")
+            steps, word = (8, "udiv_4step.u32") if self.since("gaudi") else (32, "udiv_step.u32")
             for step in range(steps):
                 number = 31 - step * 32 // steps
                 self.emit(f"{word} %z.{name}, {second.text}, {hex(number)}")

@@ -15,7 +15,7 @@ from castsim.tpc_c.declared import assigned_in, walked
 from castsim.tpc_c.expressions import NeedsMemoryError, Variable
 from castsim.tpc_c.source import Parsed, parsed
 from castsim.tpc_c.statements import Statements
-from castsim.tpc_c.types import INDEX, TENSOR, VOID, CType, Index, Scalar, TensorType, Vector
+from castsim.tpc_c.types import INDEX, TENSOR, VOID, CType, Index, Scalar, TensorType, Vector, type_named
 
 MAIN = "main"
 
@@ -157,16 +157,7 @@ class Compiler(Statements):
 def _is_prelude(node: Any) -> bool:
     """Whether a node is one of the names of types that stand before the text."""
     return type(node).__name__ == "Typedef" and getattr(node.type.type, "names", None) == ["int"] and (
-        node.name in _PRELUDE or _known_type(node.name))  # fmt: skip
-
-
-_PRELUDE = ("int5", "tensor")
-
-
-def _known_type(name: str) -> bool:
-    from castsim.tpc_c.types import type_named  # noqa: PLC0415
-
-    return type_named(name) is not None
+        type_named(node.name) is not None)  # fmt: skip
 
 
 def _stored(lines: tuple[Line, ...]) -> frozenset[int]:

@@ -626,7 +626,7 @@ class Intrinsics(Arithmetic):
         """Return an address of local memory as an operand."""
         held = self.converted(value, UNSIGNED) if isinstance(value.type, Scalar) else value
         text = self.operand(held)
-        return f"{text if not held.known else self.in_register(held).text}, 0x0" if self.generation == "goya" else text
+        return f"{text if not held.known else self.in_register(held).text}, 0x0" if not self.since("gaudi") else text
 
     def _load_local(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)

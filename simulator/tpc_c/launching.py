@@ -15,6 +15,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, RegisterDeclaration, TpcProgram
 from castsim.isa.tpc.program import File, Item
+from castsim.targets.tpc_special_functions import function_tables
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.code import Emitter
 from castsim.tpc_c.compiling import Compiled, Parameter
@@ -211,8 +212,6 @@ def text_of(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, 
 
 
 def _entries(name: str) -> int:
-    from castsim.targets.tpc_special_functions import function_tables  # noqa: PLC0415
-
     return next((each.entries for each in function_tables() if each.table == name), 256)
 
 

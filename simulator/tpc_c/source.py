@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def macros_of(generation: str) -> dict[str, str]:
         if GENERATIONS.index(generation) >= GENERATIONS.index(name):
             found[f"__{name}_plus__"] = "1"
     found |= dict.fromkeys(_OWN[generation], "1")
-    location = 8 if generation == "gaudi2" else 6
+    location = 8 if found.get("__gaudi2_plus__") else 6
     found["MkRMW(dt, op, rmw, at)"] = f"((dt) | ((op) << 4) | ((at) << 7) | ((rmw) << {location}))"
     return {**found, **MACROS}
 
@@ -74,13 +75,13 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
         IllegalError: inline assembly.
     """
     try:
-        import pcpp  # noqa: F401, PLC0415
-        from pycparser import CParser, c_parser  # noqa: PLC0415
+        parsers = import_module("pycparser")
+        preprocessor = import_module("pcpp")
     except ImportError:
         message = "kernels in C need the libraries pcpp and pycparser"
         raise ReadError(message, legal=("pip install 'castsim[c]'",)) from None
     lines: dict[str, Sequence[str]] = {file: text.split("\n")}
-    output = _preprocessed(text, file, {**macros_of(generation), **defines}, folders, lines)
+    output = _preprocessed(preprocessor, text, file, {**macros_of(generation), **defines}, folders, lines)
     _refuse_assembly(output, file, lines)
     output = _ATTRIBUTE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), output)
     output = _SPACES.sub(_qualifier, output)
@@ -88,8 +89,8 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
     output = _NUMBER.sub(lambda m: f"(({'bf16' if m[2].lower() == 'bf' else 'half'}){m[1]}f)", output)
     prelude = "".join(f"typedef int {name};\n" for name in names_in(output))
     try:
-        tree = CParser().parse(f'{prelude}#line 1 "{file}"\n{output}', file)
-    except getattr(c_parser, "ParseError", Exception) as error:
+        tree = parsers.CParser().parse(f'{prelude}#line 1 "{file}"\n{output}', file)
+    except parsers.c_parser.ParseError as error:
         raise _parse_error(str(error), file, lines) from None
     return Parsed(file, tree, lines)
 
@@ -101,11 +102,16 @@ def _qualifier(found: re.Match[str]) -> str:
 
 
 def _preprocessed(
-    text: str, file: str, macros: Mapping[str, str], folders: Sequence[Path], lines: dict[str, Sequence[str]]
+    library: Any,
+    text: str,
+    file: str,
+    macros: Mapping[str, str],
+    folders: Sequence[Path],
+    lines: dict[str, Sequence[str]],
 ) -> str:
-    from pcpp import Action, OutputDirective, Preprocessor  # noqa: PLC0415
+    action, output_directive = library.Action, library.OutputDirective
 
-    class Reader(Preprocessor):  # type: ignore[misc]  # the library carries no types
+    class Reader(library.Preprocessor):  # type: ignore[misc, name-defined]  # the library carries no types
         """Keeps pragmas, and turns complaints into errors."""
 
         def on_error(self, file: str, line: int, message: str) -> None:
@@ -113,12 +119,12 @@ def _preprocessed(
 
         def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
             if directive.value == "pragma":
-                raise OutputDirective(Action.IgnoreAndPassThrough)
+                raise output_directive(action.IgnoreAndPassThrough)
             return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
         def on_include_not_found(self, is_malformed: bool, is_system: bool, curdir: str, name: str) -> None:
             if name.strip('"<>') in _INCLUDED:
-                raise OutputDirective(Action.IgnoreAndRemove)
+                raise output_directive(action.IgnoreAndRemove)
             at = self.lastdirective
             span = _span(at.source if at else file, at.lineno if at else 1, 1, lines)
             legal = ("a file beside the kernel", "-I FOLDER")
