@@ -26,7 +26,7 @@ _STANDING_IN = (
     "pto/pto-inst.hpp", "pto/common/pto_instr.hpp", "pto/common/pto_tile.hpp", "pto/common/constants.hpp",
     "pto/common/type.hpp", "pto/common/event.hpp", "pto/common/debug.hpp", "pto/common/memory.hpp",
     "pto/common/pto_instr_impl.hpp", "pto/common/utils.hpp", "pto/common/arch_macro.hpp", "acl/acl.h",
-    "runtime/rt_ffts.h", "kernel_operator.h", "tensor.h", "intrinsic.h", "kernel_utils.h", "int4_cvt.hpp",
+    "runtime/rt_ffts.h", "kernel_operator.h", "tensor.h", "intrinsic.h", "kernel_utils.h", "int4_cvt.hpp"
 )  # fmt: skip
 """Headers of the device's tools, in whose place castsim's own stand; found after the user's folders."""
 

@@ -41,7 +41,7 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
     try:
         child = subprocess.Popen(
             command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(sent[1], answers[0]),
-            cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"},
+            cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"}
         )  # fmt: skip
     except OSError as error:
         for end in (*sent, *answers):

@@ -225,5 +225,5 @@ def _parameters(text: str) -> list[str]:
 
 _TYPES = frozenset((
     "int", "unsigned", "long", "short", "char", "float", "double", "bool", "half", "size_t", "const", "volatile",
-    *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))
 ))  # fmt: skip

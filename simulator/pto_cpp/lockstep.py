@@ -82,7 +82,7 @@ class Lockstep:
             unit = "byte" if fmt is None else "element"
             raise ReadError(
                 f"the kernel reads {unit} {int(offset) // size} of {name}: no input given",
-                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",),
+                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",)
             )  # fmt: skip
         self.asked.add(position)
         if position in self.stored:
@@ -93,7 +93,7 @@ class Lockstep:
         if way == "r" and not 0 <= int(offset) < held.size:
             raise TileError(
                 f"reads byte {offset} of {name}, which has {held.size}: outside the tensor",
-                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",),
+                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",)
             )  # fmt: skip
         page = np.zeros(PAGE, np.uint8)
         part = held[max(first, 0) : max(first + PAGE, 0)]

@@ -183,7 +183,7 @@ class Maker:
         found |= {key: attributes[key] for key in ("isBinary", "descending") if key in attributes}
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
-            tuple(kind for _, kind in results), tuple(sorted(found.items())),
+            tuple(kind for _, kind in results), tuple(sorted(found.items()))
         )  # fmt: skip
 
     def _operands(self, words: list[str]) -> tuple[list[str], list[pto.Type]]:
@@ -235,7 +235,7 @@ class Maker:
         if buffer not in self.elements:
             raise ReadError(
                 f"writes elements of {self.names[buffer]}, whose type no transfer and no input tells",
-                span=self._span, legal=(f"--in {self.names[buffer]}=zeros.npy",),
+                span=self._span, legal=(f"--in {self.names[buffer]}=zeros.npy",)
             )  # fmt: skip
         element = self.elements[buffer]
         size = element_format(element).storage_bits // 8

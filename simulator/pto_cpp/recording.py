@@ -120,21 +120,14 @@ class _Core:
         """
         sizes: dict[str, tuple[str, int]] = {}
         for _ in range(_ROUNDS):
-            recording = self._once(self._arrays(sizes))
+            recording = self._once(inputs_of(self.request, sizes))
             known = sizes_of([recording])
-            if not recording.decisive or known == sizes or not self._drawn():
+            if not recording.decisive or known == sizes or not any(map(_is_drawn, self.request.inputs.values())):
                 return recording
             sizes = known
         raise ReadError(
             f"{self.request.file}: sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
         )
-
-    def _drawn(self) -> dict[str, str]:
-        return {n: text for n, text in self.request.inputs.items() if isinstance(text, str) and _is_drawn(text)}
-
-    def _arrays(self, sizes: Mapping[str, tuple[str, int]]) -> dict[str, Codes]:
-        """Return the inputs that are known."""
-        return inputs_of(self.request, sizes)
 
     def _once(self, arrays: Mapping[str, Codes]) -> Recording:
         """Run it once."""
@@ -188,7 +181,7 @@ class _Core:
         program = pto.Program((function,), (("pto.target_arch", f'"{"a5" if a5 else "a3"}"'),), tuple(whole.warnings))
         return Recording(
             self.request, self.text, program, blocks, {self.names[p]: kind for p, kind in elements.items()},
-            {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive,
+            {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive
         )  # fmt: skip
 
     def _words(self) -> list[str]:
@@ -309,7 +302,7 @@ def run(
 
     request = Request(
         Path(file), entry, args or {}, inputs or {}, target, prepare, block, blocks,
-        folders=tuple(map(Path, folders)), macros=macros,
+        folders=tuple(map(Path, folders)), macros=macros
     )  # fmt: skip
     (recording,) = record(request)
     return run_loaded(

@@ -3,10 +3,8 @@
 #pragma once
 
 #include "castsim_pto.hpp"
-
-namespace fast_hadamard_int4 {
-
-template <pto::AnyTile D, pto::AnyTile S>
+ namespace fast_hadamard_int4 {
+ template <pto::AnyTile D, pto::AnyTile S>
 CASTSIM_CALL void TCVT_FP16_TO_INT4_PACKED(D &dst, S &src, pto::RoundMode mode) {
   using namespace pto;
   constexpr int64_t LANES = 128, MOST = 255 * LANES;
@@ -24,5 +22,4 @@ CASTSIM_CALL void TCVT_FP16_TO_INT4_PACKED(D &dst, S &src, pto::RoundMode mode) 
       first += count;
     }
 }
-
-}  // namespace fast_hadamard_int4
+ }  // namespace fast_hadamard_int4

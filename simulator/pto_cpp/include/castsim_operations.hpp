@@ -2,13 +2,10 @@
 // A macro per operand list; each operation also has the library's name for its body, with _IMPL.
 
 #define CASTSIM_OPEN(...) __VA_ARGS__
-#define CASTSIM_BODY(NAME, HEAD, PARAMETERS, PIPE, MNEMONIC, OPERANDS)                   \
-  template <CASTSIM_OPEN HEAD, Waited... W>                                              \
+#define CASTSIM_BODY(NAME, HEAD, PARAMETERS, PIPE, MNEMONIC, OPERANDS) template <CASTSIM_OPEN HEAD, Waited... W> \
   CASTSIM_CALL RecordEvent NAME(CASTSIM_OPEN PARAMETERS, W &...events) {                 \
     castsim_events::wait_for(CASTSIM_HERE, PIPE, events...);                             \
-    castsim::operation(CASTSIM_HERE, MNEMONIC, {CASTSIM_OPEN OPERANDS});                 \
-    return {PIPE};                                                                       \
-  }
+    castsim::operation(CASTSIM_HERE, MNEMONIC, {CASTSIM_OPEN OPERANDS}); return {PIPE}; }
 #define CASTSIM_FUNCTION(NAME, HEAD, PARAMETERS, MNEMONIC, OPERANDS)                     \
   CASTSIM_BODY(NAME, HEAD, PARAMETERS, PIPE_V, MNEMONIC, OPERANDS)                       \
   CASTSIM_BODY(NAME##_IMPL, HEAD, PARAMETERS, PIPE_V, MNEMONIC, OPERANDS)
@@ -40,14 +37,11 @@
 // An operation with a choice of algorithms as its first template argument; castsim models the default.
 #define CASTSIM_CHOICE(NAME, HEAD, PARAMETERS, MNEMONIC, OPERANDS)                                          \
   CASTSIM_FUNCTION(NAME, HEAD, PARAMETERS, MNEMONIC, OPERANDS)                                              \
-  template <auto Algorithm, CASTSIM_OPEN HEAD, Waited... W>                                                 \
-    requires std::is_enum_v<decltype(Algorithm)>                                                            \
+  template <auto Algorithm, CASTSIM_OPEN HEAD, Waited... W> requires std::is_enum_v<decltype(Algorithm)> \
   CASTSIM_CALL RecordEvent NAME(CASTSIM_OPEN PARAMETERS, W &...events) {                                    \
     if (int(Algorithm)) castsim::refuse(CASTSIM_HERE, #NAME " with another than the default algorithm is not modelled"); \
     castsim_events::wait_for(CASTSIM_HERE, PIPE_V, events...);                                              \
-    castsim::operation(CASTSIM_HERE, MNEMONIC, {CASTSIM_OPEN OPERANDS});                                    \
-    return {PIPE_V};                                                                                        \
-  }
+    castsim::operation(CASTSIM_HERE, MNEMONIC, {CASTSIM_OPEN OPERANDS}); return {PIPE_V}; }
 #define CASTSIM_CHOSEN_T(NAME, MNEMONIC) \
   CASTSIM_CHOICE(NAME, (AnyTile D, AnyTile S), (D & dst, S &src), MNEMONIC, (CASTSIM_OUT, castsim::given(src)))
 #define CASTSIM_CHOSEN_TT(NAME, MNEMONIC)                                                                \
@@ -64,8 +58,7 @@
                  (CASTSIM_OUT, CASTSIM_NUMBER(S), castsim::given(src)))
 
 // ------------------------------------------------------------------------------------------------ elementwise
-
-CASTSIM_TT(TADD, "tadd") CASTSIM_TT(TSUB, "tsub") CASTSIM_TT(TMUL, "tmul") CASTSIM_CHOSEN_TT(TDIV, "tdiv")
+ CASTSIM_TT(TADD, "tadd") CASTSIM_TT(TSUB, "tsub") CASTSIM_TT(TMUL, "tmul") CASTSIM_CHOSEN_TT(TDIV, "tdiv")
 CASTSIM_TT(TMAX, "tmax") CASTSIM_TT(TMIN, "tmin") CASTSIM_TT(TAND, "tand") CASTSIM_TT(TOR, "tor")
 CASTSIM_TT(TXOR, "txor") CASTSIM_TTT(TXOR, "txor") CASTSIM_TT(TSHL, "tshl") CASTSIM_TT(TSHR, "tshr")
 CASTSIM_CHOSEN_TT(TREM, "trem") CASTSIM_CHOSEN_TTT(TREM, "trem") CASTSIM_CHOSEN_TT(TFMOD, "tfmod")
@@ -93,8 +86,7 @@ CASTSIM_FUNCTION(TSELS, (AnyTile D, AnyTile M, AnyTile S, AnyTile T),
                  (CASTSIM_OUT, castsim::given(mask), castsim::given(src), castsim::given(tmp), CASTSIM_NUMBER(S)))
 
 // ------------------------------------------------------------------------------------------------ rows and columns
-
-CASTSIM_TT(TROWSUM, "trowsum") CASTSIM_TT(TROWMAX, "trowmax") CASTSIM_TT(TROWMIN, "trowmin")
+ CASTSIM_TT(TROWSUM, "trowsum") CASTSIM_TT(TROWMAX, "trowmax") CASTSIM_TT(TROWMIN, "trowmin")
 CASTSIM_TT(TROWPROD, "trowprod") CASTSIM_TT(TROWARGMAX, "trowargmax") CASTSIM_TT(TROWARGMIN, "trowargmin")
 CASTSIM_T(TROWEXPAND, "trowexpand")
 #define CASTSIM_ROWS(NAME, MNEMONIC) CASTSIM_CHOSEN_TT(NAME, MNEMONIC) CASTSIM_CHOSEN_TTT(NAME, MNEMONIC)
@@ -115,8 +107,7 @@ CASTSIM_TT(TPARTADD, "tpartadd") CASTSIM_TT(TPARTMUL, "tpartmul") CASTSIM_TT(TPA
 CASTSIM_TT(TPARTMIN, "tpartmin")
 
 // ------------------------------------------------------------------------------------------------ movement
-
-template <AnyTile T, AnyGlobal G, Waited... W> CASTSIM_CALL RecordEvent TLOAD(T &dst, G &src, W &...events) {
+ template <AnyTile T, AnyGlobal G, Waited... W> CASTSIM_CALL RecordEvent TLOAD(T &dst, G &src, W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_MTE2, events...);
   castsim::operation(CASTSIM_HERE, "tload", {castsim::given(dst), castsim::inputs(), castsim::given(src)});
   return {PIPE_MTE2};
@@ -156,8 +147,7 @@ CASTSIM_CALL RecordEvent TSUBVIEW(D &dst, S &src, uint16_t row, uint16_t column,
 template <typename... A> void TPRINT(A &&...) {}
 
 // ------------------------------------------------------------------------------------------------ casts
-
-namespace castsim_cast {
+ namespace castsim_cast {
 inline const char *const ROUNDINGS[] = {"NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"};
 template <typename... W>
 RecordEvent cast(const void *place, const castsim::TileState &dst, const castsim::TileState &src,
@@ -174,29 +164,22 @@ RecordEvent cast(const void *place, const castsim::TileState &dst, const castsim
 constexpr const char *word(SaturationMode mode) { return mode == SaturationMode::ON ? "ON" : "OFF"; }
 }  // namespace castsim_cast
 
-#define CASTSIM_CASTS(HEAD)                                                                                     \
-  template <CASTSIM_OPEN HEAD AnyTile D, AnyTile S, AnyTile T, Waited... W>                                     \
+#define CASTSIM_CASTS(HEAD) template <CASTSIM_OPEN HEAD AnyTile D, AnyTile S, AnyTile T, Waited... W> \
   CASTSIM_CALL RecordEvent TCVT(D &dst, S &src, T &tmp, RoundMode mode, SaturationMode saturation, W &...events) { \
-    return castsim_cast::cast(CASTSIM_HERE, dst, src, &tmp, mode, castsim_cast::word(saturation), events...);   \
-  }                                                                                                             \
+    return castsim_cast::cast(CASTSIM_HERE, dst, src, &tmp, mode, castsim_cast::word(saturation), events...); } \
   template <CASTSIM_OPEN HEAD AnyTile D, AnyTile S, AnyTile T, Waited... W>                                     \
   CASTSIM_CALL RecordEvent TCVT(D &dst, S &src, T &tmp, RoundMode mode, W &...events) {                         \
-    return castsim_cast::cast(CASTSIM_HERE, dst, src, &tmp, mode, "-", events...);                              \
-  }                                                                                                             \
+    return castsim_cast::cast(CASTSIM_HERE, dst, src, &tmp, mode, "-", events...); } \
   template <CASTSIM_OPEN HEAD AnyTile D, AnyTile S, Waited... W>                                                \
   CASTSIM_CALL RecordEvent TCVT(D &dst, S &src, RoundMode mode, SaturationMode saturation, W &...events) {      \
-    return castsim_cast::cast(CASTSIM_HERE, dst, src, nullptr, mode, castsim_cast::word(saturation), events...); \
-  }                                                                                                             \
+    return castsim_cast::cast(CASTSIM_HERE, dst, src, nullptr, mode, castsim_cast::word(saturation), events...); } \
   template <CASTSIM_OPEN HEAD AnyTile D, AnyTile S, Waited... W>                                                \
   CASTSIM_CALL RecordEvent TCVT(D &dst, S &src, RoundMode mode, W &...events) {                                 \
-    return castsim_cast::cast(CASTSIM_HERE, dst, src, nullptr, mode, "-", events...);                           \
-  }
-CASTSIM_CASTS(())
-CASTSIM_CASTS((bool NeedSetCtrl, ))
+    return castsim_cast::cast(CASTSIM_HERE, dst, src, nullptr, mode, "-", events...); }
+CASTSIM_CASTS(()) CASTSIM_CASTS((bool NeedSetCtrl, ))
 
 // ------------------------------------------------------------------------------------------------ indices, sorting
-
-template <AnyTile D, typename N, int Descending = 0, Waited... W>
+ template <AnyTile D, typename N, int Descending = 0, Waited... W>
 CASTSIM_CALL RecordEvent TCI(D &dst, N value, W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_S, events...);
   castsim::operation(CASTSIM_HERE, "tci", {CASTSIM_OUT, CASTSIM_NUMBER(D),
@@ -244,9 +227,7 @@ CASTSIM_FUNCTION(TMRGSORT, (AnyTile D, AnyTile S), (D & dst, S &src, uint32_t le
     if (Exhausted) castsim::refuse(CASTSIM_HERE, "TMRGSORT that ends with its first exhausted list is not modelled"); \
     done = {uint16_t(src0.valid_cols), uint16_t(src1.valid_cols)};                                                \
     castsim_events::wait_for(CASTSIM_HERE, PIPE_V, events...);                                                    \
-    castsim::operation(CASTSIM_HERE, "tmrgsort", {CASTSIM_OUT, __VA_ARGS__});                                     \
-    return {PIPE_V};                                                                                              \
-  }
+    castsim::operation(CASTSIM_HERE, "tmrgsort", {CASTSIM_OUT, __VA_ARGS__}); return {PIPE_V}; }
 CASTSIM_MERGE((AnyTile S0, AnyTile S1), (S0 & src0, S1 &src1), castsim::given(src0), castsim::given(src1))
 CASTSIM_MERGE((AnyTile S0, AnyTile S1, AnyTile S2), (S0 & src0, S1 &src1, S2 &src2), castsim::given(src0),
               castsim::given(src1), castsim::given(src2))
@@ -272,19 +253,13 @@ template <typename... A> RecordEvent send(const void *place, const char *mnemoni
   return {PIPE_V};
 }
 }  // namespace castsim_unmodelled
-#define CASTSIM_UNMODELLED(NAME, MNEMONIC)                                            \
-  template <typename... A>                                                            \
+#define CASTSIM_UNMODELLED(NAME, MNEMONIC) template <typename... A> \
   CASTSIM_CALL RecordEvent NAME(const A &...operands) {                               \
-    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...);             \
-  }                                                                                   \
-  template <auto V, auto... More, typename... A>                                      \
-  CASTSIM_CALL RecordEvent NAME(const A &...operands) {                               \
-    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...);             \
-  }                                                                                   \
-  template <typename T, auto V, auto... More, typename... A>                          \
-  CASTSIM_CALL RecordEvent NAME(const A &...operands) {                               \
-    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...);             \
-  }
+    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...); } \
+  template <auto V, auto... More, typename... A> CASTSIM_CALL RecordEvent NAME(const A &...operands) { \
+    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...); } \
+  template <typename T, auto V, auto... More, typename... A> CASTSIM_CALL RecordEvent NAME(const A &...operands) { \
+    return castsim_unmodelled::send(CASTSIM_HERE, MNEMONIC, operands...); }
 CASTSIM_UNMODELLED(TTRI, "ttri") CASTSIM_UNMODELLED(TINTERLEAVE, "tinterleave")
 CASTSIM_UNMODELLED(TDEINTERLEAVE, "tdeinterleave") CASTSIM_UNMODELLED(THISTOGRAM, "thistogram")
 CASTSIM_UNMODELLED(TRANDOM, "trandom") CASTSIM_UNMODELLED(TPAIRREDUCESUM, "tpairreducesum")

@@ -28,8 +28,7 @@
 #ifndef __aicore__
 #define __aicore__
 #endif
-
-using half = castsim::Float16<5, 10>;
+ using half = castsim::Float16<5, 10>;
 using bfloat16_t = castsim::Float16<8, 7>;
 using float8_e4m3_t = castsim::Byte<0>;
 using float8_e5m2_t = castsim::Byte<1>;
@@ -40,27 +39,18 @@ using float4_e2m1x2_t = castsim::Byte<5>;
 using aclFloat16 = uint16_t;
 using aclrtStream = void *;
 using GM_ADDR = uint8_t *;
-
-namespace pto {
+ namespace pto {
 using int4b_t = castsim::Byte<6>;
 using ::aclFloat16;
 using ::bfloat16_t;
 using ::half;
 }  // namespace pto
-
-namespace castsim {
-CASTSIM_ELEMENT(float, "f32")
-CASTSIM_ELEMENT(half, "f16")
-CASTSIM_ELEMENT(bfloat16_t, "bf16")
-CASTSIM_ELEMENT(float8_e4m3_t, "e4m3fn")
-CASTSIM_ELEMENT(float8_e5m2_t, "e5m2")
-CASTSIM_ELEMENT(hifloat8_t, "hif8")
-CASTSIM_ELEMENT(float8_e8m0_t, "e8m0")
-CASTSIM_ELEMENT(float4_e1m2x2_t, "e1m2")
-CASTSIM_ELEMENT(float4_e2m1x2_t, "e2m1")
-CASTSIM_ELEMENT(pto::int4b_t, "i4")
-
-template <typename T> constexpr int bits_per_element = int(sizeof(T)) * 8;
+ namespace castsim {
+CASTSIM_ELEMENT(float, "f32") CASTSIM_ELEMENT(half, "f16") CASTSIM_ELEMENT(bfloat16_t, "bf16")
+CASTSIM_ELEMENT(float8_e4m3_t, "e4m3fn") CASTSIM_ELEMENT(float8_e5m2_t, "e5m2") CASTSIM_ELEMENT(hifloat8_t, "hif8")
+CASTSIM_ELEMENT(float8_e8m0_t, "e8m0") CASTSIM_ELEMENT(float4_e1m2x2_t, "e1m2")
+CASTSIM_ELEMENT(float4_e2m1x2_t, "e2m1") CASTSIM_ELEMENT(pto::int4b_t, "i4")
+ template <typename T> constexpr int bits_per_element = int(sizeof(T)) * 8;
 template <> inline constexpr int bits_per_element<float4_e1m2x2_t> = 4;
 template <> inline constexpr int bits_per_element<float4_e2m1x2_t> = 4;
 template <> inline constexpr int bits_per_element<pto::int4b_t> = 4;
@@ -71,8 +61,7 @@ enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5,
 enum cache_line_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
 enum dcci_dst_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
 enum mem_dsb_t { DSB_ALL, DSB_DDR, DSB_UB, DSB_SEQ };
-
-namespace castsim {
+ namespace castsim {
 inline const char *const PIPES[] = {"PIPE_S",    "PIPE_V",   "PIPE_M",    "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3",
                                     "PIPE_ALL",  "PIPE_MTE4", "PIPE_MTE5", "PIPE_V2",   "PIPE_FIX"};
 inline void barrier(const void *place, pipe_t pipe) { order(place, "barrier", PIPES[pipe], "", 0); }
@@ -80,8 +69,7 @@ inline void flag(const void *place, const char *what, pipe_t from, pipe_t to, in
   order(place, what, PIPES[from], PIPES[to], event);
 }
 }  // namespace castsim
-
-CASTSIM_CALL inline void set_flag(pipe_t from, pipe_t to, int event) {
+ CASTSIM_CALL inline void set_flag(pipe_t from, pipe_t to, int event) {
   castsim::flag(CASTSIM_HERE, "set", from, to, event);
 }
 CASTSIM_CALL inline void wait_flag(pipe_t from, pipe_t to, int event) {
@@ -103,33 +91,19 @@ inline int64_t get_coreid() { return castsim::core.block; }
 template <typename A> inline int64_t get_block_idx(A *) { return castsim::core.block; }
 template <typename A> inline int64_t get_block_num(A *) { return castsim::core.blocks; }
 template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::core.sub; }
-#define CASTSIM_LESS(T)                                            \
-  constexpr T min(T one, T other) { return other < one ? other : one; } \
+#define CASTSIM_LESS(T) constexpr T min(T one, T other) { return other < one ? other : one; } \
   constexpr T max(T one, T other) { return one < other ? other : one; }
-CASTSIM_LESS(int)
-CASTSIM_LESS(unsigned)
-CASTSIM_LESS(long)
-CASTSIM_LESS(unsigned long)
-CASTSIM_LESS(long long)
-CASTSIM_LESS(unsigned long long)
-CASTSIM_LESS(float)
+CASTSIM_LESS(int) CASTSIM_LESS(unsigned) CASTSIM_LESS(long) CASTSIM_LESS(unsigned long) CASTSIM_LESS(long long)
+CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 
 // What castsim cannot follow is refused where it is called.
-#define CASTSIM_REFUSED(NAME, WHY)                                                        \
-  template <auto... V, typename... A>                                                     \
-  CASTSIM_CALL long NAME(A &&...) {                                                       \
-    castsim::refuse(CASTSIM_HERE, #NAME " " WHY);                                         \
-  }                                                                                       \
-  template <typename T, auto... V, typename... A>                                         \
-    requires(sizeof...(V) > 0)                                                            \
-  CASTSIM_CALL long NAME(A &&...) {                                                       \
-    castsim::refuse(CASTSIM_HERE, #NAME " " WHY);                                         \
-  }
+#define CASTSIM_REFUSED(NAME, WHY) template <auto... V, typename... A> CASTSIM_CALL long NAME(A &&...) { \
+    castsim::refuse(CASTSIM_HERE, #NAME " " WHY); } template <typename T, auto... V, typename... A> \
+    requires(sizeof...(V) > 0) CASTSIM_CALL long NAME(A &&...) { castsim::refuse(CASTSIM_HERE, #NAME " " WHY); }
 #define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below tiles; castsim follows operations on tiles")
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim follows one vector core")
 #define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "asks for atomic stores, which castsim does not model")
-
-CASTSIM_RAW(vadd) CASTSIM_RAW(vsub) CASTSIM_RAW(vmul) CASTSIM_RAW(vdiv) CASTSIM_RAW(vmax) CASTSIM_RAW(vmin)
+ CASTSIM_RAW(vadd) CASTSIM_RAW(vsub) CASTSIM_RAW(vmul) CASTSIM_RAW(vdiv) CASTSIM_RAW(vmax) CASTSIM_RAW(vmin)
 CASTSIM_RAW(vadds) CASTSIM_RAW(vmuls) CASTSIM_RAW(vexp) CASTSIM_RAW(vln) CASTSIM_RAW(vabs) CASTSIM_RAW(vsqrt)
 CASTSIM_RAW(vconv) CASTSIM_RAW(vlds) CASTSIM_RAW(vsts) CASTSIM_RAW(vcvt) CASTSIM_RAW(vector_dup) CASTSIM_RAW(vcgadd)
 CASTSIM_RAW(vcgmax) CASTSIM_RAW(vcmax) CASTSIM_RAW(vcadd) CASTSIM_RAW(vbrcb) CASTSIM_RAW(vgather) CASTSIM_RAW(vcopy)
@@ -143,14 +117,11 @@ CASTSIM_CORES(ffts_cross_core_sync) CASTSIM_CORES(wait_flag_dev) CASTSIM_CORES(s
 CASTSIM_CORES(wait_intra_block) CASTSIM_CORES(set_cross_core) CASTSIM_CORES(set_ffts_base_addr)
 CASTSIM_ATOMIC(set_atomic_add) CASTSIM_ATOMIC(set_atomic_max) CASTSIM_ATOMIC(set_atomic_min)
 CASTSIM_ATOMIC(set_atomic_f32) CASTSIM_ATOMIC(set_atomic_f16) CASTSIM_ATOMIC(set_atomic_s32)
-
-namespace pto {
-
-using event_t = ::event_t;
+ namespace pto {
+ using event_t = ::event_t;
 
 // ------------------------------------------------------------------------------------------------ enumerations
-
-constexpr int DYNAMIC = -1;
+ constexpr int DYNAMIC = -1;
 constexpr int SCALAR_TILE_DIM = 1;
 enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft, ScaleRight };
 enum class BLayout { RowMajor, ColMajor };
@@ -170,19 +141,16 @@ enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
 CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITHM(SqrtAlgorithm)
 CASTSIM_ALGORITHM(RsqrtAlgorithm) CASTSIM_ALGORITHM(RecipAlgorithm) CASTSIM_ALGORITHM(DivAlgorithm)
 CASTSIM_ALGORITHM(RemAlgorithm) CASTSIM_ALGORITHM(FmodAlgorithm) CASTSIM_ALGORITHM(PowAlgorithm)
-
-template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
+ template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
 template <typename T> constexpr PadValue PadValueCustom(T value) {
   return PadValue(1ull << 32 | castsim::bits_of(float(value)));
 }
-
-struct MrgSortExecutedNumList {
+ struct MrgSortExecutedNumList {
   uint16_t mrgSortList0 = 0, mrgSortList1 = 0, mrgSortList2 = 0, mrgSortList3 = 0;
 };
 
 // ------------------------------------------------------------------------------------------------ global memory
-
-namespace castsim_shapes {
+ namespace castsim_shapes {
 template <int64_t... Stated> struct Five {
   static constexpr std::array<int64_t, 5> stated{Stated...};
   static constexpr int open = ((Stated == DYNAMIC) + ... + 0);
@@ -204,44 +172,29 @@ template <int64_t... Stated> struct Five {
 
 #define CASTSIM_FIVE(NAME, MEMBER)                                                                            \
   template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,            \
-            int64_t N5 = DYNAMIC>                                                                             \
-  struct NAME {                                                                                               \
-    using Numbers = castsim_shapes::Five<N1, N2, N3, N4, N5>;                                                 \
-    static constexpr std::array<int64_t, 5> static##NAME{N1, N2, N3, N4, N5};                                 \
-    int64_t MEMBER[5];                                                                                        \
-    constexpr NAME() : NAME(Numbers()) {}                                                                     \
-    constexpr NAME(Numbers five) {                                                                            \
-      for (int place = 0; place < 5; ++place) MEMBER[place] = five.numbers[place];                            \
-    }                                                                                                         \
-    template <typename... N>                                                                                  \
+            int64_t N5 = DYNAMIC> struct NAME { using Numbers = castsim_shapes::Five<N1, N2, N3, N4, N5>; \
+    static constexpr std::array<int64_t, 5> static##NAME{N1, N2, N3, N4, N5}; int64_t MEMBER[5]; \
+    constexpr NAME() : NAME(Numbers()) {} constexpr NAME(Numbers five) { \
+      for (int place = 0; place < 5; ++place) MEMBER[place] = five.numbers[place]; } template <typename... N> \
       requires(sizeof...(N) == 5 && (std::is_convertible_v<N, int64_t> && ...))                               \
-    constexpr NAME(N... all) : NAME(Numbers(std::array<int64_t, 5>{int64_t(all)...})) {}                      \
-    template <typename... N>                                                                                  \
+    constexpr NAME(N... all) : NAME(Numbers(std::array<int64_t, 5>{int64_t(all)...})) {} template <typename... N> \
       requires(sizeof...(N) > 0 && sizeof...(N) < 5 && sizeof...(N) == Numbers::open &&                       \
-               (std::is_convertible_v<N, int64_t> && ...))                                                    \
-    constexpr NAME(N... open)                                                                                 \
-        : NAME(Numbers::some(std::array<int64_t, sizeof...(N)>{int64_t(open)...})) {}                         \
-  };                                                                                                          \
-  template <typename... N>                                                                                    \
-    requires(sizeof...(N) == 5)                                                                               \
-  NAME(N...) -> NAME<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
-CASTSIM_FIVE(Shape, shape)
-CASTSIM_FIVE(Stride, stride)
-
-template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
+               (std::is_convertible_v<N, int64_t> && ...)) constexpr NAME(N... open) \
+        : NAME(Numbers::some(std::array<int64_t, sizeof...(N)>{int64_t(open)...})) {} }; template <typename... N> \
+    requires(sizeof...(N) == 5) NAME(N...) -> NAME<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
+CASTSIM_FIVE(Shape, shape) CASTSIM_FIVE(Stride, stride)
+ template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct TileShape2D : Shape<1, 1, 1, Rows, Cols> {
   using Shape<1, 1, 1, Rows, Cols>::Shape;
   static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
 };
-
-namespace castsim_shapes {
+ namespace castsim_shapes {
 constexpr int64_t times(int64_t one, int64_t other) { return one == DYNAMIC || other == DYNAMIC ? DYNAMIC : one * other; }
 template <int64_t R, int64_t C, Layout L>
 using Pitches = std::conditional_t<L == Layout::DN, Stride<times(R, C), times(R, C), times(R, C), 1, R>,
                                    Stride<times(R, C), times(R, C), times(R, C), C, 1>>;
 }  // namespace castsim_shapes
-
-template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
+ template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct BaseShape2D : castsim_shapes::Pitches<Rows, Cols, L> {
   static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
   BaseShape2D() = default;
@@ -251,8 +204,7 @@ struct BaseShape2D : castsim_shapes::Pitches<Rows, Cols, L> {
     for (int place = 0; place < 5; ++place) this->stride[place] = numbers[place];
   }
 };
-
-template <typename T, typename ShapeT, typename StrideT, Layout L = Layout::ND>
+ template <typename T, typename ShapeT, typename StrideT, Layout L = Layout::ND>
 struct GlobalTensor : castsim::GlobalState {
   using DType = T;
   using RawDType = std::remove_cv_t<T>;
@@ -293,8 +245,7 @@ struct GlobalTensor : castsim::GlobalState {
 };
 
 // ------------------------------------------------------------------------------------------------ tiles
-
-template <TileType Loc_, typename E, int R, int C, BLayout BL = BLayout::RowMajor, int VR = R, int VC = C,
+ template <TileType Loc_, typename E, int R, int C, BLayout BL = BLayout::RowMajor, int VR = R, int VC = C,
           SLayout SL = SLayout::NoneBox, int FractalBytes = 512, PadValue Pad = PadValue::Null,
           CompactMode Compact = CompactMode::Null>
 struct Tile : castsim::TileState {
@@ -310,8 +261,7 @@ struct Tile : castsim::TileState {
   static constexpr bool isRowMajor = BL == BLayout::RowMajor, isBoxedLayout = SL != SLayout::NoneBox;
   static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
   static_assert(VR <= R && VC <= C, "the valid region is larger than the tile");
-
-  Tile() { describe(VR < 0 ? R : VR, VC < 0 ? C : VC); }
+ Tile() { describe(VR < 0 ? R : VR, VC < 0 ? C : VC); }
   template <typename N>
     requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
   CASTSIM_CALL Tile(N extent) {
@@ -351,7 +301,6 @@ struct Tile : castsim::TileState {
   E *data() const { return reinterpret_cast<E *>(uintptr_t(address < 0 ? 0 : address)); }
   static constexpr int GetRows() { return R; }
   static constexpr int GetCols() { return C; }
-
  private:
   void describe(int64_t extent_of_rows, int64_t extent_of_columns) {
     static const char *const locations[] = {"vec", "mat", "left", "right", "acc", "bias", "scaling", "left", "right"};
@@ -378,16 +327,13 @@ struct Tile : castsim::TileState {
   }
 };
 
-#define CASTSIM_CUBE(NAME, WHERE)                                                                     \
-  template <typename E, int R, int C, int VR = R, int VC = C>                                         \
+#define CASTSIM_CUBE(NAME, WHERE) template <typename E, int R, int C, int VR = R, int VC = C> \
   using NAME = Tile<TileType::WHERE, E, R, C, BLayout::ColMajor, VR, VC, SLayout::RowMajor, 512>;
 CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc, Acc)
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
-
-template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
+ template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
 template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
-
-template <AnyTile T, typename A>
+ template <AnyTile T, typename A>
   requires(std::is_integral_v<A> || std::is_enum_v<A>)
 void TASSIGN(T &tile, A address) { tile.address = (long long)(address); }
 template <AnyTile T, typename A> void TASSIGN(T &tile, A *address) {
@@ -399,8 +345,7 @@ template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
 }
 
 // ------------------------------------------------------------------------------------------------ events
-
-enum class Op : uint16_t {
+ enum class Op : uint16_t {
   SCALAR, TRESHAPE, VECTOR, TADD, TADDS, TSUB, TSUBS, TMUL, TMULS, TDIV, TDIVS, TMAX, TMAXS, TMIN, TMINS, TAND, TANDS,
   TOR, TORS, TXOR, TXORS, TSHL, TSHLS, TSHR, TSHRS, TREM, TREMS, TFMOD, TFMODS, TEXP, TLOG, TSQRT, TRSQRT, TRECIP,
   TABS, TNEG, TNOT, TRELU, TLRELU, TPRELU, TAXPY, TADDC, TSUBC, TADDSC, TSUBSC, TCVT, TCMP, TCMPS, TSEL, TSELS,
@@ -413,8 +358,7 @@ enum class Op : uint16_t {
   TMOV_M2S, TEXTRACT, TEXTRACT_M2LR, TEXTRACT_V2M, TINSERT, TCI, TLOAD, TPREFETCH, TSTORE, TSTORE_VEC, TSTORE_ACC,
   TSTORE_MAT, MGATHER, MGATHER_VEC, MGATHER_MAT, MSCATTER, TMATMUL, TGEMV, TIMG2COL, SETFMATRIX, TPRINT, ALL, OP_COUNT
 };
-
-constexpr pipe_t CastsimPipeOf(Op op) {
+ constexpr pipe_t CastsimPipeOf(Op op) {
   switch (op) {
     case Op::TLOAD: case Op::TPREFETCH: case Op::TEXPANDS_MAT: case Op::TFILLPAD_MAT: case Op::MGATHER_MAT:
       return PIPE_MTE2;
@@ -440,8 +384,7 @@ constexpr pipe_t CastsimPipeOf(Op op) {
 struct RecordEvent {
   pipe_t from = PIPE_ALL;
 };
-
-template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
+ template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
   static constexpr pipe_t from = CastsimPipeOf(SrcOp), to = CastsimPipeOf(DstOp);
   int token;
   Event() : token(next()) {}
@@ -470,7 +413,6 @@ template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> str
 #endif
     return *this;
   }
-
  private:
   static int next() {
     if (!AutoToken) return int(Id);
@@ -481,15 +423,13 @@ template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> str
   }
   static std::array<int, 256> &counters();
 };
-
-namespace castsim_events {
+ namespace castsim_events {
 inline std::array<int, 256> counters{};
 }
 template <Op S, Op D, bool A, event_t I> std::array<int, 256> &Event<S, D, A, I>::counters() {
   return castsim_events::counters;
 }
-
-namespace castsim_events {
+ namespace castsim_events {
 template <typename T>
 concept Waited = requires(T event, const void *place) { event.wait(place); } || std::is_same_v<T, RecordEvent>;
 template <Waited... W> void wait_for(const void *place, pipe_t to, W &...events) {
@@ -509,8 +449,7 @@ template <Waited... W> void wait_for(const void *place, pipe_t to, W &...events)
 }
 }  // namespace castsim_events
 using castsim_events::Waited;
-
-template <Waited... W> CASTSIM_CALL void TSYNC(W &...events) {
+ template <Waited... W> CASTSIM_CALL void TSYNC(W &...events) {
   castsim_events::wait_for(CASTSIM_HERE, PIPE_ALL, events...);
 }
 template <Op Of> CASTSIM_CALL void TSYNC() {
@@ -522,5 +461,4 @@ template <Op Of> CASTSIM_CALL void TSYNC() {
 }
 
 #include "castsim_operations.hpp"
-
-}  // namespace pto
+ }  // namespace pto

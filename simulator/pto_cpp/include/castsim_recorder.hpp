@@ -24,10 +24,8 @@
 
 #define CASTSIM_CALL __attribute__((noinline))
 #define CASTSIM_HERE __builtin_return_address(0)
-
-namespace castsim {
-
-inline int sent_by = 3, answered_by = 4;      // file descriptors
+ namespace castsim {
+ inline int sent_by = 3, answered_by = 4;      // file descriptors
 constexpr uintptr_t FIRST = 0x100000000000;   // where the first buffer begins
 constexpr uintptr_t DISTANCE = 1ull << 36;    // from one buffer to the next
 constexpr uintptr_t MARGIN = 1ull << 34;      // before the pointer that a kernel is given
@@ -36,10 +34,8 @@ constexpr uintptr_t PAGE = 4096;
 const void *const NOWHERE = nullptr;
 
 // ------------------------------------------------------------------------------------------------ what is sent
-
-inline std::string sending;
-
-inline void flush() {
+ inline std::string sending;
+ inline void flush() {
   for (size_t done = 0; done < sending.size();) {
     const ssize_t count = ::write(sent_by, sending.data() + done, sending.size() - done);
     if (count <= 0 && errno != EINTR) _exit(3);
@@ -47,8 +43,7 @@ inline void flush() {
   }
   sending.clear();
 }
-
-inline std::string hexadecimal(unsigned long long value) {
+ inline std::string hexadecimal(unsigned long long value) {
   char text[24];
   snprintf(text, sizeof text, "%llx", value);
   return text;
@@ -62,20 +57,17 @@ inline std::string trail_of(const void *place) { return hexadecimal(reinterpret_
 template <typename... Words> void say(const Words &...words) {
   auto one = [](const auto &word) {
     if (!sending.empty() && sending.back() != '\n') sending += ' ';
-    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(word)>>)
-      sending += std::to_string(word);
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(word)>>) sending += std::to_string(word);
     else
       sending += word;
   };
   (one(words), ...);
 }
-
-inline void end() {
+ inline void end() {
   sending += '\n';
   if (sending.size() > 60000) flush();
 }
-
-template <typename Place> [[noreturn]] inline void refuse(const Place &place, const std::string &why) {
+ template <typename Place> [[noreturn]] inline void refuse(const Place &place, const std::string &why) {
   say("E", trail_of(place), why);
   end();
   flush();
@@ -99,24 +91,19 @@ inline bool answer(void *into, size_t size) {
 }
 
 // ------------------------------------------------------------------------------------------------ global memory
-
-struct PageState {
+ struct PageState {
   bool writable = false;
   std::string trail;
   std::array<unsigned char, PAGE> before{};
 };
-
-inline std::map<uintptr_t, PageState> pages;
+ inline std::map<uintptr_t, PageState> pages;
 inline bool any_writable = false;
-
-inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
-
-inline int buffer_of(uintptr_t address) {
+ inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
+ inline int buffer_of(uintptr_t address) {
   if (address < FIRST || address >= FIRST + MOST_BUFFERS * DISTANCE) return -1;
   return int((address - FIRST) / DISTANCE);
 }
-
-inline void forget_page(uintptr_t start) {
+ inline void forget_page(uintptr_t start) {
   madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
   mprotect(reinterpret_cast<void *>(start), PAGE, PROT_NONE);
 }
@@ -150,16 +137,14 @@ inline void settle_writes() {
     page = pages.erase(page);
   }
 }
-
-inline void forget_buffer(int buffer) {
+ inline void forget_buffer(int buffer) {
   std::erase_if(pages, [buffer](const auto &page) {
     if (buffer_of(page.first) != buffer) return false;
     forget_page(page.first);
     return true;
   });
 }
-
-inline std::string trail_of_fault(void *context) {
+ inline std::string trail_of_fault(void *context) {
   auto *machine = &static_cast<ucontext_t *>(context)->uc_mcontext;
 #if defined(__x86_64__)
   uintptr_t counter = uintptr_t(machine->gregs[REG_RIP]) + 1, frame = uintptr_t(machine->gregs[REG_RBP]);
@@ -177,8 +162,7 @@ inline std::string trail_of_fault(void *context) {
   }
   return trail;
 }
-
-inline bool is_write(void *context) {
+ inline bool is_write(void *context) {
 #if defined(__x86_64__)
   return static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & 2;
 #else
@@ -186,8 +170,7 @@ inline bool is_write(void *context) {
   return false;  // the second fault on a page is a write
 #endif
 }
-
-inline void fault(int number, siginfo_t *info, void *context) {
+ inline void fault(int number, siginfo_t *info, void *context) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   const std::string place = trail_of_fault(context);
   const int buffer = buffer_of(address);
@@ -219,8 +202,7 @@ inline void fault(int number, siginfo_t *info, void *context) {
     mprotect(bytes, PAGE, PROT_READ);
   }
 }
-
-inline void prepare_memory(int buffers) {
+ inline void prepare_memory(int buffers) {
   for (int buffer = 0; buffer < buffers; ++buffer) {
     void *wanted = reinterpret_cast<void *>(FIRST + uintptr_t(buffer) * DISTANCE);
     void *got = mmap(wanted, DISTANCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -239,8 +221,7 @@ inline void prepare_memory(int buffers) {
 }
 
 // ------------------------------------------------------------------------------------------------ numbers
-
-constexpr uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
+ constexpr uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 
 // The code of a float in a narrower format of the same layout, rounded to nearest, ties to even.
 constexpr uint32_t narrowed(float value, int exponent_bits, int fraction_bits) {
@@ -264,8 +245,7 @@ constexpr uint32_t narrowed(float value, int exponent_bits, int fraction_bits) {
   const uint64_t code = kept + (uint64_t(field - 1) << fraction_bits);
   return code >= uint64_t(top) << fraction_bits ? sign | top << fraction_bits : sign | uint32_t(code);
 }
-
-constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
+ constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
   const uint32_t top = (1u << exponent_bits) - 1;
   const uint32_t sign = code >> (exponent_bits + fraction_bits) << 31;
   uint32_t exponent = code >> fraction_bits & top, fraction = code & ((1u << fraction_bits) - 1);
@@ -307,8 +287,7 @@ template <int Kind> struct Byte {
   constexpr Byte(N value) : code(uint8_t(value)) {}
   constexpr operator uint8_t() const { return code; }
 };
-
-template <typename T> struct Element;
+ template <typename T> struct Element;
 template <typename T>
   requires std::is_integral_v<T>
 struct Element<T> {
@@ -320,21 +299,15 @@ struct Element<T> {
     return is_signed ? "i64" : "u64";
   }
 };
-#define CASTSIM_ELEMENT(TYPE, NAME)                \
-  template <>                                      \
-  struct Element<TYPE> {                           \
-    static const char *name() { return NAME; }     \
-  };
-
-template <typename T> inline unsigned long long code_of(T value) {
+#define CASTSIM_ELEMENT(TYPE, NAME) template <> struct Element<TYPE> { static const char *name() { return NAME; } };
+ template <typename T> inline unsigned long long code_of(T value) {
   unsigned long long code = 0;
   memcpy(&code, &value, sizeof value);
   return code;
 }
 
 // ------------------------------------------------------------------------------------------------ operands
-
-struct TileState {
+ struct TileState {
   int number = 0;
   long long address = -1;  // none
   const char *element = "";
@@ -344,26 +317,22 @@ struct TileState {
   int fractal = 512, compact = 0, element_bits = 8, dynamic = 0;
   unsigned long long pad = 0;
 };
-
-inline int tiles_made = 0;
-
-struct GlobalState {
+ inline int tiles_made = 0;
+ struct GlobalState {
   uintptr_t address = 0;
   const char *element = "";
   const char *layout = "";
   int element_bits = 8;
   std::array<int64_t, 5> shape{}, stride{};
 };
-
-struct Operand {
+ struct Operand {
   enum Kind { TILE, SCALAR, INDEX, GLOBAL, ATTRIBUTE, INPUTS } kind;
   const TileState *tile = nullptr;
   const GlobalState *global = nullptr;
   unsigned long long code = 0;
   const char *element = "", *text = "";
 };
-
-inline Operand given(const TileState &tile) { return {Operand::TILE, &tile}; }
+ inline Operand given(const TileState &tile) { return {Operand::TILE, &tile}; }
 inline Operand given(const GlobalState &global) { return {Operand::GLOBAL, nullptr, &global}; }
 template <typename T> inline Operand scalar(T value) {
   return {Operand::SCALAR, nullptr, nullptr, code_of(value), Element<T>::name()};
@@ -376,20 +345,17 @@ inline Operand attribute(const char *key, long long number) {
   return {Operand::ATTRIBUTE, nullptr, nullptr, (unsigned long long)number, key, nullptr};
 }
 inline Operand inputs() { return {Operand::INPUTS}; }
-
-template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
+ template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
   std::string text = head;
   ((text += ',', text += std::to_string(parts)), ...);
   return text;
 }
-
-inline std::string words_of(const TileState &tile) {
+ inline std::string words_of(const TileState &tile) {
   const std::string text = joined("t", tile.number, tile.address, tile.rows, tile.cols, tile.valid_rows, tile.valid_cols,
                                   tile.fractal, tile.compact, tile.pad, tile.dynamic);
   return text + ',' + tile.element + ',' + tile.location + ',' + tile.block_layout + ',' + tile.scatter_layout;
 }
-
-inline std::string words_of(const GlobalState &global, const void *place) {
+ inline std::string words_of(const GlobalState &global, const void *place) {
   const int buffer = buffer_of(global.address);
   if (buffer < 0) refuse(place, "moves global memory that no argument points to");
   const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
@@ -398,8 +364,7 @@ inline std::string words_of(const GlobalState &global, const void *place) {
     for (int64_t number : five) text = joined(text, number);
   return text;
 }
-
-inline std::string words_of(const Operand &operand, const void *place) {
+ inline std::string words_of(const Operand &operand, const void *place) {
   switch (operand.kind) {
     case Operand::TILE: return words_of(*operand.tile);
     case Operand::GLOBAL: return words_of(*operand.global, place);
@@ -411,8 +376,7 @@ inline std::string words_of(const Operand &operand, const void *place) {
   const std::string head = std::string("a,") + operand.element;
   return operand.text ? head + ',' + operand.text : joined(head, (long long)operand.code);
 }
-
-inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
+ inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
   settle_writes();
   say("o", trail_of(place), mnemonic);
   for (const Operand &operand : operands) say(words_of(operand, place));
@@ -420,14 +384,12 @@ inline void operation(const void *place, const char *mnemonic, std::initializer_
   const Operand &first = *operands.begin();
   if (first.kind == Operand::GLOBAL) forget_buffer(buffer_of(first.global->address));  // a store
 }
-
-inline void order(const void *place, const char *what, const char *from, const char *to, int event) {
+ inline void order(const void *place, const char *what, const char *from, const char *to, int event) {
   settle_writes();
   say("f", trail_of(place), what, from, to, event);
   end();
 }
-
-inline unsigned long long element_of(const void *place, const TileState &tile, long long number) {
+ inline unsigned long long element_of(const void *place, const TileState &tile, long long number) {
   settle_writes();
   say("q", trail_of(place), words_of(tile), number);
   end();
@@ -436,14 +398,12 @@ inline unsigned long long element_of(const void *place, const TileState &tile, l
   answer(&code, sizeof code);
   return code;
 }
-
-inline void set_element(const void *place, const TileState &tile, long long number, unsigned long long code) {
+ inline void set_element(const void *place, const TileState &tile, long long number, unsigned long long code) {
   operation(place, "tsetval", {given(tile), index(number), {Operand::SCALAR, nullptr, nullptr, code, tile.element}});
 }
 
 // ------------------------------------------------------------------------------------------------ the entry's call
-
-struct Core {
+ struct Core {
   long long block = 0, blocks = 1, sub = 0, subs = 1;
   bool fixed = false;
 };
@@ -452,14 +412,11 @@ inline Core core;
 
 // Built-in variables of the device compiler; kernels have parameters of these names.
 inline int64_t block_idx = 0, block_num = 1;
-
-namespace castsim {
+ namespace castsim {
 inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_num = core.blocks = blocks; }
-
-inline std::map<std::string, std::string> values;
+ inline std::map<std::string, std::string> values;
 inline std::vector<std::string> names;
-
-template <typename T> inline T number_from(const std::string &name, const std::string &text) {
+ template <typename T> inline T number_from(const std::string &name, const std::string &text) {
   errno = 0;
   char *rest = nullptr;
   if constexpr (std::is_same_v<T, bool>) {
@@ -480,8 +437,7 @@ template <typename T> inline T number_from(const std::string &name, const std::s
     return T(float(value));
   }
 }
-
-template <typename T> inline T argument(int position) {
+ template <typename T> inline T argument(int position) {
   const std::string &name = names[size_t(position)];
   const auto found = values.find(name);
   if constexpr (std::is_pointer_v<T>) {
@@ -499,15 +455,13 @@ template <typename T> inline T argument(int position) {
     return number_from<T>(name, found->second);
   }
 }
-
-template <typename... Parameters, size_t... Positions>
+ template <typename... Parameters, size_t... Positions>
 inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>) {
   const std::tuple<std::remove_cvref_t<Parameters>...> arguments{
       argument<std::remove_cvref_t<Parameters>>(int(Positions))...};
   entry(std::get<Positions>(arguments)...);
 }
-
-template <typename... Parameters>
+ template <typename... Parameters>
 inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names, int count, char **words) {
   sent_by = atoi(words[1]);
   answered_by = atoi(words[2]);
@@ -534,5 +488,4 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   flush();
   _exit(0);
 }
-
-}  // namespace castsim
+ }  // namespace castsim
