@@ -333,13 +333,4 @@ def tile_access(tile: Tile, *, write: bool) -> Access:
     """Return the bytes of the valid elements of a tile, all of it if it is column-major."""
     if tile.valid_rows and tile.valid_cols and tile.type.block_layout != "row_major":
         return Access("ub", tile.address, tile.end, write)
-    whole, rest = divmod(tile.valid_cols, _NIBBLE_LANES)
-    if tile.element_bits > tile.format.bits == 4 and (not whole or (not rest and whole <= _NIBBLE_CALL)):
-        return tile_bytes(replace(tile, valid_cols=(tile.valid_cols + 1) // 2), write=write)
     return tile_bytes(tile, write=write)
-
-
-_NIBBLE_LANES, _NIBBLE_CALL = 128, 255
-"""Elements of a repeat whose 4-bit end is packed though a tile has a byte for each, and repeats that stay side by side
-(docs/reference/a2a3.md section 2.4).
-"""
