@@ -54,6 +54,8 @@ class LoopTiming(Fact):
     """Part of that done in each cycle for which the last trip holds the serial port after its first."""
     half_byte_row_cycles: Fitted
     """More before each row of several trips where its address is halved (4-bit tiles)."""
+    half_byte_trip_row_cycles: Fitted
+    """Likewise before each row of a single trip."""
 
 
 class ChainTiming(Fact):

@@ -201,7 +201,12 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
         rows = region_of(dst, dst.valid_rows, dst.valid_cols, region.trip_bytes)
         return (scalar_elements(operands, rows, sources[0], dst, kernel.scalar_integers),)
     peeled = context.variant == "2D_POST_UPDATE"
-    return (elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled),)
+    nest = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled)
+    whole = all(tile.type.valid_cols == tile.cols for tile in (dst, *sources))  # single rows came with the newer text
+    scalar = len(sources) == 1 and kernel.choice == "tile"
+    if scalar and not whole and context.target.option("scalar_tail") == "selected":
+        nest = replace(nest, paced="scalar_select")
+    return (nest,)
 
 
 def _timed(context: _Context) -> tuple[Nest, ...]:

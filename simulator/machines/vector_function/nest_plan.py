@@ -57,11 +57,9 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
     ahead = nest.broadcasts * TICKS if known_late else 0
     if nest.paced is not None:
         ahead += ticks(timing.paced[nest.paced].row(nest.trips))
-    if seen.trips > 1 or known_late:
-        if not seen.branch:  # a serialising branch has turned already
-            between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-        between += first_row
-    between += ahead
+    if (seen.trips > 1 or known_late) and not seen.branch:  # a serialising branch has turned already
+        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
+    between += first_row + ahead
     hold, opened, path_facts = _memory_path(nest, shape, target)
     if opened is not None and nest is not function.timed[0]:  # the launch hides nothing of a later nest's first line
         opened = ticks(timing.access.load_cycles - timing.chain.forwarding_cycles)
@@ -86,9 +84,12 @@ def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarg
     Source: docs/reference/a5.md section 6.2, rule 10.
     """
     seen = profile(function, nest)
-    if nest.trips == 1 or not seen.half_bytes or not seen.loads:
+    if not seen.half_bytes or not seen.loads:
         return 0
-    return ticks(target.timing.loops.half_byte_row_cycles)
+    if nest.trips == 1 and (seen.barrier or not nest.row_loop):  # a barrier in each row takes longer and hides it
+        return 0
+    loops = target.timing.loops
+    return ticks(loops.half_byte_row_cycles if nest.trips > 1 else loops.half_byte_trip_row_cycles)
 
 
 HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")

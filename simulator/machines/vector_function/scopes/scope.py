@@ -66,7 +66,7 @@ class Issue:
 class Loop:
     """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first of several. `late`: it stands in another,
+    `lead` are the ticks that the addresses of its trips take before the first. `late`: it stands in another,
     or has one inside, and only the run knows how many trips the inner one has, so that a single trip is a loop too.
     """
 

@@ -102,7 +102,7 @@ class _FrontEnd:
         outermost = not self._repeats
         if outermost and repeats:
             self._open(loop)
-        if repeats and loop.lead:
+        if loop.lead:
             self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + loop.lead, loop.line)
         self._repeats += repeats
         innermost = loop.innermost

@@ -22,6 +22,7 @@ class TripWork:
 
     def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
         full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
+        copies = False
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -32,6 +33,7 @@ class TripWork:
             alone = facts.alone(instruction)
             match instruction.kind:
                 case Kind.LOAD:
+                    copies = copies or bool(stores)
                     loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
                     full += instruction.size >= facts.target.registers.register_bytes
                 case Kind.STORE:
@@ -41,8 +43,11 @@ class TripWork:
                 case Kind.COMPUTE:
                     others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
-        self.serial_bound = bool(serial) and others <= self.hold
-        """Whether it is that of the instructions for the first port alone, and all others have room on the second."""
+        self.serial_bound = bool(serial) and others <= self.hold and not copies
+        """Whether it is that of the instructions for the first port alone, and the others have room on the second.
+
+        Where a load stands behind a store, trips are written out: converts of a later one do not wait for an earlier.
+        """
         self._lines = serial
         issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
         if issue > self.hold and (loads or stores):
