@@ -176,6 +176,8 @@ def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[st
     except CastsimError as error:
         place = None if error.span is None else of_c(error.span)
         shown = compiled.lines[error.span.line - 1 - first].text if error.span and place is not error.span else ""
+        if error.message.startswith("tensor ") and place is not None:
+            raise error.at(place) from None
         message = f"{compiled.target.name} has no such instruction: {error.message} ({shown})"
         raise IllegalError(message, span=place, legal=error.legal) from None
     instructions = tuple(

@@ -89,9 +89,10 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
     output = _NUMBER.sub(lambda m: f"(({'bf16' if m[2].lower() == 'bf' else 'half'}){m[1]}f)", output)
     prelude = "".join(f"typedef int {name};\n" for name in names_in(output))
     try:
-        tree = parsers.CParser().parse(f'{prelude}#line 1 "{file}"\n{output}', file)
+        parser = parsers.CParser()
+        tree = parser.parse(f'{prelude}#line 1 "{file}"\n{output}', file)
     except parsers.c_parser.ParseError as error:
-        raise _parse_error(str(error), file, lines) from None
+        raise _parse_error(_placed(str(error), parser), file, lines) from None
     return Parsed(file, tree, lines)
 
 
@@ -111,7 +112,7 @@ def _preprocessed(
 ) -> str:
     action, output_directive = library.Action, library.OutputDirective
 
-    class Reader(library.Preprocessor):  # type: ignore[misc, name-defined]  # the library carries no types
+    class Reader(library.Preprocessor):  # type: ignore[misc]  # the library carries no types
         """Keeps pragmas, and turns complaints into errors."""
 
         def on_error(self, file: str, line: int, message: str) -> None:
@@ -170,6 +171,17 @@ def _refuse_assembly(text: str, file: str, lines: Mapping[str, Sequence[str]]) -
             legal = ("an intrinsic", "a kernel in TPC assembly (.tpc)")
             raise IllegalError(message, span=_span(current, number, found.start() + 1, lines), legal=legal)
         number += 1
+
+
+def _placed(message: str, parser: Any) -> str:
+    """Return a message of the parser with the place of the token that it stopped at, where it names none."""
+    if _PLACE.match(message):
+        return message
+    tokens = getattr(getattr(parser, "_tokens", None), "_buffer", None)
+    if not tokens:
+        return message
+    last, text = tokens[-1], message.rpartition(": ")[2]
+    return f"{last.filename}:{last.lineno}:{last.column}: this is not C, {text.lower()} before '{last.value}'"
 
 
 def _parse_error(message: str, file: str, lines: Mapping[str, Sequence[str]]) -> ReadError:
