@@ -35,7 +35,7 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
     """
     sent, answers = os.pipe(), os.pipe()
     # The shell sets the limits: a function between fork and exec is not safe in a process of several threads.
-    limits = f"ulimit -t {SECONDS} -d {_MEMORY >> 10} -f {_FILES >> 9} -c 0; exec"
+    limits = f"ulimit -t {SECONDS}; ulimit -d {_MEMORY >> 10}; ulimit -f {_FILES >> 9}; ulimit -c 0; exec"
     command = ["/bin/sh", "-c", f'{limits} "$0" "$@"', str(program), str(sent[1]), str(answers[0]), *words]
     nothing = subprocess.DEVNULL
     try:
