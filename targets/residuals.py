@@ -1,6 +1,7 @@
 """What is known of the errors of simulated cycles: intervals by kind of operation, and which operations were measured.
 
-Both are records of `castsim accuracy --record`, which simulates every shipped measurement; nothing is simulated here.
+Intervals are a record of `castsim accuracy --record`, which simulates every shipped measurement; nothing is simulated
+here.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.format_spellings import format_of
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.schema import SourceKind
 
 INTERVALS = "residual_intervals.csv"
 """The file of `Residuals`."""
 
-OPERATIONS = "measured_pairs.csv"
-"""The file of `MeasuredOperation`s."""
-
 POOLED = "any"
 """All rows of a target: they stand for kinds with too few of their own."""
+
+_KINDS: Mapping[str, Any] = {"int": int, "float": float, "str": str}
 
 CAST, LOAD, STORE, SCOPE = "cast", "load", "store", "vector function"
 """Kinds of operations beside those of tile operations (`castsim.isa.pto.vector_operations.Kind`)."""
@@ -56,18 +59,10 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOperation:
-    """An operation on element types of which cycles were measured: how many rows, and how many were not fitted."""
+    """An operation on element types of which cycles were measured; `unfitted` says that no fact was fitted to some."""
 
-    target: str
-    operation: str
-    src: str
-    dst: str
     source_kind: SourceKind
-    rows: int
-    unfitted: int
-
-
-Row = TypeVar("Row", Residuals, MeasuredOperation)
+    unfitted: bool
 
 
 def residuals_of(target: str, kind: str, *, pooled: bool = True) -> Residuals | None:
@@ -82,33 +77,43 @@ def intervals(target: str) -> tuple[Residuals, ...]:
 
 
 def measured_operation(target: str, operation: str, src: str, dst: str) -> MeasuredOperation | None:
-    """Return the measurements of an operation, those of the strongest source; None if there are none.
+    """Return what the cycles of an operation were read off, the strongest source; None if they were not.
 
     Without formats, of a transfer, which moves bytes, those of any.
     """
-    return _operations().get((target, operation, src, dst))
+    return _operations(target).get((operation, src, dst)) if target in target_names() else None
 
 
-def read_records(path: Path, of: type[Row]) -> list[Row]:
+def read_intervals(path: Path) -> list[Residuals]:
     """Return the rows of a record."""
-    kinds: Mapping[str, Any] = {"int": int, "float": float, "str": str, "SourceKind": SourceKind}
-    read = {each.name: kinds[str(each.type)] for each in fields(of)}
+    read: Mapping[str, Any] = {each.name: _KINDS[str(each.type)] for each in fields(Residuals)}
     with path.open(encoding="utf-8", newline="") as file:
-        return [of(**{name: read[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
+        return [Residuals(**{name: read[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
 @lru_cache(1)
 def _intervals() -> Mapping[str, Mapping[str, Residuals]]:
     found: dict[str, dict[str, Residuals]] = {}
-    for row in read_records(Path(__file__).parent / INTERVALS, Residuals):
+    for row in read_intervals(SHIPPED / INTERVALS):
         found.setdefault(row.target, {})[row.kind] = row
     return found
 
 
-@lru_cache(1)
-def _operations() -> Mapping[tuple[str, str, str, str], MeasuredOperation]:
-    found: dict[tuple[str, str, str, str], MeasuredOperation] = {}
-    for row in read_records(Path(__file__).parent / OPERATIONS, MeasuredOperation):
-        found.setdefault((row.target, row.operation, row.src, row.dst), row)
-        found.setdefault((row.target, row.operation, "", ""), row)
-    return found
+@lru_cache
+def _operations(name: str) -> Mapping[tuple[str, str, str], MeasuredOperation]:
+    """Return the measured operations of a target by mnemonic and formats, from rows that say how long programs take."""
+    target, order = load_target(name), list(SourceKind)
+    rows: dict[tuple[str, str, str], dict[SourceKind, bool]] = {}
+    for table in target.measurements:
+        with (SHIPPED / table.file).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if "program" in row or not target.times_programs(row.get("convention") or None):
+                    continue
+                src, dst = (format_of(row.get("dtype") or row[column]).name for column in ("src", "dst"))
+                operation, kind = (row.get("op") or "tcvt").lower(), SourceKind(row["source_kind"])
+                for key in ((operation, src, dst), (operation, "", "")):
+                    own = rows.setdefault(key, {})
+                    own[kind] = own.get(kind, False) or row["fitted"] == "no"
+    return {
+        key: MeasuredOperation(kind, own[kind]) for key, own in rows.items() for kind in [min(own, key=order.index)]
+    }

@@ -55,7 +55,7 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
     return target
 
 
-def with_values(target: _Target, facts: Mapping[str, Decimal]) -> _Target:
+def with_values(target: _Target, facts: Mapping[str, Decimal | int]) -> _Target:
     """Return the target with numbers edited, each of a kind that its fact can have: nothing is checked again."""
     for path, value in facts.items():
         target = _replaced(target, path.split("."), value)

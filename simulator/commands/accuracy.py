@@ -40,8 +40,8 @@ def declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--record",
         metavar="DIR",
-        help="write what reports know of errors: measured_pairs.csv and residual_intervals.csv of all shipped "
-        "measurements; those of castsim lie in targets",
+        help="write what reports know of errors: residual_intervals.csv of all shipped measurements; that of castsim "
+        "lies in targets",
     )
     declare_page(parser)
     declare_workers(parser, "finished rows")

@@ -40,8 +40,6 @@ _NEGLIGIBLE = 1e-9
 _LARGE = 16
 """Cycles by which a fact is moved to see which rows it matters to."""
 
-_ADDED = "measured_conventions.{}.added_cycles"
-
 Values = tuple[Decimal, ...]
 """A value for each free fact, in the order of the description."""
 
@@ -140,6 +138,8 @@ class _Model:
         self._rows = rows
         self._free = target.free_facts
         self._start: Values = tuple(fact.start for fact in self._free)
+        self._adding = tuple(".added_cycles" in fact.facts[0] for fact in self._free)
+        """Which facts only add to what is simulated."""
         self._shapes = [shape_of(target, row) for row in rows]
         self._lowered = [
             _lowered(target, row, shape) if row.operation == CAST and row.convention is None else None
@@ -251,14 +251,11 @@ class _Model:
 
     def _simulated(self, values: Values, number: int) -> int:
         """Return the cycles; what a convention adds to them is no matter of the machine, so that it runs once."""
-        row = self._rows[number]
-        chip, around = self._edited(values), 0
+        row, around = self._rows[number], 0
         if row.convention is not None:
-            around = chip.cycles_around(row.convention, row.operation)
-            values = tuple(
-                fact.start if fact.facts[0].startswith(_ADDED.format(row.convention)) else value
-                for fact, value in zip(self._free, values, strict=True)
-            )
+            around = self._edited(values).cycles_around(row.convention, row.operation)
+            triples = zip(self._adding, self._start, values, strict=True)
+            values = tuple(start if adds else value for adds, start, value in triples)
         if (number, values) not in self._known:
             lowered, chip = self._lowered[number], self._edited(values)
             if lowered is not None:
@@ -272,7 +269,7 @@ class _Model:
     def _edited(self, values: Values) -> Target:
         """Return the target with values; those on a grid of whole numbers are whole."""
         if values not in self._targets:
-            edits = {
+            edits: dict[str, Decimal | int] = {
                 path: value if fact.step % 1 else int(value)
                 for fact, value in zip(self._free, values, strict=True)
                 for path in fact.facts

@@ -21,19 +21,7 @@ from castsim.evidence.accuracy.scopes import SCOPE as SCOPE_OPERATION
 from castsim.evidence.accuracy.table import CAST as CAST_OPERATION
 from castsim.evidence.accuracy.table import TRANSFERS, MeasuredRow
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.targets.residuals import (
-    CAST,
-    INTERVALS,
-    LOAD,
-    OPERATIONS,
-    POOLED,
-    SCOPE,
-    STORE,
-    MeasuredOperation,
-    Residuals,
-    Row,
-)
-from castsim.targets.schema import SourceKind
+from castsim.targets.residuals import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
 
 SHARES = (90, 85, 80, 75, 70, 65, 60, 55, 50)
 """Percent of the rows that an interval may be stated to hold."""
@@ -77,39 +65,27 @@ class Trial:
     residual: float
 
 
-def record(found: Sequence[Accuracy]) -> tuple[list[MeasuredOperation], list[Residuals]]:
-    """Return both records of assessed shipped tables, sorted."""
+def record(found: Sequence[Accuracy]) -> list[Residuals]:
+    """Return the intervals of assessed shipped tables."""
     targets = dict.fromkeys(each.target.name for each in found)
-    intervals = [
+    return [
         row
         for name in targets
         for row in intervals_of(name, residuals([each for each in found if each.target.name == name]))
     ]
-    return measured(found), intervals
 
 
 def write_record(folder: Path, found: Sequence[Accuracy]) -> None:
-    """Write both records into a folder: that of the descriptions, to ship them."""
-    operations, intervals = record(found)
-    _write(folder / OPERATIONS, MeasuredOperation, operations)
-    _write(folder / INTERVALS, Residuals, intervals)
+    """Write the record into a folder: that of the descriptions, to ship it."""
+    with (folder / INTERVALS).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([each.name for each in fields(Residuals)])
+        writer.writerows(map(astuple, record(found)))
 
 
 def kind_of(row: MeasuredRow) -> str:
     """Return the kind of operation that a row measures."""
     return _KINDS.get(row.operation) or str(VECTOR_OPERATIONS[row.operation].kind)
-
-
-def measured(found: Iterable[Accuracy]) -> list[MeasuredOperation]:
-    """Return which operations were measured, of several sources the strongest first."""
-    order, count = list(SourceKind), dict[tuple[str, str, str, str, SourceKind], list[bool]]()
-    for accuracy in found:
-        for row in (each.row for each in _of_programs(accuracy, accuracy.rows)):
-            kind = row.source_kind or SourceKind.DOCUMENT
-            key = (accuracy.target.name, row.operation, row.src.name, row.dst.name, kind)
-            count.setdefault(key, []).append(row.fitted)
-    rows = [MeasuredOperation(*key, len(each), each.count(False)) for key, each in count.items()]
-    return sorted(rows, key=lambda row: (*astuple(row)[:4], order.index(row.source_kind)))
 
 
 def residuals(found: Sequence[Accuracy]) -> list[Residual]:
@@ -120,7 +96,7 @@ def residuals(found: Sequence[Accuracy]) -> list[Residual]:
     """
     rows = [_residual(each) for accuracy in found for each in _of_programs(accuracy, accuracy.unfitted)]
     target = found[0].target
-    every = any(fact.facts[0].startswith("measured_conventions") for fact in target.free_facts)
+    every = any("measured_conventions" in fact.facts[0] for fact in target.free_facts)
     kept = [[each.row for each in _of_programs(accuracy, accuracy.rows)] for accuracy in found]
     kept = [own for own in kept if every or all(row.fitted and row.operation == CAST_OPERATION for row in own)]
     if target.free_facts and any(kept):
@@ -219,10 +195,3 @@ def _residual(assessed: AssessedRow, *, refitted: bool = False) -> Residual:
 def _outwards(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return bounds with two decimals that hold no less."""
     return floor(bounds[0] * 100) / 100, ceil(bounds[1] * 100) / 100
-
-
-def _write(path: Path, of: type[Row], rows: Sequence[Row]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([each.name for each in fields(of)])
-        writer.writerows([str(value) for value in astuple(row)] for row in rows)

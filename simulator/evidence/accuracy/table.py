@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.evidence.accuracy.names import format_of
 from castsim.evidence.accuracy.scopes import PROGRAM, SCOPE, SCOPE_COLUMNS, body_of
 from castsim.execution.limits import MAX_CYCLES
 from castsim.execution.micro.bodies import Body
@@ -24,6 +23,7 @@ from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
+from castsim.targets.format_spellings import format_of
 from castsim.targets.schema import SourceKind
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
