@@ -62,7 +62,7 @@ def with_values(target: _Target, facts: Mapping[str, Decimal | int]) -> _Target:
     return target
 
 
-def _replaced(held: Any, path: Sequence[str], value: Decimal) -> Any:
+def _replaced(held: Any, path: Sequence[str], value: Decimal | int) -> Any:
     if not path:
         return value
     name, *rest = path
