@@ -29,7 +29,16 @@ from castsim.targets import load_target, target_names
 from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vliw import VliwTarget
 
+FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tpc_c/")
+"""Readers of whole languages."""
+
 READERS = {
+    "simulator/commands/execution/asm.py": "reads names of files",
+    "simulator/commands/execution/cpp_kernels.py": "reads names of files",
+    "simulator/commands/execution/kernel_launch.py": "reads names of files",
+    "simulator/commands/execution/lint.py": "reads names of files",
+    "simulator/machines/vliw/merging.py": "reads words of instructions",
+    "simulator/running/kernels.py": "reads names of files",
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
     "isa/pto/foreign_operations.py": "reads names of operations; those between cores are an open list of beginnings",
@@ -144,7 +153,7 @@ def looks_at_text(source: str) -> bool:
 
 def test_only_readers_look_at_how_a_text_begins_or_ends() -> None:
     found = {relative(path) for path in SOURCES if looks_at_text(path.read_text(encoding="utf-8"))}
-    assert found == set(READERS)
+    assert {name for name in found if not name.startswith(FRONT_ENDS)} == set(READERS)
 
 
 # ------------------------------------------------------------------------------------------------ instructions of TPC
