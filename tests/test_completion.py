@@ -64,7 +64,7 @@ def completed(path: Path, *words: str) -> set[str]:
     ("words", "offered"),
     [
         (("",), {*COMMANDS, "help"}),
-        (("ca",), {"cast"}),
+        (("ca",), {"calibrate", "cast"}),
         (("--js",), {"--json"}),
         (("help", "comp"), {"compiled", "completion"}),
         (("run", "--st"), {"--stale-reads"}),
