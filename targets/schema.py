@@ -44,6 +44,10 @@ class Status(StrEnum):
     """Inferred here; no source states it."""
 
 
+DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
+"""Of facts that no vendor document states and no source reports as measured."""
+
+
 class SourceKind(StrEnum):
     """What a figure was read off, the strongest first."""
 

@@ -20,12 +20,9 @@ from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets import Target
 from castsim.targets.residuals import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
-from castsim.targets.schema import Fact, SourceKind, Status, Table
+from castsim.targets.schema import DOUBTFUL, Fact, SourceKind, Status, Table
 from castsim.targets.what_if import with_facts
 from castsim.timing import WAITING, Cause, Timing, repeated
-
-DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
-"""Facts that no vendor document states and no source reports as measured."""
 
 WEIGHTIEST = 3
 """Facts of which a summary tells the weight."""

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from castsim.estimating.trust import DOUBTFUL
 from castsim.reports.documents import Json, json_of
 from castsim.targets import Target
-from castsim.targets.schema import Fact, Option, Table
+from castsim.targets.schema import DOUBTFUL, Fact, Option, Table
 
 OPTIONS = "options"
 """The part of a description that holds the options."""

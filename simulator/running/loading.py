@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.choices import OLDEST, TOOLCHAIN
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
@@ -17,7 +18,9 @@ from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.tpc_c.launching import LaunchRequest
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 
 def load_program(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.walk import Lowerer
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target
-from castsim.tpc_c.launching import LaunchRequest
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True)

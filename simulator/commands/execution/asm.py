@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
-from castsim.commands.execution.kernel_launch import headers_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import KERNEL_SUFFIX, read_source
+from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text, plain_text
-from castsim.running.kernels import compiled_kernel
-from castsim.running.request import LoadRequest
-from castsim.tpc_c.launching import LaunchRequest, scheduled_kernel, text_of
 
 if TYPE_CHECKING:
     from castsim.isa.tpc.encoding import Encoding
@@ -59,10 +54,14 @@ def execute(options: Namespace) -> Outcome:
 
 def _kernel(options: Namespace) -> Outcome:
     """Compile a kernel in C, to bundles or to one instruction a line."""
-    source = read_source(Path(options.file), lambda: False)
-    request = LoadRequest(options.target, launch=headers_of(options))
-    compiled = compiled_kernel(source, request)
-    shown = text_of(compiled, LaunchRequest(), {}) if options.text else scheduled_kernel(compiled).text
+    from castsim.commands.execution.kernels_in_c import (  # noqa: PLC0415 - loads a compiler
+        compiled_of,
+        scheduled_kernel,
+        sequential_text,
+    )
+
+    source, compiled = compiled_of(options, options.file)
+    shown = sequential_text(compiled) if options.text else scheduled_kernel(compiled).text
     written = write_out(options.out, shown.encode(), options.file)
     document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
     return Outcome(document, lambda _: plain_text(shown.rstrip("\n")) if written is None else f"{written}: assembly")

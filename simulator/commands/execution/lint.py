@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
-from castsim.commands.execution.kernel_launch import headers_of
 from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
-from castsim.isa.sources import KERNEL_SUFFIX, read_source
+from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint import RULES, Flow, breaches, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.reports.sections.lint import lint_entries, notice_entry
-from castsim.running.kernels import compiled_kernel
-from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_c.launching import scheduled_kernel
 
 
 def execute(options: Namespace) -> Outcome:
@@ -59,6 +54,7 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
 
 
 def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
-    source = read_source(Path(options.program), lambda: False)
-    compiled = compiled_kernel(source, LoadRequest(options.target, launch=headers_of(options)))
+    from castsim.commands.execution.kernels_in_c import compiled_of, scheduled_kernel  # noqa: PLC0415 - loads a compiler
+
+    source, compiled = compiled_of(options, options.program)
     return source.file, compiled.target, scheduled_kernel(compiled).program
