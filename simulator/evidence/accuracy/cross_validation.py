@@ -269,7 +269,7 @@ class _Model:
     def _edited(self, values: Values) -> Target:
         """Return the target with values; those on a grid of whole numbers are whole."""
         if values not in self._targets:
-            edits = {
+            edits: dict[str, Decimal | int] = {
                 path: value if fact.step % 1 else int(value)
                 for fact, value in zip(self._free, values, strict=True)
                 for path in fact.facts
