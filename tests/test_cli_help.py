@@ -98,6 +98,25 @@ SERVING = ("lsp", "debug", "view kernel-trace.json", "view kernel.pto kernel-tra
 """What runs until a client ends it, or its input: so do test_lsp.py, test_debug_console.py and test_view.py."""
 CLUSTER = "--scheduler tcp://host"
 """In examples that need a cluster: tests/test_sweeps.py and tests/test_distribution.py have one."""
+CPP = """\
+#include <pto/pto-inst.hpp>
+using namespace pto;
+extern "C" __global__ AICORE void to_half(GM_ADDR x, GM_ADDR y, int64_t n) {
+  GlobalTensor<float, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> from((__gm__ float *)x);
+  GlobalTensor<half, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> into((__gm__ half *)y);
+  Tile<TileType::Vec, float, 16, 64> wide;
+  Tile<TileType::Vec, half, 16, 64> slim;
+  TASSIGN(wide, 0);
+  TASSIGN(slim, 8192);
+  TLOAD(wide, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TCVT(slim, wide, RoundMode::CAST_RINT);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(into, slim);
+}
+"""
 SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
 REFUTED = (
@@ -214,6 +233,11 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         folder / "x.npy",
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
     )
+    if "kernel.c " in line:
+        shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.cpp" in line:
+        (folder / "include").mkdir(exist_ok=True)
+        (folder / "kernel.cpp").write_text(CPP)
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
     if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster

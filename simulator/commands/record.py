@@ -6,7 +6,7 @@ Arrays that decide its path are given by --in, scalar parameters by --arg; --arg
 
 examples:
   castsim record kernel.cpp --arg n=4096 --out kernel.pto
-  castsim record kernel.cpp --entry 'cast<half, 64>' --block 3/8 -D ROWS=16 -I include --out kernel.pto
+  castsim record kernel.cpp --block 3/8 -D ROWS=16 -I include --arg n=4096 --out kernel.pto
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ examples:
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.tpc --in x=random:1 --stale-reads stop
-  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=out:f32[64,16] --index-space 1,16
+  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=bf16[64,16] --index-space 1,16 --in x=random:0
   castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
@@ -19,7 +19,7 @@ examples:
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
-  castsim run kernel.cpp --entry 'cast<half, 64>' --in x=x.npy --arg n=1024 --all-blocks
+  castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
 """
 
 from __future__ import annotations

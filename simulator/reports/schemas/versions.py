@@ -22,7 +22,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "builtin-descriptor": {1: "5374f157ed0218bee2e9b78dc9a1652d0cd2fd1edfeac7a5a0ae99583728bd76"},
     "builtin-function": {1: "051835981ff2046eccd086b1f0773c06e7d3f7e6dbac9a5574f9896f7c4bdd42"},
     "builtin-list": {1: "44e5352736b8b4c801a88492fb5765ebb2643910cddb50108a136d8b6748a966"},
-    "calibrate": {1: "04c96f9c3523e0a973a579a4d9f669f2e0c15ee64af2c17c900a44e6fd441126"},
+    "calibrate": {1: "9ab9de4caf6c9bedff02ae9701755e98e2f6e1f7be46409326db52d81e384746"},
     "cast": {
         1: "2f1d28838524c1431efe25e7c1119e3ac6f5dc9eb8654e967d8a87b7329edcf7",
         2: "7643b2f9cde915409ea3bb8e943ef08b8a0f5756160f311d0942e5d5948e5199",
