@@ -30,6 +30,8 @@ USUAL = {
     "view": [TILES, "--no-open"],
     "debug": [TILES, "--in", "src=zeros"],
     "advise": [TILES],
+    "calibrate": ["--target", "a2a3", "--data", str(PROGRAMS / "measure" / "rows.csv"), "--out", "mine.toml"],
+    "record": [str(PROGRAMS / "pto_cpp" / "f32_to_i32_barriers.cpp")],
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],

@@ -6,7 +6,7 @@ declaration is read at every start of the command line, and may not import what 
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 
 def declare_target(parser: ArgumentParser, default: str = "the one the program names") -> None:
@@ -46,10 +46,17 @@ def declare_target_options(parser: ArgumentParser, help_: str = "set a target op
     _declare_repeatable(parser, "--option", "NAME=VALUE", help_, "options")
 
 
+def _cores(text: str) -> str:
+    """Return `--cores` as the option of a target that it is."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no number of cores\n  legal: 1, 2, ...")
+    return f"cores={text}"
+
+
 def declare_cores(parser: ArgumentParser) -> None:
     """Add `--cores`, which stands among the target options, as `options`."""
     parser.add_argument(
-        "--cores", metavar="N", dest="options", action="append", type="cores={}".format,
+        "--cores", metavar="N", dest="options", action="append", type=_cores,
         help="cores that work at once and share global memory; default: 1",
     )  # fmt: skip
 

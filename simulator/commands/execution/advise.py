@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
-from castsim.commands.execution.cpp_kernels import as_text, recording_of
+from castsim.commands.execution.cpp_kernels import as_text, recording_of, refuse_elsewhere
 from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
@@ -29,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
     number = None if options.apply is None else positive("--apply", options.apply)
     if (number is None) != (options.out is None):
         raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
+    refuse_elsewhere(options, options.program)
     setting = Setting(
         target=options.target,
         entry=options.entry,

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
+from castsim.commands.execution.kernel_launch import HEADERS, refuse
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import KERNEL_SUFFIX
@@ -28,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
     """
     if options.file.endswith(KERNEL_SUFFIX):
         return _kernel(options)
+    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     target, encoding = _target(options.target, text, file)
     if options.text:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.kernel_launch import CORE, HEADERS, refuse
 from castsim.commands.option_values import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
@@ -30,6 +31,16 @@ _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 def is_cpp(program: str | None) -> bool:
     """Whether a program that was named is a kernel in C++."""
     return program is not None and program.endswith(CPP_SUFFIXES)
+
+
+def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
+    """Reject options of kernels in C++ where no program is one.
+
+    Raises:
+        ReadError: one was given.
+    """
+    if not any(map(is_cpp, programs)):
+        refuse(options, CORE | HEADERS, programs[0], CPP_SUFFIXES)
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:

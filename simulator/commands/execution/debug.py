@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Group
 
-from castsim.commands.execution.cpp_kernels import recording_of, without_arguments
+from castsim.commands.execution.cpp_kernels import recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.execution.debug_console import Console
 from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
@@ -29,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
         raise ReadError("--port is for --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
+    refuse_elsewhere(options, options.program)
     stepper = launch_of(options).stepper()
     console = Console(stepper, silent=options.quiet or options.json == "-")
     document = console.run()

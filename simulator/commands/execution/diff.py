@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.cpp_kernels import side_of
+from castsim.commands.execution.cpp_kernels import refuse_elsewhere, side_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
@@ -34,6 +34,7 @@ def execute(options: Namespace) -> Outcome:
         ComparisonError, ReadError: a side cannot be compared; what was typed.
     """
     limit = _slowdown(options.max_slowdown)
+    refuse_elsewhere(options, options.a, options.b)
     check_page(options, {"A": options.a, "B": options.b})
     found = diff_sides(*_sides(options))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import KERNEL_SUFFIX
+from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest
@@ -22,9 +23,26 @@ def launch_of(options: Namespace) -> LaunchRequest | None:
         from castsim.commands.execution.kernels_in_c import launch_asked  # noqa: PLC0415 - loads the compiler
 
         return launch_asked(options)
-    given = {"--tensor": options.tensors, "--index-space": options.index_space, "--tpcs": options.tpcs,
-             "--define": options.macros, "--include": options.folders}  # fmt: skip
-    for option, value in given.items():
-        if value:
-            raise ReadError(f"{option} is about kernels in C; {options.program} is none")
+    refuse(options, LAUNCH, options.program, (".c",))
+    refuse(options, HEADERS, options.program, (".c", *CPP_SUFFIXES))
     return None
+
+
+LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs"}
+HEADERS = {"--define": "macros", "--include": "folders"}
+CORE = {"--block": "block", "--sub": "sub"}
+"""Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
+
+
+def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
+    """Reject options that only kernels in other languages take.
+
+    Raises:
+        ReadError: one was given.
+    """
+    for option, name in named.items():
+        value = getattr(options, name, None)
+        if value:
+            shown = value if isinstance(value, str) else " ".join(value)
+            told = f"{option} {shown}: {program} is no kernel that takes it"
+            raise ReadError(told, legal=[f"*{each}" for each in suffixes])

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
+from castsim.commands.execution.kernel_launch import HEADERS, refuse
 from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX
@@ -23,6 +24,8 @@ def execute(options: Namespace) -> Outcome:
         ReadError: the program cannot be read, or names no target.
         IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
     """
+    if not options.program.endswith(KERNEL_SUFFIX):
+        refuse(options, HEADERS, options.program, (KERNEL_SUFFIX,))
     file, target, program = _kernel(options) if options.program.endswith(KERNEL_SUFFIX) else _assembly(options)
     flow = Flow(program, target)
     findings, noticed = breaches(flow), notices(flow)

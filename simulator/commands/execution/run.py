@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.execution.kernel_launch import launch_of
+from castsim.commands.execution.kernel_launch import CORE, launch_of, refuse
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
@@ -74,6 +74,7 @@ def execute(options: Namespace) -> Outcome:
         from castsim.commands.execution.run_cpp import execute_cpp  # noqa: PLC0415 - loads the recorder
 
         return execute_cpp(options, run_source)
+    refuse(options, CORE, options.program, CPP_SUFFIXES)
     if options.all_blocks:
         raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
