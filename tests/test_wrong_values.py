@@ -79,6 +79,7 @@ SPECIAL = {
     "verify --spec": ["f16", "i8", "--lowering"],
     "verify --target": ["f16", "i8", "--lowering"],
     **{f"scratch {option}": [TILES] for option in ("--entry", "--arg", "--max-walk", "--max-statements")},
+    "accuracy --record": [],
     "graph --in": GRAPH[:3],
     "tosa --table": ["TABLE", "3"],
     "builtin --out": ["f32_to_u8_lin_order", "--target", "greco", "--in", "x=zeros"],
@@ -89,7 +90,7 @@ SPECIAL = {
 IN_A_FILE = "taken/x"
 """A path that cannot be: `taken` is a file."""
 
-ALONE = {"run --execute": "zzq", "quantise --axis": "zzq", "check --arg": "zzq"}
+ALONE = {"record --define": "1zz", "run --execute": "zzq", "quantise --axis": "zzq", "check --arg": "zzq"}
 """Options that take nearly everything, with what is wrong all the same."""
 
 

@@ -145,7 +145,7 @@ def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str,
         plain = re.sub(r"\s*<.*", "", asked.removeprefix("@"), flags=re.DOTALL)
         named = [one for one in found if one.name == plain or one.name.endswith(f"::{plain}")]
         if not named:
-            raise ReadError(f"{file}: no function {plain[:80]}", legal=[one.name for one in found])
+            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=[one.name for one in found])
         full = named[-1].name + asked.removeprefix("@")[len(plain) :]
         if named[-1].is_template and "<" not in asked:
             raise ReadError(f"{file}: {plain} is a template", legal=(f"--entry '{plain}<float, 64>', or the like",))

@@ -212,9 +212,10 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
     entry, function = entry_of(candidates(text_of_entry), request.entry, str(request.file))
     names = () if function is None else function.parameters
     for option, given in (("--arg", request.args), ("--in", request.inputs)):
-        for name in given:
+        for name, value in given.items():
             if name not in names:
-                raise ReadError(f"{option} {name}: {entry} has no such parameter", legal=names)
+                shown = f"{name}={value}" if isinstance(value, str) else name
+                raise ReadError(f"{option} {shown}: {entry} has no such parameter", legal=names)
     target = request.prepare(choose_target(None, request.target))
     tile_target(target)
     file = request.file.resolve()

@@ -141,6 +141,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "became infinity or NaN.",
         "sat": "The saturation switch in force.",
         "output bits": "The code of the result.",
+        "number": "The number that was given.",
+        "element": "The narrow element in bits.",
+        "scale": "The scale of its block in bits.",
+        "text": "The string of the cast.",
         "value": "The number that the code stands for.",
         "ulps": "Distance from the abstract cast, in units of the last place.",
         "rejected by": "Specifications that do not accept this result.",
@@ -200,6 +204,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "difference": "What one of the two targets has and the other lacks.",
     },
     _SCRATCH: {
+        "cast, saturation off": "A cast of the target that may need a tmp tile.",
         "term": "A part of the sizing formula.",
         "bytes": "Bytes that the part needs; of shapes: bytes really touched.",
         "rows": "Rows of the tile; of `accuracy`: figures of the curve.",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.kernel_launch import CORE, HEADERS, refuse
+from castsim.commands.execution.kernel_launch import CORE, HEADERS, headers_of, refuse
 from castsim.commands.option_values import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
@@ -56,7 +56,7 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
         Path(program), options.entry,
         {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
         assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
-        blocks, sub, subs or 1, tuple(map(Path, options.folders)), tuple(options.macros),
+        blocks, sub, subs or 1, *headers_of(options),
         run_limits_of(options) if limits is None else limits,
     )  # fmt: skip
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
@@ -46,3 +47,18 @@ def refuse(options: Namespace, named: Mapping[str, str], program: str | None, su
             shown = value if isinstance(value, str) else " ".join(value)
             told = f"{option} {shown}: {program} is no kernel that takes it"
             raise ReadError(told, legal=[f"*{each}" for each in suffixes])
+
+
+def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the folders of headers and the macros that options give.
+
+    Raises:
+        ReadError: no folder; no name of a macro.
+    """
+    for folder in options.folders:
+        if not Path(folder).is_dir():
+            raise ReadError(f"--include {folder}: no folder", legal=("--include FOLDER",))
+    for macro in options.macros:
+        if not macro.partition("=")[0].isidentifier():
+            raise ReadError(f"--define {macro}: not of the form NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
+    return tuple(map(Path, options.folders)), tuple(options.macros)

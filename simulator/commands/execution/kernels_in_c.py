@@ -6,6 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+from castsim.commands.execution.kernel_launch import headers_of
 from castsim.commands.option_values import assignments, positive
 from castsim.isa.sources import Source, read_source
 from castsim.running.kernels import compiled_kernel, with_shapes
@@ -44,5 +45,6 @@ def sequential_text(compiled: Compiled) -> str:
 
 
 def _headers_of(options: Namespace) -> LaunchRequest:
-    defines = dict(each.split("=", 1) if "=" in each else (each, "1") for each in options.macros)
-    return LaunchRequest(defines=defines, folders=tuple(map(Path, options.folders)))
+    folders, macros = headers_of(options)
+    defines = dict(each.split("=", 1) if "=" in each else (each, "1") for each in macros)
+    return LaunchRequest(defines=defines, folders=folders)
