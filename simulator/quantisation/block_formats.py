@@ -1,7 +1,7 @@
 """Block formats as rows: an element format, a scale format, a block size and the usual rule of the scale.
 
 Sources: OCP Microscaling Formats (MX) 1.0, section 5, for the names that begin with mx, all with blocks of 32 and
-e8m0 scales; NVFP4 has blocks of 16 and e4m3 scales. TOSA 1.1 has the same MX types (docs/reference/tosa.md).
+e8m0 scales; NVFP4 has blocks of 16 and e4m3 scales. TOSA 1.1 has the same MX types (docs/reference/semantics.md).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.kernel_launch import CORE, HEADERS, headers_of, refuse
+from castsim.commands.execution.kernel_options import CORE, HEADERS, headers_of, refuse
 from castsim.commands.option_values import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.commands.execution.kernel_launch import headers_of
+from castsim.commands.execution.kernel_options import headers_of
 from castsim.commands.option_values import assignments, positive
 from castsim.isa.sources import Source, read_source
 from castsim.running.kernels import compiled_kernel, with_shapes
@@ -46,5 +46,5 @@ def sequential_text(compiled: Compiled) -> str:
 
 def _headers_of(options: Namespace) -> LaunchRequest:
     folders, macros = headers_of(options)
-    defines = dict(each.split("=", 1) if "=" in each else (each, "1") for each in macros)
+    defines = {name: value if given else "1" for name, given, value in (each.partition("=") for each in macros)}
     return LaunchRequest(defines=defines, folders=folders)

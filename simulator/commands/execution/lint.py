@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
-from castsim.commands.execution.kernel_launch import HEADERS, refuse
+from castsim.commands.execution.kernel_options import HEADERS, refuse
 from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX

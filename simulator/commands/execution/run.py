@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.execution.kernel_launch import CORE, launch_of, refuse
+from castsim.commands.execution.kernel_launch import launch_of
+from castsim.commands.execution.kernel_options import CORE, refuse
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
