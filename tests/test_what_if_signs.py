@@ -111,7 +111,7 @@ def test_engines_agree_without_a_drain_in_loops() -> None:
 
 
 def test_the_report_prints_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    program = str(PROGRAMS / "kernels" / "softmax_prepare_a2a3.pto")
-    assert main(["run", program, "--timing-only", "--arg", "scale=0.125", "--what-if", "reads-beside-writes"]) == 0
+    program = str(PROGRAMS / "kernels" / "quantise_rows_i8_a2a3.pto")
+    assert main(["run", program, "--timing-only", "--what-if", "instant-loads"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"reads-beside-writes costs \d+ cycles: fill of V \d+ -> \d+: ", text)
+    assert re.search(r"instant-loads costs \d+ cycles: bank conflict of V \d+ -> \d+: ", text)
