@@ -37,7 +37,7 @@ class Residuals:
     `refitted` of them are fitted rows, each predicted by facts fitted without its operation (of casts, its kernel). A
     residual is (measured - simulated) / simulated; mean, median and maximum are of absolute residuals, in percent. In
     `low` to `high` percent of the simulated cycles lie `share` percent of all rows that are left out while it is
-    determined: one operation, one width, one source at a time, `held` percent of the target's did at least.
+    determined: one operation, one width, one source at a time, `held` percent of them did at least.
     """
 
     target: str

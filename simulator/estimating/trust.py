@@ -101,7 +101,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class CycleInterval:
-    """Where `share` percent of measured cycles lie, by so many `rows` that were not fitted, of `covered` cycles."""
+    """Where `share` percent of measured cycles lie at least, by so many `rows` that were not fitted, of `covered` cycles."""
 
     share: int
     covered: int
@@ -173,7 +173,9 @@ def trust_of_works(target: Target, works: Mapping[Work, int], total: int, facts:
     rows, order = sum(found.rows for found in known.values()), list(Standing)
     interval = None
     if known and covered:
-        interval = CycleInterval(next(iter(known.values())).share, round(covered), int(low), -int(-high // 1), rows)
+        interval = CycleInterval(
+            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows
+        )
     return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
 
 

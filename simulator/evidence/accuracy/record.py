@@ -3,7 +3,7 @@
 Of each kind of operation the interval is the shortest that holds a level of its residuals. It must prove itself: it is
 determined without one operation, one width, one source after the other, and the rows left out must lie within it in
 the stated share. Of the shares that are tried the largest holds at which the intervals are also narrow, at most
-`WIDEST` median residuals; where there is none, no interval is stated.
+`WIDEST` median residuals: of all kinds together, or else of each by itself; where there is none, no interval is stated.
 """
 
 from __future__ import annotations
@@ -108,27 +108,43 @@ def residuals(found: Sequence[Accuracy]) -> list[Residual]:
 
 
 def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
-    """Return the intervals of a target by kind, and that of all its rows for kinds with too few, all of one share; none
-    if too few rows, or too scattered ones, were measured.
+    """Return the intervals of a target by kind, and that of all its rows for kinds with too few.
+
+    All are of one share; where none holds for the kinds together, each kind with rows enough has its own or none.
+    """
+    if (together := _stated(rows)) is not None:
+        share, level, trial = together
+        kinds = {POOLED: list(rows), **_by_kind(rows)}
+        return [
+            _row(target, kind, own, share, level, trial) for kind, own in sorted(kinds.items()) if len(own) >= _FEWEST
+        ]
+    return [
+        _row(target, kind, own, *stated)
+        for kind, own in sorted(_by_kind(rows).items())
+        if (stated := _stated(own)) is not None
+    ]
+
+
+def _stated(rows: Sequence[Residual]) -> tuple[int, int, Trial] | None:
+    """Return the largest share that holds at narrow intervals, with their level and trial; None if too few rows, or too
+    scattered ones, were measured.
     """
     if len(rows) < _FEWEST:
-        return []
+        return None
     for share in SHARES:
         level, trial = _level(rows, share)
         if trial.held >= share and trial.width <= WIDEST * trial.residual:
-            break
-    else:
-        return []
-    return [
-        Residuals(
-            target, kind, len(own), sum(row.refitted for row in own),
-            round(fmean(sizes), 2), round(median(sizes), 2), round(max(sizes), 2),
-            share, *_outwards(interval([row.percent for row in own], level)), round(trial.held, 1),
-        )
-        for kind, own in sorted({POOLED: list(rows), **_by_kind(rows)}.items())
-        if len(own) >= _FEWEST
-        for sizes in [[abs(row.percent) for row in own]]
-    ]  # fmt: skip
+            return share, level, trial
+    return None
+
+
+def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int, trial: Trial) -> Residuals:
+    sizes = [abs(row.percent) for row in own]
+    return Residuals(
+        target, kind, len(own), sum(row.refitted for row in own),
+        round(fmean(sizes), 2), round(median(sizes), 2), round(max(sizes), 2),
+        share, *_outwards(interval([row.percent for row in own], level)), round(trial.held, 1),
+    )  # fmt: skip
 
 
 def trial_of(rows: Sequence[Residual], level: int) -> Trial:
