@@ -59,7 +59,7 @@ def _predicates(function: VectorFunction, main: Nest) -> Bounds | None:
 
 def _halves(function: VectorFunction, main: Nest) -> Bounds | None:
     halves = 4 in (function.source_format.bits, function.destination_format.bits)
-    return (-2 * main.rows, 0) if halves and main.trips > 1 else None
+    return (-2 * main.rows, 0) if halves and (main.trips > 1 or main.row_loop) else None
 
 
 def _fill(function: VectorFunction, main: Nest) -> Bounds | None:

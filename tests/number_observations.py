@@ -332,15 +332,7 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
         for saturation in (None, "on", "off"):
             yield "casts", partial(lowered_cast, rule.src, rule.dst, 3, 320, 384, saturation)
             yield "values", partial(values, rule.src, rule.dst, saturation)
-    for option in ("reset", "hivm"):
-        yield "control", partial(started_by, option)
-    for row in {row.operation: row for row in a5_benchmark.benchmark() if row.cycles}.values():
-        yield "work cycles", partial(a5_benchmark.simulated, row)
-        yield "what_if.free-loops", lambda target, r=row: a5_benchmark.simulated(r, lifted(target, "free-loops"))
-    special = "fast-special-functions"
-    yield f"what_if.{special}", lambda target: alone("trsqrt", "f32", 1, 8192, False, lifted(target, special))
-    for rule in chip.tile_operations:
-        yield "work cycles", partial(alone, rule.mnemonic, rule.types[-1], 4, 512, True)
+    yield from _of_operations(chip)
     shapes = (
         ("f32", 1, 64, 0), ("f32", 3, 320, 32), ("f32", 20, 1280, 32), ("f16", 1, 1280, 0), ("i32", 1, 64, 0),
         ("i32", 8, 1024, 0),
@@ -359,6 +351,19 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
         scopes.append(scope_works.integers(latency))
     for scope in scopes:
         yield "launches", partial(launch_cycles, scope)
+
+
+def _of_operations(chip: Any) -> Iterator[tuple[str, Observation]]:
+    """Those of single operations whose valid region is known at run time, and of CTRL."""
+    for option in ("reset", "hivm"):
+        yield "control", partial(started_by, option)
+    for row in {row.operation: row for row in a5_benchmark.benchmark() if row.cycles}.values():
+        yield "work cycles", partial(a5_benchmark.simulated, row)
+        yield "what_if.free-loops", lambda target, r=row: a5_benchmark.simulated(r, lifted(target, "free-loops"))
+    special = "fast-special-functions"
+    yield f"what_if.{special}", lambda target: alone("trsqrt", "f32", 1, 8192, False, lifted(target, special))
+    for rule in chip.tile_operations:
+        yield "work cycles", partial(alone, rule.mnemonic, rule.types[-1], 4, 512, True)
 
 
 def started_by(controls: str, target: Any) -> object:

@@ -196,6 +196,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
     (tmp_path / "casts.mlir").write_text(CASTS)
+    shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
     (tmp_path / "mine.csv").write_text("\n".join(measured) + "\n")

@@ -6,8 +6,7 @@ apart, and a row that would. Needs scipy: pip install 'castsim[calibrate]'.
 
 examples:
   castsim calibrate --target a2a3 --data rows.csv --out my_chip.toml --fit 'timing.load.*'
-  castsim calibrate --target a5 --data rows.csv --out my_chip.toml --fix 'timing.launch.*' --fix 'timing.scalar.*'
-  castsim calibrate --target a2a3 --data rows.csv --out my_chip.toml --bounds timing.load.startup_cycles=100..400
+  castsim calibrate --target a5 --data rows.csv --out my_chip.toml --fix 'timing.scalar.*'
 """
 
 from __future__ import annotations

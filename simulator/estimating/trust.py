@@ -101,7 +101,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class CycleInterval:
-    """Where `share` percent of measured cycles lie at least, by so many `rows` that were not fitted, of `covered` cycles."""
+    """Where `share` percent of measured cycles lie at least, by so many unfitted `rows`, of `covered` cycles."""
 
     share: int
     covered: int
