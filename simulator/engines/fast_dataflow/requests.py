@@ -35,7 +35,8 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
     begin(m, p, entry, pipe.local)
     pipe.status = WORKING
     retire(m, p)
-    progress.stream = stream_start(pipe.local, transfer.ahead, m.accounts[p].answered)
+    answered = m.accounts[p].answered if transfer.overlaps else 0  # a placeholder asks memory for nothing
+    progress.stream = stream_start(pipe.local, transfer.ahead, answered)
     progress.step = 0
     progress.block = 0
     progress.passed = NONE
