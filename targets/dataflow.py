@@ -179,6 +179,7 @@ class DataflowTarget(TargetHeader):
 
     has_tiles: ClassVar[Literal[True]] = True
     has_builtins: ClassVar[Literal[False]] = False
+    time_tables: ClassVar[tuple[str, ...]] = ("timing",)
     pipes: Pipes
     banks: Banks
     synchronisation: Synchronisation

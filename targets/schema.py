@@ -182,6 +182,8 @@ class TargetHeader(Table):
     """Whether some casts run through a tmp tile."""
     has_builtins: ClassVar[bool] = False
     """Whether its C has builtin functions for casts."""
+    time_tables: ClassVar[tuple[str, ...]]
+    """The tables of its description that hold times."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str

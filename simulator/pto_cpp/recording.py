@@ -32,6 +32,9 @@ from castsim.synchronisation.races import REPORT
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
+_A5 = "a5"
+"""The architecture whose kernels are compiled for vector functions; others have strided repeats."""
+
 _ROUNDS = 8
 """Recordings after which sizes that rest on random values are given up."""
 
@@ -178,7 +181,7 @@ class _Core:
             elements.setdefault(given, given_types[given])
         name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
-        program = pto.Program((function,), (("pto.target_arch", f'"{"a5" if a5 else "a3"}"'),), tuple(whole.warnings))
+        program = pto.Program((function,), (("pto.target_arch", f'"{_A5 if a5 else "a3"}"'),), tuple(whole.warnings))
         return Recording(
             self.request, self.text, program, blocks, {self.names[p]: kind for p, kind in elements.items()},
             {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive
@@ -312,7 +315,7 @@ def run(
 
 
 def _is_a5(target: Target) -> bool:
-    return target.mechanism == "vector-function"
+    return _A5 in target.architectures
 
 
 def _bytes_of(array: Codes) -> NDArray[np.uint8]:

@@ -16,7 +16,6 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, RegisterDeclaration, TpcProgram
 from castsim.isa.tpc.program import File, Item
 from castsim.targets.tpc_special_functions import function_tables
-from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.code import Emitter
 from castsim.tpc_c.compiling import Compiled, Parameter
 from castsim.tpc_c.types import Scalar
@@ -259,12 +258,7 @@ def in_words(error: CastsimError) -> CastsimError:
     return error
 
 
-def target_of(name: object) -> VliwTarget | None:
-    """Return a target that runs assembly, None for anything else."""
-    return name if isinstance(name, VliwTarget) else None
-
-
 __all__ = [
     "Launch", "LaunchRequest", "TensorGiven", "launch", "members_given", "parts_of", "scheduled_kernel", "sequential",
-    "target_of", "tensor_given", "text_of",
+    "tensor_given", "text_of",
 ]  # fmt: skip

@@ -155,5 +155,4 @@ def _target(options: Namespace) -> StridedRepeatTarget:
     if not target.casts_use_scratch:
         having = [name for name in target_names() if load_target(name).casts_use_scratch]
         raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
-    assert isinstance(target, StridedRepeatTarget)
     return target

@@ -20,9 +20,6 @@ from castsim.targets import Target
 from castsim.targets.schema import Fact, Table
 from castsim.targets.what_if import with_facts
 
-TIMES = ("timing", "global_memory")
-"""Tables of a description that hold times: those of tile machines, and those of the others."""
-
 _ABOUT = frozenset(Fact.model_fields)
 _FINEST = 3
 """Decimals of a number with a fraction, unless its fact has fewer."""
@@ -62,7 +59,7 @@ class Parameter:
 
 def numbers_of(target: Target) -> dict[str, Decimal]:
     """Return every number that the timing tables of the description state, by its path."""
-    roots = ((name, getattr(target, name)) for name in TIMES if hasattr(target, name))
+    roots = ((name, getattr(target, name)) for name in target.time_tables)
     return {path: value for name, root in roots for path, value in _numbers(name, root)}
 
 

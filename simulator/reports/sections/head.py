@@ -73,7 +73,7 @@ def _next(report: RunReport) -> str:
 
 def _launch(report: RunReport) -> int | None:
     """Return the cycles of a kernel beyond its pipes, None if nothing is known of them."""
-    launch = getattr(report.result.loaded.target, "kernel_launch", None)
+    launch = report.result.loaded.target.kernel_launch
     return None if launch is None else int(launch.cycles)
 
 
