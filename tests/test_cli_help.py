@@ -203,6 +203,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def kernels_in_c(line: str, folder: Path) -> None:
+    """Write the kernel in C or C++ that an example names, and the folder that it includes from."""
+    if "kernel.c " in line:
+        shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.cpp" in line:
+        (folder / "include").mkdir(exist_ok=True)
+        (folder / "kernel.cpp").write_text(CPP)
+
+
 def sweeps(folder: Path) -> None:
     """Write the specifications that the examples name, and the results of one."""
     shutil.copy(PROGRAMS / "sweeps" / "f32_to_bf16_shapes.toml", folder / "shapes.toml")
@@ -234,11 +243,7 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         folder / "x.npy",
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
     )
-    if "kernel.c " in line:
-        shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
-    if "kernel.cpp" in line:
-        (folder / "include").mkdir(exist_ok=True)
-        (folder / "kernel.cpp").write_text(CPP)
+    kernels_in_c(line, folder)
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
     if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from json_schemas import SCHEMAS, bundle
 from sample_arguments import command as sample_command
-from test_cli_help import examples, folder  # noqa: F401 - a fixture
+from test_cli_help import examples, folder, kernels_in_c  # noqa: F401 - a fixture
 from test_cli_help import kernel as tile_kernel
 from test_readme import COMMANDS as README_COMMANDS
 from test_readme import commands, some_codes
@@ -39,7 +39,7 @@ NAMES_IN_DIGITS = {
     "version", "version_asked", "versions", "default_version", "since",  # of specifications: `1.1`, `21`
     "castsim", "python", "numpy", "numba", "llvmlite",  # versions of packages
     "name", "output",  # tensors of TOSA text are called 0, 1, 2
-    "text", "program", "assembly",  # what somebody typed
+    "text", "program", "assembly", "given",  # what somebody typed
     "code",  # bytes in hexadecimal
     "sha256", "facts",
 }  # fmt: skip
@@ -171,6 +171,7 @@ def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help(line: str, folder: Path) -> None:  # noqa: F811
     (folder / "kernel.pto").write_text(tile_kernel("%rows = arith.constant 128 : index", ""))
+    kernels_in_c(line, folder)
     check(shlex.split(line.partition(" > ")[0]), folder / "document.json")
     if line.startswith("lower --spec"):
         held = json.loads((folder / "document.json").read_text())

@@ -13,6 +13,7 @@ from castsim.commands.option_values import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
+from castsim.reports.documents import json_of
 
 
 def execute(options: Namespace) -> Outcome:
@@ -27,7 +28,13 @@ def execute(options: Namespace) -> Outcome:
     written = recording.pto_text()
     path = write_out(options.out, written.encode(), options.program)
     statements = len(recording.program.functions[0].body or ())
-    document = {"program": options.program, "blocks": recording.blocks, "statements": statements, "text": written}
+    document = {
+        "program": options.program,
+        "blocks": recording.blocks,
+        "statements": statements,
+        "text": written,
+        "output": json_of(path),
+    }
 
     def text(_width: int) -> RenderableType:
         return Text(written.rstrip() if path is None else f"{statements} statements written to {path}")

@@ -34,6 +34,7 @@ from castsim.reports.schemas.tuning import Tune
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
+    "record": (assembly.Recorded,),
     "diff": (difference.Difference,),
     "view": (difference.Viewed,),
     "debug": (stepping.Debug,),

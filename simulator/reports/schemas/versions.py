@@ -63,6 +63,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     },
     "manual": {1: "e391c8574e76abff397aac5f7b65c0db6e84f57ae2c9d74a9f2842028cd49a6d"},
     "quantise": {1: "8b801dc9f393b9a43fa0e3533198c76f30775d4bcd31b05c664b6fe62cd8c536"},
+    "record": {1: "230a01ccde64432235bbb28059bf5dbf241f97efc474988f711e8a0852ccf2ae"},
     "run": {
         2: "6aa4d4a9bd0adc2363a18282687462b2ac05c1741a99a602751e21d297a010d8",
         3: "dbe4bc0202d47b92a453602f75b22a8fcdd27b7ab05187c58cdffd36996d3ec8",
