@@ -49,11 +49,15 @@ def target_of(name: str) -> str:
 
 
 def derived_total(name: str) -> int:
-    """Evaluate a derivation with the facts of the shipped target file, read here as plain TOML."""
-    target = target_of(name)
+    """Evaluate a derivation with the facts of the shipped target file."""
+    return evaluated(name, derivation_facts(target_of(name)))
+
+
+def derivation_facts(target: str) -> dict[str, object]:
+    """What derivations may name, of the shipped target file, read here as plain TOML."""
     facts = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
     scalar = facts["scalar"]
-    values: dict[str, object] = {
+    return {
         "issue": scalar["issue_cycles"],
         "control": scalar["control_write_cycles"],
         "sync": scalar["synchronisation_cycles"],
@@ -63,7 +67,6 @@ def derived_total(name: str) -> int:
         "store": lambda size: _transfer(facts["store"], size),
         **(_strided_facts(facts) if target == "a2a3" else _function_facts(facts)),
     }
-    return evaluated(name, values)
 
 
 def _strided_facts(facts: dict) -> dict[str, object]:
