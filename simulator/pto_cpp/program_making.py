@@ -180,6 +180,9 @@ class Maker:
             found["maskPattern"] = f"#pto.mask_pattern<{PATTERNS[int(attributes['maskPattern']) - 1]}>"
         if "offset" in attributes:
             found["offset"] = f"{attributes['offset']} : i32"
+        for key, word in (("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg")):
+            if key in attributes:
+                found[key] = f"#pto<{word} {attributes[key]}>"
         found |= {key: attributes[key] for key in ("isBinary", "descending") if key in attributes}
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),

@@ -123,6 +123,7 @@ template <typename G, Waited... W> RecordEvent TPREFETCH(G &&...) { return {PIPE
 CASTSIM_T(TMOV, "tmov") CASTSIM_TT(TMOV, "tmov") CASTSIM_T(TFILLPAD, "tfillpad")
 CASTSIM_T(TFILLPAD_INPLACE, "tfillpad_inplace") CASTSIM_T(TFILLPAD_EXPAND, "tfillpad_expand")
 CASTSIM_TT(TTRANS, "ttrans") CASTSIM_TT(TCONCAT, "tconcat") CASTSIM_TTTT(TCONCAT, "tconcatidx")
+CASTSIM_TTTT(TCONCATIDX, "tconcatidx")
 #define CASTSIM_PART(NAME, MNEMONIC)                                                                                   \
   CASTSIM_FUNCTION(NAME, (AnyTile D, AnyTile S), (D & dst, S &src, uint32_t row, uint32_t column), MNEMONIC,           \
                    (CASTSIM_OUT, castsim::given(src), castsim::index(row), castsim::index(column)))                    \
@@ -234,6 +235,75 @@ CASTSIM_MERGE((AnyTile S0, AnyTile S1, AnyTile S2), (S0 & src0, S1 &src1, S2 &sr
 CASTSIM_MERGE((AnyTile S0, AnyTile S1, AnyTile S2, AnyTile S3), (S0 & src0, S1 &src1, S2 &src2, S3 &src3),
               castsim::given(src0), castsim::given(src1), castsim::given(src2), castsim::given(src3))
 
+// ------------------------------------------------------------------------------------------------ quantisation
+ CASTSIM_TTT(TDEQUANT, "tdequant") CASTSIM_T(TPACK, "tpack")
+namespace castsim_quantise {
+template <typename... W>
+RecordEvent bytes(const void *place, QuantType kind, const castsim::TileState &dst, const castsim::TileState *tmp,
+                  const castsim::TileState &src, const castsim::TileState &scale, const castsim::TileState *offset,
+                  W &...events) {
+  const bool asymmetric = kind == QuantType::INT8_ASYM;
+  if (!asymmetric && kind != QuantType::INT8_SYM)
+    castsim::refuse(place, "TQUANT of a scale tile is to INT8_SYM or INT8_ASYM; MXFP8 is given three tiles by pointer");
+  if (asymmetric != bool(offset))
+    castsim::refuse(place, asymmetric ? "TQUANT to INT8_ASYM needs an offset" : "TQUANT to INT8_SYM has no offset");
+  castsim_events::wait_for(place, PIPE_V, events...);
+  const auto type = castsim::attribute("quant_type", asymmetric ? "INT8_ASYM" : "INT8_SYM");
+  const auto send = [&](auto... inputs) {
+    if (tmp)
+      castsim::operation(place, "tquant", {castsim::given(dst), castsim::given(*tmp), castsim::inputs(), inputs..., type});
+    else
+      castsim::operation(place, "tquant", {castsim::given(dst), castsim::inputs(), inputs..., type});
+  };
+  if (offset)
+    send(castsim::given(src), castsim::given(scale), castsim::given(*offset));
+  else
+    send(castsim::given(src), castsim::given(scale));
+  return {PIPE_V};
+}
+template <typename... W>
+RecordEvent blocks(const void *place, bool narrow, const char *algorithm, const castsim::TileState &dst,
+                   const castsim::TileState &src, const castsim::TileState &exponents, const castsim::TileState &maxima,
+                   const castsim::TileState &scaling, W &...events) {
+  if (narrow) castsim::refuse(place, "TQUANT to blocks of another type than MXFP8 is not modelled");
+  castsim_events::wait_for(place, PIPE_V, events...);
+  castsim::operation(place, "tquant.mx",
+                     {castsim::given(dst), castsim::given(exponents), castsim::given(maxima), castsim::given(scaling),
+                      castsim::inputs(), castsim::given(src), castsim::attribute("quant_type", "MXFP8"),
+                      castsim::attribute("quantScaleAlg", algorithm)});
+  return {PIPE_V};
+}
+}  // namespace castsim_quantise
+
+#define CASTSIM_QUANTISE(NAME)                                                                                     \
+  template <QuantType Kind, AnyTile D, AnyTile S, AnyTile P, Waited... W>                                          \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, P &scale, W &...events) {                                          \
+    return castsim_quantise::bytes(CASTSIM_HERE, Kind, dst, nullptr, src, scale, nullptr, events...); }            \
+  template <QuantType Kind, AnyTile D, AnyTile S, AnyTile P, Waited... W>                                          \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, P &scale, std::type_identity_t<P> *offset, W &...events) {         \
+    return castsim_quantise::bytes(CASTSIM_HERE, Kind, dst, nullptr, src, scale, offset, events...); }             \
+  template <QuantType Kind, AnyTile D, AnyTile S, AnyTile P, AnyTile T, Waited... W>                               \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, P &scale, T &tmp, W &...events) {                                  \
+    return castsim_quantise::bytes(CASTSIM_HERE, Kind, dst, &tmp, src, scale, nullptr, events...); }               \
+  template <QuantType Kind, AnyTile D, AnyTile S, AnyTile P, AnyTile T, Waited... W>                               \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, P &scale, T &tmp, std::type_identity_t<P> *offset, W &...events) { \
+    return castsim_quantise::bytes(CASTSIM_HERE, Kind, dst, &tmp, src, scale, offset, events...); }                \
+  template <QuantType Kind, AnyTile D, AnyTile S, AnyTile E, AnyTile M, AnyTile C,                                 \
+            QuantScaleAlg Algorithm = QuantScaleAlg::OCP, Waited... W>                                             \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, E *exponents, M *maxima, C *scaling, W &...events) {               \
+    return castsim_quantise::blocks(CASTSIM_HERE, Kind != QuantType::MXFP8,                                        \
+                                    Algorithm == QuantScaleAlg::NV ? "nv" : "ocp", dst, src, *exponents, *maxima,  \
+                                    *scaling, events...); }                                                        \
+  template <int Axis, MxQuantAlg Algorithm, bool Interleave = false, AnyTile D, AnyTile S, AnyTile E, AnyTile M,   \
+            AnyTile C, Waited... W>                                                                                \
+  CASTSIM_CALL RecordEvent NAME(D &dst, S &src, E *exponents, M *maxima, C *scaling, W &...events) {               \
+    if (Axis != 1 || Interleave)                                                                                   \
+      castsim::refuse(CASTSIM_HERE, "TQUANT of groups of rows, or with interleaved exponents, is not modelled");   \
+    return castsim_quantise::blocks(CASTSIM_HERE, Algorithm > MxQuantAlg::NvMxFp8E4M3,                             \
+                                    Algorithm == MxQuantAlg::NvMxFp8E4M3 ? "nv" : "ocp", dst, src, *exponents,     \
+                                    *maxima, *scaling, events...); }
+CASTSIM_QUANTISE(TQUANT) CASTSIM_QUANTISE(TQUANT_IMPL)
+
 // ------------------------------------------------------------------------------------------------ not modelled
 
 // Sent with their tiles alone: castsim refuses them by name, or takes --opaque NAME=CYCLES.
@@ -269,9 +339,7 @@ CASTSIM_UNMODELLED(TFUSEDMULADDRELU, "tfusedmuladdrelu") CASTSIM_UNMODELLED(TSUB
 CASTSIM_UNMODELLED(TADDRELU, "taddrelu") CASTSIM_UNMODELLED(TSUBRELUCONV, "tsubreluconv")
 CASTSIM_UNMODELLED(TADDRELUCONV, "taddreluconv") CASTSIM_UNMODELLED(TADDDEQRELU, "tadddeqrelu")
 CASTSIM_UNMODELLED(TADDSC, "taddsc") CASTSIM_UNMODELLED(TSUBSC, "tsubsc") CASTSIM_UNMODELLED(MGATHER, "mgather")
-CASTSIM_UNMODELLED(MSCATTER, "mscatter") CASTSIM_UNMODELLED(TQUANT, "tquant") CASTSIM_UNMODELLED(TDEQUANT, "tdequant")
-CASTSIM_UNMODELLED(TPOW, "tpow") CASTSIM_UNMODELLED(TPOWS, "tpows") CASTSIM_UNMODELLED(TPACK, "tpack")
-CASTSIM_UNMODELLED(TCONCATIDX, "tconcatidx")
+CASTSIM_UNMODELLED(MSCATTER, "mscatter") CASTSIM_UNMODELLED(TPOW, "tpow") CASTSIM_UNMODELLED(TPOWS, "tpows")
 
 #define CASTSIM_CUBE_WORK(NAME) CASTSIM_REFUSED(NAME, "is work of the cube unit; castsim follows vector kernels")
 CASTSIM_CUBE_WORK(TMATMUL) CASTSIM_CUBE_WORK(TMATMUL_ACC) CASTSIM_CUBE_WORK(TMATMUL_BIAS) CASTSIM_CUBE_WORK(TMATMUL_MX)

@@ -135,7 +135,9 @@ enum class CmpMode { EQ, NE, LT, LE, GT, GE };
 enum class MaskPattern { P0101 = 1, P1010, P0001, P0010, P0100, P1000, P1111 };
 enum class AtomicType { AtomicNone, AtomicAdd };
 enum class TCopyMode { SHALLOW_COPY, DEEP_COPY };
-enum class QuantType { MXFP8, INT8_SYM, INT8_ASYM, MXFP4 };
+enum class QuantType { MXFP8, MXFP4_E2M1, INT8_SYM, INT8_ASYM };
+enum class QuantScaleAlg { OCP, NV };
+enum class MxQuantAlg { OcpMxFp8E4M3, NvMxFp8E4M3, OcpMxFp4E2M1, NvMxFp4E2M1, Hif4 };
 enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
 #define CASTSIM_ALGORITHM(NAME) enum class NAME { DEFAULT, HIGH_PRECISION };
 CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITHM(SqrtAlgorithm)
