@@ -21,7 +21,7 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 6,
+    "run": 7,
     "diff": 2,
     "cast": 3,
     "graph": 3,

@@ -356,6 +356,15 @@ class TrustEntry(Keys):
     """How well the clock is known by which seconds are computed."""
 
 
+class CoreEntry(Keys):
+    """A core of a kernel in C++ that ran on all of its cores."""
+
+    block: int
+    """Its number, from 0."""
+    cycles: Cycles
+    """Its cycles."""
+
+
 class Run(Form):
     """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
 
@@ -425,6 +434,8 @@ class Run(Form):
     """With `--lint`: findings that depend on the path, on predicates or on start values."""
     kernel: Kernel | None = Field(default_factory=absent)
     """With `--report kernel`: the whole kernel."""
+    cores: list[CoreEntry] = Field(default_factory=absent)
+    """With `--all-blocks`: every core; the document is of the longest."""
 
 
 class Entry(Keys):
