@@ -14,6 +14,7 @@ import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, changed, written
 
 from castsim.__main__ import main
+from castsim.reports.documents import VERSIONS
 from castsim.targets import load_target
 
 Capture = pytest.CaptureFixture[str]
@@ -97,7 +98,7 @@ def test_the_shape_of_the_document(tmp_path: Path, capsys: Capture) -> None:
         "instructions",
         "outputs", "casts", "facts_assumed", "trust", "warnings", "synchronisation", "races",
     ]  # fmt: skip
-    assert (found["schema_version"], found["program"], found["entry"]) == (6, path, "narrow")
+    assert (found["schema_version"], found["program"], found["entry"]) == (VERSIONS["run"], path, "narrow")
     assert (found["target"], found["engine"], found["warnings"]) == ("a2a3", "fast", [])
     assert found["seconds"] == pytest.approx(found["total_cycles"] / (A2A3.frequency.megahertz * 1e6))
 
