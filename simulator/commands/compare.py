@@ -8,8 +8,8 @@ differ. One NaN is as good as another unless --nan bits.
 
 examples:
   castsim compare f32 e4m3fn pack.py:to_fp8
-  castsim compare f32 bf16 pack.py:to_bf16 --target a5 --rounding rint
-  castsim compare f32 f16 y.npy --in x.npy
+  castsim compare f32 bf16 pack.py:to_bf16 --target a2a3 --rounding rint
+  castsim compare f32 f16 results.npy --in numbers.npy
 """
 
 from __future__ import annotations

@@ -130,6 +130,9 @@ def compare(
         nan: any: one NaN is as good as another; bits: its code counts.
         samples, seed: how many random codes, and which.
 
+    Returns:
+        How many results differ, where first, by how many ulps, and at which magnitudes.
+
     Raises:
         ReadError: results of another shape, or none; a format or word that is unknown; no inputs for results.
         IllegalError: a cast that there is not, or whose results are drawn at random.

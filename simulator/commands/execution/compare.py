@@ -19,6 +19,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.reading import read_text
 from castsim.reports.own_conversions import comparison_document
+from castsim.reports.own_conversions_text import comparison_text
 
 _LEGAL = ("FILE.py:FUNCTION", "FILE.npy")
 _MOST_SAMPLES = 1 << 26
@@ -51,12 +52,7 @@ def execute(options: Namespace) -> Outcome:
         seed=_number("--seed", options.seed, 1 << 63),
     )
 
-    def text(_: int) -> Any:
-        from castsim.reports.own_conversions_text import comparison_text  # noqa: PLC0415 - rich, only if printed
-
-        return comparison_text(found)
-
-    return Outcome(comparison_document(found), text, code=0 if found.equal else 1)
+    return Outcome(comparison_document(found), lambda _: comparison_text(found), code=0 if found.equal else 1)
 
 
 def _number(option: str, text: str, most: int) -> int:
