@@ -121,8 +121,9 @@ def compare(
         compare(None, pack_fp8, "f32", "e4m3fn"), compare(x, y, "f32", "bf16", target="a5")
 
     Args:
-        x: inputs of any shape, as `cast` takes them; None, with a function: all codes of a source of up to 16 bits,
-            else every number of a result of up to 16 bits, every middle between two, their neighbours, random codes.
+        x: elements to convert, of any shape, as `cast` takes them; None, with a function: all codes of a source of up
+            to 16 bits, else every number of a result of up to 16 bits, every middle between two, their neighbours, and
+            random codes.
         given: a function of an array, or the results for `x`: numbers in the native dtype of `dst`, its codes, or
             numbers of another dtype that stand for them.
         src, dst: formats, as for `cast`.
