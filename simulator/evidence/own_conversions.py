@@ -291,11 +291,12 @@ def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[
 
 def places(codes: Codes, fmt: Format) -> _I64:
     """Return the place of each number among those of its format, zero at 0; both zeros are one number."""
+    found: _I64
     if isinstance(fmt, TaperedFormat):
         numbers = decode_to_float64(codes, fmt)
         every = decode_to_float64(Exhaustive(fmt).codes(0, Exhaustive(fmt).size), fmt)
         ordered = np.unique(every[~np.isnan(every)])
-        found: _I64 = np.searchsorted(ordered, numbers) - np.searchsorted(ordered, 0.0)
+        found = np.searchsorted(ordered, numbers) - np.searchsorted(ordered, 0.0)
         return found
     if isinstance(fmt, IntFormat):
         wide = codes.astype(np.int64)
@@ -303,7 +304,8 @@ def places(codes: Codes, fmt: Format) -> _I64:
     if not fmt.signed:
         return codes.astype(np.int64)
     magnitude = (codes & codes.dtype.type(fmt.sign_bit - 1)).astype(np.int64)
-    return np.where(codes & codes.dtype.type(fmt.sign_bit), -magnitude, magnitude)
+    found = np.where(codes & codes.dtype.type(fmt.sign_bit), -magnitude, magnitude)
+    return found
 
 
 def _signal_to_noise(numbers: NDArray[np.float64], values: NDArray[np.float64]) -> float | None:
