@@ -33,6 +33,7 @@ COMMANDS = (
     "targets",
     "cast",
     "quantise",
+    "compare",
     "verify",
     "scratch",
     "lower",
