@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 DOCS = Path(__file__).resolve().parent
-TABLES = re.compile(r"benchmark.*|conformance-.*|real-kernels|json")
+TABLES = re.compile(r"measured|conformance|advice")
 """Pages of long tables, which the search puts behind those that explain."""
 
 _BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")

@@ -6,12 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_bytes
 
+if TYPE_CHECKING:
+    from castsim.isa.pto.program import Program
+
 ASSEMBLY_SUFFIXES = (".tpc", ".s")
 TILE_SUFFIX = ".pto"
+CPP_SUFFIXES = (".cpp", ".cce", ".cc", ".hpp", ".cxx")
+"""Kernels in C++, which are recorded by running them."""
+KERNEL_SUFFIX = ".c"
 BINARY_SUFFIXES = (".bin", ".o", ".obj", ".elf")
 ELF_MAGIC = b"\x7fELF"
 
@@ -21,17 +28,22 @@ class Language(Enum):
 
     TILES = "pto"
     ASSEMBLY = "tpc"
+    KERNEL = "c"
     BINARY = "binary"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program that has been read: `file` is what messages call it; of a binary `text` is empty."""
+    """A program that has been read: `file` is what messages call it; of a binary `text` is empty.
+
+    `program` is what a recording made of a kernel in C++, whose own text is then `text`.
+    """
 
     file: str
     language: Language
     text: str = ""
     data: bytes = b""
+    program: Program | None = None
 
 
 def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
@@ -40,8 +52,13 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     `prefers_assembly` decides on a text of which neither tells: whether the target asked for runs nothing else.
 
     Raises:
-        ReadError: it is missing, unreadable, too large, or not UTF-8 text where it should be text.
+        ReadError: it is missing, unreadable, too large, not UTF-8 text where it should be text, or C++.
     """
+    if path.suffix in CPP_SUFFIXES:
+        raise ReadError(
+            f"'{path}' is a kernel in C++, which is executed to be read",
+            legal=(f"castsim record {path} --out {path.stem}.pto", "castsim run", "castsim advise", "castsim debug"),
+        )
     return source_from(read_bytes(path, "program"), path, prefers_assembly)
 
 
@@ -67,7 +84,7 @@ def source_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Sou
 
 def _is_binary(path: Path, data: bytes) -> bool:
     """Whether a program is a binary: by its suffix, else by content that no text has."""
-    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
+    if path.suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX, KERNEL_SUFFIX):
         return False
     return path.suffix in BINARY_SUFFIXES or data.startswith(ELF_MAGIC) or b"\0" in data
 
@@ -75,6 +92,8 @@ def _is_binary(path: Path, data: bytes) -> bool:
 def _language_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> Language:
     """Return the language of a text: suffix first, then a declared target, then the languages of the target."""
     suffix = Path(file).suffix
+    if suffix == KERNEL_SUFFIX:
+        return Language.KERNEL
     if suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
         return Language.TILES if suffix == TILE_SUFFIX else Language.ASSEMBLY
     if "castsim:" in text:

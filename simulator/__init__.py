@@ -15,7 +15,6 @@ Every refusal is a `castsim.CastsimError`. Nothing heavy is imported before one 
 
 from __future__ import annotations
 
-import sys as _sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
+    from castsim.evidence.own_conversions import Comparison, compare
     from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences.comparison import ComparisonError, Difference
     from castsim.exploration.sweeps import Sweep, sweep
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from castsim.planning.conformance import Matrix, conform
     from castsim.planning.lowering_answers.answer import Answer
     from castsim.planning.lowering_answers.lower import lower
+    from castsim.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
     from castsim.reports.notebooks.kinds import plot_of as plot_of
     from castsim.reports.notebooks.kinds import presentation_of as presentation_of
@@ -58,6 +59,7 @@ __all__ = [
     "Answer",
     "BuiltinResult",
     "CastsimError",
+    "Comparison",
     "ComparisonError",
     "Difference",
     "EngineError",
@@ -67,6 +69,7 @@ __all__ = [
     "IllegalError",
     "LimitError",
     "Matrix",
+    "Quantised",
     "RaceError",
     "ReadError",
     "Result",
@@ -84,12 +87,15 @@ __all__ = [
     "cast",
     "check",
     "check_text",
+    "compare",
     "conform",
+    "dequantise",
     "diff",
     "estimate",
     "file_limit",
     "load_target",
     "lower",
+    "quantise",
     "run",
     "sweep",
     "target_names",
@@ -101,6 +107,7 @@ _HOMES = {
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
+    "castsim.evidence.own_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
     "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (
@@ -112,6 +119,7 @@ _HOMES = {
     "castsim.exploration.tuning": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
+    "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
@@ -134,8 +142,3 @@ def __getattr__(name: str) -> object:
 
     found = globals()[name] = getattr(import_module(home), name)
     return found
-
-
-if __name__ == "simulator":  # a checkout's folder stands on the path under the former name
-    _sys.modules.pop(__name__)
-    import castsim.former_name  # noqa: F401

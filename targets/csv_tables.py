@@ -57,6 +57,20 @@ class TableFile:
             rows.append({key: typed[text] for key, text in row.items()})
         return CsvRows(rows, path.name, lines)
 
+    def keyed(self) -> dict[str, dict[str, Any]]:
+        """Read the rows as tables by their column `name`; empty cells leave a key out.
+
+        Raises:
+            TargetDataError: as `rows`, or a name that is missing or stands twice.
+        """
+        rows, found = self.rows(), dict[str, dict[str, Any]]()
+        for line, row in zip(rows.lines, rows, strict=True):
+            name = row.pop("name", None)
+            if not isinstance(name, str) or name in found:
+                raise TargetDataError(f"{rows.file}:{line}: name {name!r} is missing or stands twice")
+            found[name] = {key: value for key, value in row.items() if value not in (None, "")}
+        return found
+
     def _path(self) -> Path:
         name = self.name
         if not isinstance(name, str) or "\0" in name:
@@ -71,7 +85,7 @@ class TableFile:
         return path
 
     def _place(self) -> Span | None:
-        return place_of(self.owner, (self.table, "table"))
+        return place_of(self.owner, (*self.table.split("."), "table"))
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:

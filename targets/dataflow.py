@@ -7,7 +7,6 @@ docs/reference/pto.md section 3.5.
 from __future__ import annotations
 
 from abc import abstractmethod
-from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
@@ -23,16 +22,18 @@ from castsim.targets.tile_operations import (
     TileArithmetic,
     TileOperationFacts,
 )
+from castsim.targets.transfers import Cores, KernelLaunch, TransferPair, TransferTiming
 
 BLOCK_BYTES = BLOCK_BITS // 8
 """Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""
 VECTOR_BYTES = 256
 """Bytes of a repeat, and of a register of vector functions: the vendor's kernels are written for them."""
 
+_SHARING = "transfer_sharing"
+"""The option that chooses among the facts of transfers."""
+
 BlockBytes = Annotated[Count, built_for(BLOCK_BYTES, "strides, rows and banks count blocks of one size")]
 VectorBytes = Annotated[Count, built_for(VECTOR_BYTES, "kernels and lanes are laid out for vectors of one size")]
-
-Rate = Annotated[Decimal, Field(gt=0, decimal_places=2)]
 
 
 class Pipes(Fact):
@@ -109,6 +110,12 @@ class Banks(Fact):
     bank_bytes: Count
 
 
+class EstimatedTiles(Fact):
+    """Where tiles lie of which nobody says it: at multiples of `alignment_bytes`, one behind the other."""
+
+    alignment_bytes: Count
+
+
 class ScalarTiming(Fact):
     """Cycles of the scalar unit per instruction it executes or issues."""
 
@@ -137,13 +144,6 @@ class ScalarAccessTiming(Fact):
     """For tsetval."""
 
 
-class TransferTiming(Fact):
-    """One direction of transfers: `startup_cycles` per transfer instruction, then `bytes_per_cycle`."""
-
-    startup_cycles: Cycles
-    bytes_per_cycle: Rate
-
-
 class DataflowTiming(Table):
     """Timing facts of everything but the vector unit."""
 
@@ -151,6 +151,8 @@ class DataflowTiming(Table):
     scalar_access: ScalarAccessTiming
     load: TransferTiming
     store: TransferTiming
+    sharing: dict[str, TransferPair] = Field(default_factory=dict)
+    """Transfers under values of option `transfer_sharing` other than that for which `load` and `store` stand."""
 
     def scalar_work(self, kind: str) -> tuple[int, str]:
         """Return the cycles of one `ScalarWork` and the path of the fact that says so.
@@ -177,6 +179,7 @@ class DataflowTarget(TargetHeader):
 
     has_tiles: ClassVar[Literal[True]] = True
     has_builtins: ClassVar[Literal[False]] = False
+    time_tables: ClassVar[tuple[str, ...]] = ("timing",)
     pipes: Pipes
     banks: Banks
     synchronisation: Synchronisation
@@ -188,6 +191,27 @@ class DataflowTarget(TargetHeader):
     unreserved_scratch: ScratchWindow | None = None
     broadcast_scratch: BroadcastScratch | None = None
     ramp_scratch: RampScratch | None = None
+    estimated_tiles: EstimatedTiles | None = None
+    cores: Cores | None = None
+    kernel_launch: KernelLaunch | None = None
+
+    @property
+    def cores_at_work(self) -> int:
+        """How many cores transfer at once."""
+        return 1 if self.cores is None else self.cores.at_work
+
+    @property
+    def transfer_options(self) -> tuple[str, ...]:
+        """The paths of the options that say how long transfers take."""
+        return tuple(f"options.{name}" for name in (_SHARING,) if name in self.options)
+
+    def transfer_timing(self, *, load: bool) -> tuple[TransferTiming, str]:
+        """Return the timing of one direction of transfers, and the path of the fact that says so."""
+        way = "load" if load else "store"
+        chosen = str(self.options[_SHARING].value) if _SHARING in self.options else ""
+        held: DataflowTiming | TransferPair = self.timing.sharing.get(chosen, self.timing)
+        found = f"timing.{way}" if held is self.timing else f"timing.sharing.{chosen}.{way}"
+        return held.load if load else held.store, found
 
     def tile_operation(self, mnemonic: str) -> TileOperationFacts | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
@@ -197,6 +221,12 @@ class DataflowTarget(TargetHeader):
     def scalar_pipe(self) -> str:
         """The pipe that issues for all others."""
         return self.pipes.scalar
+
+    @property
+    def estimated_alignment(self) -> int:
+        """Bytes of whose multiples tiles of an estimate begin at."""
+        placed = self.estimated_tiles
+        return self.memories["ub"].alignment_bytes if placed is None else placed.alignment_bytes
 
     @property
     def group_bytes(self) -> int:
@@ -226,6 +256,13 @@ class DataflowTarget(TargetHeader):
         window = self.unreserved_scratch
         if window is not None and not window.start < window.end:
             raise ValueError(f"unreserved_scratch: bytes {window.start} .. {window.end} are none")
+        return self
+
+    @model_validator(mode="after")
+    def _sharing_is_chosen(self) -> DataflowTarget:
+        legal = self.options[_SHARING].legal if _SHARING in self.options else ()
+        if len(legal) != (len(self.timing.sharing) + 1 if legal else 0) or {*self.timing.sharing} - {*legal}:
+            raise ValueError(f"timing.sharing holds all but one of the values of options.{_SHARING}")
         return self
 
     @model_validator(mode="after")

@@ -98,8 +98,9 @@ def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict
 
 def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
     """Drop what was said of the numbers of the base, unless it is said anew."""
-    if "note" not in change:
-        merged.pop("note", None)
+    for said in ("note", "evidence"):
+        if said not in change:
+            merged.pop(said, None)
     if "validated" not in change and isinstance(merged.get("validated"), bool):
         merged["validated"] = False
 

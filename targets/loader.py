@@ -221,6 +221,11 @@ def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, A
         if isinstance(table, dict) and "table" in table:
             data[f"{name}{FACT}"] = {key: value for key, value in table.items() if key != "table"}
             data[name] = TableFile(path, name, table["table"])
+    timing = data.get("timing")
+    vector = timing.get("vector") if isinstance(timing, dict) else None
+    if isinstance(timing, dict) and isinstance(vector, dict) and "table" in vector:  # single rows may stand beside it
+        table = TableFile(path, "timing.vector", vector.pop("table")).keyed()
+        timing["vector"] = {**table, **vector}
     base = data.pop("base", None)
     if base is None:
         return data

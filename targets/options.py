@@ -7,6 +7,10 @@ from typing import TypeVar
 
 from castsim.isa.errors import ReadError
 from castsim.targets.schema import Option, TargetHeader
+from castsim.targets.transfers import with_cores
+
+CORES = "cores"
+"""The name by which the number of cores at work is set among options."""
 
 _Target = TypeVar("_Target", bound=TargetHeader)
 
@@ -14,13 +18,18 @@ _Target = TypeVar("_Target", bound=TargetHeader)
 def with_options(target: _Target, values: Mapping[str, int | str]) -> _Target:
     """Return the target with other values for some of its options; the target itself stays as it is.
 
-    A number may come as text.
+    A number may come as text. `cores` says how many cores work at once, as an option would (`with_cores`).
 
     Raises:
         ReadError: no such option, or a value that it cannot have; the legal ones are listed.
+        IllegalError: cores, and nothing is known of those of the target.
     """
+    if CORES in values:
+        target = with_cores(target, values[CORES])
     options = target.options.copy()
     for name, value in values.items():
+        if name == CORES:
+            continue
         if name not in options:
             raise ReadError(f"{target.name} has no option '{name}'", legal=options)
         options[name] = _set(name, options[name], value)

@@ -36,6 +36,8 @@ class Mode(StrEnum):
     """Side by side."""
     UNPK = "UNPK"
     """Each element into the lower half of a lane twice as wide."""
+    UNPK4 = "UNPK4"
+    """Each element into the lowest quarter of a lane four times as wide."""
     PK = "PK"
     """The lower half of each lane."""
     PK4 = "PK4"

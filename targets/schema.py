@@ -44,6 +44,27 @@ class Status(StrEnum):
     """Inferred here; no source states it."""
 
 
+DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
+"""Of facts that no vendor document states and no source reports as measured."""
+
+
+class SourceKind(StrEnum):
+    """What a figure was read off, the strongest first."""
+
+    SILICON = "silicon"
+    """A chip of the target."""
+    OTHER_SILICON = "other-silicon"
+    """Another chip or board than the target."""
+    VENDOR_SIMULATOR = "vendor-simulator"
+    """The vendor's cycle simulator."""
+    DOCUMENT = "document"
+    """A text of the vendor, which does not say what its figure was read off."""
+    VENDOR_MODEL = "vendor-model"
+    """The vendor's cost model: computed, not read off anything."""
+    ASSUMPTION = "assumption"
+    """Nothing: inferred here. No source of measurements."""
+
+
 class Table(BaseModel):
     """Base of all tables: frozen, no unknown keys; the check of a table is built when a description needs it."""
 
@@ -54,12 +75,20 @@ class Fact(Table):
     """A table of hardware facts with one source and one status.
 
     `informational` marks facts that no model reads yet; `note` records doubt or disagreement between sources.
+    `evidence` is what a measured or fitted fact was read off, where the source says so.
     """
 
     source: Annotated[str, Field(min_length=1)]
     status: Status
+    evidence: SourceKind | None = None
     informational: bool = False
     note: str = ""
+
+    @property
+    def rests_on(self) -> SourceKind:
+        """What the fact rests on in the end: a measured or fitted one on its evidence, or else on a text."""
+        held = {Status.VENDOR_MODEL: SourceKind.VENDOR_MODEL, Status.ASSUMED: SourceKind.ASSUMPTION}
+        return held.get(self.status) or self.evidence or SourceKind.DOCUMENT
 
 
 class Frequency(Fact):
@@ -116,7 +145,7 @@ class AccuracyNote(Table):
 
 
 class FreeFact(Fact):
-    """Facts that move together when a fit to the target's own measured casts decides them; `step` is its grid.
+    """Facts that move together when a fit to the target's own measured rows decides them; `step` is its grid.
 
     `start` is the value of another source, of which `source` and `status` speak: a fit begins there.
     """
@@ -153,6 +182,8 @@ class TargetHeader(Table):
     """Whether some casts run through a tmp tile."""
     has_builtins: ClassVar[bool] = False
     """Whether its C has builtin functions for casts."""
+    time_tables: ClassVar[tuple[str, ...]]
+    """The tables of its description that hold times."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     title: str
@@ -169,6 +200,8 @@ class TargetHeader(Table):
     """The same of other operations."""
     measured_scopes: Measurements | None = None
     """The same of programs of vector instructions."""
+    measured: dict[str, Measurements] = Field(default_factory=dict)
+    """Further tables of published cycles, by a name of their own."""
     accuracy_notes: tuple[AccuracyNote, ...] = ()
     free_facts: tuple[FreeFact, ...] = ()
     """What its measured casts decide; all else is other sources'."""
@@ -180,7 +213,7 @@ class TargetHeader(Table):
     @property
     def measurements(self) -> tuple[Measurements, ...]:
         """All tables of published cycles."""
-        tables = (self.measured_casts, self.measured_operations, self.measured_scopes)
+        tables = (self.measured_casts, self.measured_operations, self.measured_scopes, *self.measured.values())
         return tuple(table for table in tables if table is not None)
 
     def measured_as(self, convention: str) -> Self:
@@ -190,6 +223,14 @@ class TargetHeader(Table):
             IllegalError: the target knows no such convention.
         """
         raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
+
+    def times_programs(self, convention: str | None) -> bool:
+        """Whether cycles of a convention say how long programs take; None: no convention is stated."""
+        return True
+
+    def cycles_around(self, convention: str, operation: str) -> int:
+        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        return 0
 
     def meaning_of(self, convention: str) -> str:
         """Return the description of a measuring convention for published cycles, '' if there is none."""

@@ -6,6 +6,7 @@ Facts: docs/reference/a2a3.md section 2 (repeat configuration), 3 (saturation co
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,9 +14,12 @@ from pydantic import Field, model_validator
 from castsim.isa.errors import IllegalError
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.vector_operations import Kind
+from castsim.targets.cells import Listed
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
+from castsim.targets.options import with_options
 from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
+from castsim.targets.transfers import Rate
 
 
 class RepeatInstruction(Fact):
@@ -73,29 +77,90 @@ class BufferRead(Fact):
 
 
 class VectorTiming(Fact):
-    """One class of vector instructions.
+    """One vector instruction, for the element types of its destination (of the source of a cast); none: for all.
 
-    An idle pipe fills for `head_cycles` before the first repeat; a repeat starts every `repeat_cycles`; its results
-    are in the buffer `tail_cycles` after its interval ends, and until then the pipe is not idle. `validated` says that
-    published cycles of some operation that issues the instruction were compared with the simulation.
+    Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
+    what its pipe adds; repeats of this sum count up to `most_repeats`. An idle pipe fills for the startup before the
+    first repeat (with `fills_always` any pipe does); repeats follow each other in whole cycles, their fractions behind
+    the last; results are in the buffer `tail_cycles` later (None: those of the pipe), less or more what the rounding of
+    the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
+    `conflict_cycles` more, all of them behind the last. The row holds while `option`, if it names one, has the value
+    `option_value`. `validated` says that published cycles of some operation that issues the instruction were compared
+    with the simulation.
     """
 
-    head_cycles: Cycles
-    repeat_cycles: Count
-    tail_cycles: Cycles
+    instruction: str
+    types: Listed = ()
+    startup_cycles: Decimal
+    repeat_cycles: Annotated[Decimal, Field(gt=0, decimal_places=3)]
+    conflict_cycles: Annotated[Decimal, Field(ge=0, decimal_places=3)] = Decimal(0)
+    fill_cycles: Annotated[Decimal, Field(ge=0)] = Decimal(0)
+    decay_repeats: Annotated[Decimal, Field(gt=0)] = Decimal(1)
+    most_repeats: Count | None = None
+    tail_cycles: Cycles | None = None
+    fills_always: bool = False
+    option: str = ""
+    option_value: int | str = ""
     validated: bool
+    starts_at_once: Annotated[bool, Field(repr=False)] = False
+    """An idle pipe does not fill. No chip is known to do so, as of the next."""
     results_at_once: Annotated[bool, Field(repr=False)] = False
-    """The results are in the buffer when the interval ends; the pipe is idle `tail_cycles` later all the same.
+    """The results are in the buffer when the interval ends; the pipe is idle a tail later all the same.
 
-    No chip is known to do so: lifting the drain alone needs it, as a pipe without a tail would also idle, and hence
-    fill, more often.
+    Lifting the drain alone needs it, as a pipe without a tail would also idle, and hence fill, more often.
     """
+
+    @property
+    def head(self) -> int:
+        """Cycles for which an idle pipe fills."""
+        return 0 if self.starts_at_once else self._nominal_head
+
+    @property
+    def interval(self) -> int:
+        """Whole cycles from repeat to repeat; the pipe starts one repeat per cycle at most."""
+        return max(1, int(self.repeat_cycles))
+
+    def rest(self, repeats: int) -> int:
+        """Return the cycles that the fractions of so many intervals add up to."""
+        return max(0, int(repeats * self.repeat_cycles) - repeats * self.interval)
+
+    def lost(self, delayed: int) -> int:
+        """Return the cycles that so many delayed repeats lose."""
+        return int(delayed * self.conflict_cycles)
+
+    @property
+    def _nominal_head(self) -> int:
+        """The startup; where the pipe's tail follows, the first repeat begins in its last cycle."""
+        startup = int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP))
+        return max(0, startup - (1 if self.tail_cycles is None else 0))
+
+    def tail(self, repeats: int, of_pipe: int) -> int:
+        """Return the cycles from the end of the last interval until the results of so many repeats are there."""
+        counted = min(repeats, self.most_repeats or repeats)
+        total = Decimal(self.startup_cycles) + self.repeat_cycles * counted
+        if self.fill_cycles:
+            total += self.fill_cycles * (-counted / Decimal(self.decay_repeats)).exp()
+        shown = self._nominal_head + repeats * self.interval + self.rest(repeats)
+        tail = of_pipe if self.tail_cycles is None else self.tail_cycles
+        return max(0, int(total.to_integral_value(ROUND_HALF_UP)) - shown + tail)
+
+
+class VectorPipe(Fact):
+    """The vector pipe itself, whatever the instruction.
+
+    Results are in the buffer `tail_cycles` behind the last repeat. A change of lane mask, count mode or compare mask
+    takes effect `mask_change_cycles` after the repeats before it, whose results are waited for.
+    """
+
+    tail_cycles: Cycles
+    mask_change_cycles: Cycles
 
 
 class StridedTiming(DataflowTiming):
-    """All timing facts."""
+    """All timing facts; `vector` are rows by their name."""
 
     buffer_read: BufferRead
+    vector_pipe: VectorPipe
     vector: dict[str, VectorTiming]
 
     def scalar_work(self, kind: str) -> tuple[int, str]:
@@ -104,12 +169,26 @@ class StridedTiming(DataflowTiming):
 
 
 class MeasuredConvention(Fact):
-    """The content of published cycles. Where they leave out fill and drain, every instruction has the same instead."""
+    """The content of published cycles: what they have beyond those of the machine, and where that differs.
+
+    `added_cycles` stand for what happens around an operation, `added_cycles_of` those of single operations. The others
+    take the place of the facts of the pipe, the banks and loads; `options` are set.
+    """
 
     meaning: str
-    head_cycles: Cycles | None = None
-    """Cycles of every instruction before its first repeat, whether the pipe is idle or not."""
+    added_cycles: Annotated[int, Field(strict=True)] = 0
+    added_cycles_of: dict[str, int] = Field(default_factory=dict)
     tail_cycles: Cycles | None = None
+    mask_change_cycles: Cycles | None = None
+    exclusive_banks: bool | None = None
+    options: dict[str, int | str] = Field(default_factory=dict)
+    load_startup_cycles: Cycles | None = None
+    load_bytes_per_cycle: Rate | None = None
+
+
+def _stated(convention: MeasuredConvention, *names: str) -> dict[str, object]:
+    """Return those attributes of a convention that it states."""
+    return {name: value for name in names if (value := getattr(convention, name)) is not None}
 
 
 class ScratchSequence(Fact):
@@ -160,7 +239,8 @@ class StridedOperation(TileOperationFacts):
     `structure` names how the instructions follow each other; `castsim.machines.strided.kernels` has a function for
     each. Those of an `elementwise` one run one behind the other, all but the first on the destination. `lines` says
     which adjacent lines of elements one call takes together: `never` any, `whole_repeats` those that are whole repeats,
-    `always` all.
+    `up_to_repeat` also those that are shorter than one, `always` all. Longer lines that are no whole repeats are taken
+    together in count mode, unless it is `never`.
     """
 
     structure: Literal[
@@ -190,8 +270,10 @@ class StridedOperation(TileOperationFacts):
         "transposition",
         "concatenation",
         "counted_concatenation",
+        "quantisation",
+        "dequantisation",
     ]
-    lines: Literal["never", "whole_repeats", "always"] = "never"
+    lines: Literal["never", "whole_repeats", "up_to_repeat", "always"] = "never"
 
 
 STRUCTURES = {
@@ -221,6 +303,8 @@ STRUCTURES = {
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
     "concatenation": StructureOf((Kind.CONCATENATE,)),
     "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
+    "quantisation": StructureOf((Kind.QUANTISE,), 2, 2),
+    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
 }
 """The purposes of the structures of kernels."""
 
@@ -275,16 +359,41 @@ class StridedRepeatTarget(DataflowTarget):
             raise IllegalError(
                 f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
             )
-        if found.head_cycles is None or found.tail_cycles is None:
-            return self
-        change = {"head_cycles": found.head_cycles, "tail_cycles": found.tail_cycles}
-        rows = {name: row.model_copy(update=change) for name, row in self.timing.vector.items()}
-        head = self.options["vector_head"].model_copy(update={"value": "always"})
-        update = {
-            "timing": self.timing.model_copy(update={"vector": rows}),
-            "options": {**self.options, "vector_head": head},
+        pipe = self.timing.vector_pipe.model_copy(update=_stated(found, "tail_cycles", "mask_change_cycles"))
+        loads = {
+            name.removeprefix("load_"): value
+            for name, value in _stated(found, "load_startup_cycles", "load_bytes_per_cycle").items()
         }
-        return self.model_copy(update=update)
+        load = self.timing.load.model_copy(update=loads)
+        timing = self.timing.model_copy(update={"vector_pipe": pipe, "load": load})
+        banks = self.banks.model_copy(update=_stated(found, "exclusive_banks"))
+        return with_options(self.model_copy(update={"timing": timing, "banks": banks}), found.options)
+
+    def times_programs(self, convention: str | None) -> bool:
+        """Whether cycles of a convention say how long programs take: not where it has loads of its own."""
+        found = self.measured_conventions.get(convention or "")
+        return found is None or not _stated(found, "load_startup_cycles", "load_bytes_per_cycle")
+
+    def cycles_around(self, convention: str, operation: str) -> int:
+        """Return the cycles that published ones of a convention have beyond those simulated `measured_as` it."""
+        found = self.measured_conventions[convention]
+        return found.added_cycles_of.get(operation, found.added_cycles)
+
+    def timing_row(self, instruction: str, element: str) -> str | None:
+        """Return the name of the timing row of an instruction on elements of a type, None if there is none.
+
+        A row that an option selects goes before others, and one for the type before one for all.
+        """
+        found, best = None, (False, False)
+        for name, row in self.timing.vector.items():
+            if row.instruction != instruction or (row.types and element not in row.types):
+                continue
+            rank = (len(row.option) > 0, len(row.types) > 0)
+            if (found is None or rank > best) and (
+                not row.option or str(self.option(row.option)) == str(row.option_value)
+            ):
+                found, best = name, rank
+        return found
 
     @property
     def block_bytes(self) -> int:
@@ -315,9 +424,13 @@ class StridedRepeatTarget(DataflowTarget):
         for sequence in self.scratch_sequences:
             if (sequence.src, sequence.dst) not in pairs:
                 raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is not a legal cast")
+        timed = {row.instruction for row in self.timing.vector.values()}
         for operation in self.tile_operations:
             check_kernel(operation, operation.structure, STRUCTURES[operation.structure])
-            missing = [name for name in operation.instructions if name not in self.timing.vector]
+            missing = [name for name in operation.instructions if name not in timed]
             if missing:
                 raise ValueError(f"tile_operations: {operation.mnemonic}: no timing.vector.{missing[0]}")
+        for name, row in self.timing.vector.items():
+            if row.option and row.option not in self.options:
+                raise ValueError(f"timing.vector.{name}: there is no option {row.option}")
         return self

@@ -147,6 +147,11 @@ class TileArithmetic(Fact):
     """The columns of both parts must be as many as are valid in the result."""
     sort_pads_in_tmp: bool = False
     """A sort of rows that are no whole groups pads them in its tmp tile, which it then needs."""
+    dequantises_whole_registers: bool = False
+    """A dequantisation stores whole registers where a row has more than one."""
+    spread_rows_limit: Count = 256
+    spread_rows_most: Count = 240
+    """From so many rows on, a quantisation spreads its parameters so many rows at a time."""
     sums_in_steps: bool = False
     """A sum of three adds the first two into its destination, then the third."""
     transposes_through_tmp: bool = False

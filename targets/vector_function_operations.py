@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.cells import Words
-from castsim.targets.schema import Fact
+from castsim.targets.schema import Count, Fact
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts
 from castsim.targets.vector_function_timing import Fitted
 
@@ -48,6 +48,10 @@ Structure = Literal[
     "transposition",
     "concatenation",
     "counted_concatenation",
+    "quantisation",
+    "dequantisation",
+    "packing",
+    "block_quantisation",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -57,14 +61,16 @@ class ComputeInstruction(Fact):
 
     Latencies are those on lanes of 32 bits and more, and of 16 bits and less. `port`: `any` is never short, `serial`
     is the port of the converts, held for `held` cycles, `special` the ports of the special functions, `exclusive`
-    stands for instructions whose trips do not overlap. `again` is the distance of two that accumulate into the same
-    register; without it, what forwarding leaves of the latency.
+    stands for instructions whose trips do not overlap. Integer lanes hold their port for `integers_held` cycles, in the
+    vector instructions of a text; without it, and in tile operations, for one. `again` is the distance of two that
+    accumulate into the same register; without it, what forwarding leaves of the latency.
     """
 
     latency_32: Fitted
     latency_16: Fitted
     port: Literal["any", "serial", "special", "exclusive"]
     held: Fitted | None = None
+    integers_held: Fitted | None = None
     again: Fitted | None = None
 
     def latency(self, width: int) -> Fitted:
@@ -76,13 +82,15 @@ class VectorFunctionOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
     `structure` names its loops; `instructions` stand between load and store, in order; `choice` names the table of
-    variants. `scalar_integers` names the instruction of a scalar element loop that integer types run instead.
+    variants. `broadcasts` are the scalars that each row of a loop over rows spreads first. `scalar_integers` names the
+    instruction of a scalar element loop that integer types run instead.
     `control` is the class of CTRL bits written around it for the formats `controlled`.
     """
 
     structure: Structure
     choice: str
     scalar_integers: str | None = None
+    broadcasts: Count = 0
     control: str | None = None
     controlled: Words = ()
 
@@ -112,6 +120,10 @@ STRUCTURES = {
     "transposition": StructureOf((Kind.TRANSPOSE,), 2, MANY),
     "concatenation": StructureOf((Kind.CONCATENATE,), 1, MANY),
     "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,), 1, MANY),
+    "quantisation": StructureOf((Kind.QUANTISE,), 2, MANY),
+    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
+    "packing": StructureOf((Kind.PACK,)),
+    "block_quantisation": StructureOf((Kind.BLOCK_QUANTISE,), 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

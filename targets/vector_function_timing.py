@@ -54,6 +54,8 @@ class LoopTiming(Fact):
     """Part of that done in each cycle for which the last trip holds the serial port after its first."""
     half_byte_row_cycles: Fitted
     """More before each row of several trips where its address is halved (4-bit tiles)."""
+    half_byte_trip_row_cycles: Fitted
+    """Likewise before each row of a single trip."""
 
 
 class ChainTiming(Fact):
@@ -109,10 +111,29 @@ class UnpackHeadTiming(Fact):
 
 
 class DivisionTiming(Fact):
-    """High-precision division: trips do not overlap."""
+    """Divisions that are no vector instruction, high-precision ones and those of integers: trips do not overlap."""
 
     trip_cycles: dict[str, Fitted]
     overlap_cycles: Fitted
+
+
+class PacedTiming(Fact):
+    """Trips of one kind that follow each other so many cycles apart, and what each of their rows takes besides.
+
+    `rows_of_several_cycles` holds for rows of several trips; a row of one has a pace only if it has `row_cycles`.
+    """
+
+    trip_cycles: Fitted
+    row_cycles: Fitted | None = None
+    rows_of_several_cycles: Fitted = Decimal(0)
+
+    def row(self, trips: int) -> Decimal:
+        """Return the cycles that a row of so many trips takes besides them."""
+        return self.rows_of_several_cycles if trips > 1 else self.row_cycles or Decimal(0)
+
+    def trip(self, trips: int) -> Decimal:
+        """Return the cycles from trip to trip of a row of so many."""
+        return self.trip_cycles if trips > 1 or self.row_cycles is not None else Decimal(0)
 
 
 class SpecialFunctionTiming(Fact):
@@ -120,6 +141,12 @@ class SpecialFunctionTiming(Fact):
 
     ports: Count
     port_cycles: dict[str, Fitted]
+
+
+class UnrollingTiming(Fact):
+    """Loops of a micro program that the device compiler writes out have up to so many trips."""
+
+    most_trips: Count
 
 
 class DispatchTiming(Fact):
@@ -156,12 +183,20 @@ class InterleavedStoreTiming(Fact):
     store_cycles: Fitted
 
 
+class SingleAccessTiming(Fact):
+    """Loads and stores that have the port of their kind alone, and for how long, by instruction or distribution."""
+
+    cycles: dict[str, Count]
+
+
 class MicroTiming(Table):
     """What micro programs rest on beside the facts of every function (docs/reference/micro.md 6).
 
     `forwarding_to` holds the pairs whose second instruction is named, which come before those of `forwarding`.
     """
 
+    unrolling: UnrollingTiming
+    single_access: SingleAccessTiming
     dispatch: DispatchTiming
     registers: RegisterTiming
     execution: ExecutionTiming
@@ -185,5 +220,6 @@ class VectorFunctionTiming(DataflowTiming):
     memory_floor: dict[str, MemoryFloorTiming]
     unpack_head: UnpackHeadTiming
     division: DivisionTiming
+    paced: dict[str, PacedTiming]
     special_function: SpecialFunctionTiming
     micro: MicroTiming

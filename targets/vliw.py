@@ -228,6 +228,8 @@ class VliwTarget(EncodedHeader):
     has_tiles: ClassVar[Literal[False]] = False
     casts_use_scratch: ClassVar[Literal[False]] = False
     has_builtins: ClassVar[Literal[True]] = True
+    time_tables: ClassVar[tuple[str, ...]] = ("global_memory",)
+    kernel_launch: ClassVar[None] = None
     registers: RegisterCounts
     features: Features
     elements: ElementFormats

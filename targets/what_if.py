@@ -55,14 +55,14 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
     return target
 
 
-def with_values(target: _Target, facts: Mapping[str, Decimal]) -> _Target:
+def with_values(target: _Target, facts: Mapping[str, Decimal | int]) -> _Target:
     """Return the target with numbers edited, each of a kind that its fact can have: nothing is checked again."""
     for path, value in facts.items():
         target = _replaced(target, path.split("."), value)
     return target
 
 
-def _replaced(held: Any, path: Sequence[str], value: Decimal) -> Any:
+def _replaced(held: Any, path: Sequence[str], value: Decimal | int) -> Any:
     if not path:
         return value
     name, *rest = path

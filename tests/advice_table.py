@@ -1,4 +1,4 @@
-"""Writes the table of docs/advice.md: the best change that `castsim advise` finds for each sample kernel.
+"""Writes docs/measured/advice.json: the best change that `castsim advise` finds for each sample kernel.
 
     python tests/advice_table.py            all rows
     python tests/advice_table.py rms_norm   the rows whose name holds a text; the others stay as they are
@@ -9,39 +9,35 @@ A combined change counts as one. The rows say what is proven; a test holds some 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import Any
 
+import measured_record
 from advice_programs import PROGRAMS, SAMPLES
 
 import castsim
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "advice.md"
-HEAD = "| program | cycles | with the best change | gain | how | change |\n|---|---|---|---|---|---|\n"
+RECORD = measured_record.MEASURED / "advice.json"
 
 
-def row(name: str) -> str:
-    """Return the row of a sample program."""
+def row(name: str) -> list[Any]:
+    """Return the row of a sample program: its name, cycles, those of the best change, gain in percent, how, change."""
     advice = castsim.advise(PROGRAMS / name, args=SAMPLES[name])
     if not advice.offers:
-        return f"| `{name}` | {advice.cycles:,} | - | - | - | none of {advice.looked_at} looked at |"
+        return [name, advice.cycles, None, None, None, f"none of {advice.looked_at} looked at"]
     best = advice.offers[0]
-    change = best.change.title.replace("|", "\\|")
-    return f"| `{name}` | {advice.cycles:,} | {best.cycles:,} | {best.gained_percent:.1f} % | {best.how} | {change} |"
+    return [name, advice.cycles, best.cycles, round(best.gained_percent, 1), str(best.how), best.change.title]
 
 
-def rows() -> dict[str, str]:
-    """Return the rows that the page has, by program."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else []
-    return {line.split("`")[1]: line for line in lines if line.startswith("| `")}
+def rows() -> dict[str, list[Any]]:
+    """Return the rows of the record, by program."""
+    return {each[0]: each for each in measured_record.read(RECORD)["tables"][0]["rows"]}
 
 
-def write(found: dict[str, str]) -> None:
-    """Put rows in the place of those of the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, behind = text.partition(HEAD)
-    after = behind.partition("\n\n")[2]
-    table = "\n".join(found[name] for name in SAMPLES if name in found)
-    PAGE.write_text(f"{before}{HEAD}{table}\n\n{after}", encoding="utf-8")
+def write(found: dict[str, list[Any]]) -> None:
+    """Put rows in the place of those of the record."""
+    record = measured_record.read(RECORD)
+    record["tables"][0]["rows"] = [found[name] for name in SAMPLES if name in found]
+    measured_record.keep(RECORD, record)
 
 
 if __name__ == "__main__":
@@ -50,5 +46,5 @@ if __name__ == "__main__":
     for name in SAMPLES:
         if any(each in name for each in wanted):
             found[name] = row(name)
-            print(found[name], flush=True)
+            print(*found[name], flush=True)
             write(found)

@@ -59,7 +59,7 @@ def _predicates(function: VectorFunction, main: Nest) -> Bounds | None:
 
 def _halves(function: VectorFunction, main: Nest) -> Bounds | None:
     halves = 4 in (function.source_format.bits, function.destination_format.bits)
-    return (-2 * main.rows, 0) if halves and main.trips > 1 else None
+    return (-2 * main.rows, 0) if halves and (main.trips > 1 or main.row_loop) else None
 
 
 def _fill(function: VectorFunction, main: Nest) -> Bounds | None:
@@ -103,8 +103,9 @@ class Spread:
 _PORTS = Spread("ports", "two loads and a store in the same banks: which of them asks first; constants ahead", (-3, 2))
 _STRUCTURES = {
     "compare": Spread(
-        "comparisons", "predicates are stored by 128 bits: 32-bit lanes by pairs of registers, ragged rows apart",
-        (-15, 5), trip=(-1, 0),
+        "comparisons", "predicates are stored by 128 bits: 32-bit lanes by pairs of registers, ragged rows apart; "
+        "whole tiles have the published cycles of one row, the text turns at each row of the result",
+        (-15, 5), row=(0, 5), trip=(-1, 0),
     ),
     "select": Spread(
         "masks", "a mask split over two predicates holds up the next trip; instructions on predicates take no time",
@@ -113,14 +114,30 @@ _STRUCTURES = {
     "row_reduction": Spread("sums", "an accumulation waits for its reduction", (-2, 2), trip=(0, 0.5)),
     "row_product": Spread("fold", "ones fill up a row, and both halves of a fold come from one instruction", (-5, 5),
                           row=(-1, 8), trip=(0, 1)),
-    "column_reduction": Spread("first", "neutral values and predicates of the columns are instructions", (-8, 20),
+    "column_reduction": Spread("first", "neutral values and predicates of the columns are instructions", (-12, 20),
                                row=(-1, 8)),
     "row_broadcast": Spread("narrow rows", "an element is loaded and spread in every trip of a row", (-6, 13)),
-    "fill": Spread("unaligned", "unaligned stores and their flush are instructions", (0, 1), row=(0, 1)),
+    "fill": Spread(
+        "unaligned", "published cycles of unaligned stores and their flush; as instructions they are stores as others",
+        (0, 1), row=(0, 1), trip=(-11, 0),
+    ),
     "part": Spread("barrier", "a load behind the copy's stores waits for them: mem_bar", (-3, 14)),
 }  # fmt: skip
 _MNEMONICS = {
-    "taxpy": Spread("destination", "what is added to is loaded too", (0, 2), trip=(0, 5)),
+    "tcolexpand": Spread(
+        "columns",
+        "published cycles load a vector once for all rows; the text walks row by row and turns at each",
+        (-3, 2),
+        row=(0, 5),
+        trip=(-1, 0),
+    ),
+    "taxpy": Spread(
+        "destination",
+        "published trips wait for the store before; the text does not, nor do others that load what "
+        "they store (docs/reference/a5.md section 9)",
+        (0, 2),
+        trip=(-50, 5),
+    ),
     "trsqrt": Spread("special functions", "two of them in a row share a port in turn", (-16, 4), trip=(-4, 1)),
 }
 

@@ -7,11 +7,14 @@ report's form; it never touches a derivation, and refuses if a derivation disagr
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import oracle
@@ -46,11 +49,15 @@ def target_of(name: str) -> str:
 
 
 def derived_total(name: str) -> int:
-    """Evaluate a derivation with the facts of the shipped target file, read here as plain TOML."""
-    target = target_of(name)
+    """Evaluate a derivation with the facts of the shipped target file."""
+    return evaluated(name, derivation_facts(target_of(name)))
+
+
+def derivation_facts(target: str) -> dict[str, object]:
+    """What derivations may name, of the shipped target file, read here as plain TOML."""
     facts = tomllib.loads((ROOT / "targets" / f"{target}.toml").read_text(), parse_float=Fraction)["timing"]
     scalar = facts["scalar"]
-    values: dict[str, object] = {
+    return {
         "issue": scalar["issue_cycles"],
         "control": scalar["control_write_cycles"],
         "sync": scalar["synchronisation_cycles"],
@@ -60,18 +67,88 @@ def derived_total(name: str) -> int:
         "store": lambda size: _transfer(facts["store"], size),
         **(_strided_facts(facts) if target == "a2a3" else _function_facts(facts)),
     }
-    return evaluated(name, values)
 
 
 def _strided_facts(facts: dict) -> dict[str, object]:
-    vconv = facts["vector"]["vconv"]
-    return {
-        "head": vconv["head_cycles"],
-        "repeat": vconv["repeat_cycles"],
-        "tail": vconv["tail_cycles"],
-        "dup": _lone(facts["vector"]["vector_dup"]),
-        "vand": _lone(facts["vector"]["vand"]),
-    }
+    """Of every instruction the cycles of so many repeats (`vand(4)`), and those of its intervals alone (`vand_busy`).
+
+    Of a cast also those that it loses where its tiles share banks (`vconv_f162s8_lost`, see `_lost`).
+
+    `drain` follows what is waited for, `mask` what a change of the mask follows.
+    """
+    pipe = facts["vector_pipe"]
+    found: dict[str, object] = {"drain": pipe["tail_cycles"], "mask": pipe["mask_change_cycles"] - 1}
+    for name, row in vector_rows().items():
+        numbers = {key: float(row[key]) if row[key] != "-" else 0.0 for key in ("fill_cycles", "decay_repeats")}
+        startup, slope = Fraction(row["startup_cycles"]), Fraction(row["repeat_cycles"])
+        alone = partial(_alone, float(startup), float(slope), numbers["fill_cycles"], numbers["decay_repeats"])
+        busy = partial(_busy, slope)
+        delay = partial(_delay, alone, busy, startup, pipe["tail_cycles"])
+        found |= {name: alone, f"{name}_busy": busy, f"{name}_lost": partial(_lost, delay, busy)}
+    return found
+
+
+def vector_rows() -> dict[str, dict[str, str]]:
+    """The rows of the timing table of vector instructions, as they stand there."""
+    with (ROOT / "targets" / "a2a3_vector_timing.csv").open(newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def _alone(startup: float, slope: float, fill: float, decay: float, repeats: int) -> int:
+    curve = fill * math.exp(-repeats / decay) if fill else 0.0
+    return math.floor(startup + slope * repeats + curve + 0.5)
+
+
+def _busy(slope: Fraction, repeats: int) -> int:
+    return math.floor(slope * repeats)
+
+
+def _lost(
+    delay: Callable[[int], int],
+    busy: Callable[[int], int],
+    calls: Sequence[int],
+    source: tuple[int, int],
+    destination: tuple[int, int],
+    read: tuple[int, int],
+    write: tuple[int, int],
+) -> int:
+    """Return the cycles that the reads of a cast lose to its writes in the same 64 KiB of the buffer.
+
+    Address bits 8:5 are the group, 17:16 the bank in it, which is not read and written in one cycle
+    (docs/reference/a2a3.md section 8). Who asks first goes first, in the same cycle the earlier repeat. `calls` are
+    repeats, a cycle each, and what `busy` has more lies behind the last one; results of a repeat are written in the
+    last of the `delay` cycles behind it. `source` and `destination` are the first byte and the bytes from call to call,
+    `read` and `write` the blocks of a repeat and the bytes from repeat to repeat.
+    """
+    reading, writing = dict[object, int](), dict[object, int]()  # by bank: the first cycle free of the other direction
+    waiting: list[tuple[int, int]] = []  # when results ask, their first byte
+
+    def passed(cycle: int, first: int, blocks: int, own: dict[object, int], other: dict[object, int]) -> int:
+        last = cycle
+        for block in range(first // 32, first // 32 + blocks):
+            bank = block % 16, block // 2048
+            at = max(cycle, own.get(bank, 0))
+            other[bank] = at + 1
+            last = max(last, at)
+        return last
+
+    start = lost = 0
+    for number, repeats in enumerate(calls):
+        for repeat in range(repeats):
+            while waiting and waiting[0][0] <= start:
+                asked, first = waiting.pop(0)
+                passed(asked, first, write[0], writing, reading)
+            end = passed(start, source[0] + number * source[1] + repeat * read[1], read[0], reading, writing) + 1
+            lost += end - start - 1
+            start = end + (busy(repeats) - repeats if repeat + 1 == repeats else 0)
+            to = destination[0] + number * destination[1] + repeat * write[1]
+            waiting.append((start + delay(repeats) - 1, to))
+    return lost
+
+
+def _delay(alone: Callable[[int], int], busy: Callable[[int], int], startup: Fraction, drain: int, repeats: int) -> int:
+    """Return the cycles behind the last repeat: the first one begins in the last cycle of the startup."""
+    return alone(repeats) + drain - max(0, math.floor(startup + Fraction(1, 2)) - 1) - busy(repeats)
 
 
 def _function_facts(facts: dict) -> dict[str, object]:
@@ -99,12 +176,11 @@ def _function_facts(facts: dict) -> dict[str, object]:
     }
 
 
-def _lone(row: dict[str, int]) -> int:
-    return row["head_cycles"] + row["repeat_cycles"] + row["tail_cycles"]
-
-
 def _transfer(row: dict[str, Fraction], size: int) -> int:
-    return math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+    rate = Fraction(row["bytes_per_cycle"])
+    last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+    stream = max(math.floor(size / rate + Fraction(1, 2)), last + 1)
+    return row["startup_cycles"] + max(row.get("descriptor_cycles", 0), stream)
 
 
 def source_codes(name: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
-from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, program, store
+from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_write, program, store
 
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
 from castsim.isa.formats import FORMATS
@@ -28,6 +28,7 @@ from castsim.machines.vector_function.operations import (
     VectorFunction,
 )
 from castsim.targets.loader import load_target
+from castsim.targets.what_if import with_facts
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")
 
@@ -36,6 +37,8 @@ STRIDED_TARGETS = (
     a2a3(vector_head="always"),
     a2a3(vconv=(0, 1, 0), vand=(3, 2, 20), vector_dup=(1, 1, 1), load=(0, "594.3"), store=(2, "64")),
     a2a3(issue_cycles=0, control_write_cycles=0, synchronisation_cycles=0, load=(3, "16.36"), vconv=(2, 3, 5)),
+    with_facts(a2a3(), {"timing.vector_pipe.mask_change_cycles": 3, "timing.vector.*.conflict_cycles": Decimal("0.4")}),
+    with_facts(a2a3(), {"timing.vector_pipe.tail_cycles": 0, "timing.vector.*.fills_always": True}),
     a2a3(issue_cycles=40, loop_turnaround_cycles=90, load=(30, "128"), store=(5, "300")),
 )
 
@@ -122,8 +125,10 @@ class Programs:
 
 
 def strided_work(programs: Programs):
-    """A vector instruction with one source, none, or rows that conflict."""
+    """A vector instruction with one source, none, or rows that conflict; or a write of the mask."""
     choice = programs.random.choice
+    if programs.random.random() < 0.2:
+        return mask_write()
     return cast(
         programs.random.randint(1, 5),
         programs.address(),
@@ -132,7 +137,7 @@ def strided_work(programs: Programs):
         block_stride=choice((1, 1, 1, 2, 8, 16)),
         repeat_strides=(choice((8, 8, 0, 1, 3)), choice((4, 4, 0, 16))),
         mask=choice((FULL, FULL, 1, 0, 0xFF00)),
-        timing=choice(("vconv", "vconv", "vand", "vector_dup")),
+        timing=choice(("vconv", "vconv", "vand", "vector_dup", "vmul", "vcopy", "vconv_f322f16", "vconv_f322bf16")),
     )
 
 

@@ -1,7 +1,8 @@
 """Writes the generated parts of the pages in `docs/` anew: `python tests/generated_pages.py`.
 
-What stands between the lines `<!-- generated: NAME -->` and `<!-- end of NAME -->` is made from the tables of `isa/`
-and `targets/`, from docstrings and from the parsers of the commands.
+So are the data files beside them, `docs/reference/*.csv`. What stands between the lines `<!-- generated: NAME -->` and
+`<!-- end of NAME -->` is made from the tables of `isa/` and `targets/`, from docstrings, from the parsers of the
+commands and from the records in `docs/measured`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from page_parts import MADE
+from page_parts import FILES, MADE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = re.compile(r"^<!-- generated: ([\w-]+) -->\n(?:.*?^<!-- end of \1 -->\n)?", re.MULTILINE | re.DOTALL)
@@ -32,3 +33,5 @@ def filled(text: str) -> str:
 if __name__ == "__main__":
     for path in pages():
         path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, made in FILES.items():
+        (DOCS / "reference" / name).write_text(made(), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Commands killed at random moments: what lies under a final name afterwards is whole, and no record is lost.
 
-    python tests/kill_campaign.py --kills 100 --record docs/kills.json
+    python tests/kill_campaign.py --kills 100 --record docs/measured/kills.json
 
 Half of the kills come at a random moment of the run, half as soon as a file is being written. `CASES` holds a row for
 every way to write a file; a new one is a row.
@@ -316,7 +316,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=21)
-    parser.add_argument("--record", type=Path, default=ROOT / "docs" / "kills.json")
+    parser.add_argument("--record", type=Path, default=ROOT / "docs" / "measured" / "kills.json")
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
     options = parser.parse_args()
     held = json.loads(options.record.read_text(encoding="utf-8")) if options.record.exists() else {"cases": {}}

@@ -66,8 +66,8 @@ def facts() -> dict[str, object]:
     chain, saved = timing["chain"]["latency_cycles"], timing["chain"]["forwarding_cycles"]
     return {
         "issue": timing["scalar"]["issue_cycles"],
-        "load": _transfer(timing["load"]),
-        "store": _transfer(timing["store"]),
+        "load": transfer(timing["load"]),
+        "store": transfer(timing["store"]),
         "startup": timing["launch"]["startup_cycles"],
         "drain": timing["launch"]["drain_cycles"],
         "loop": timing["loops"]["setup_cycles"],
@@ -77,6 +77,7 @@ def facts() -> dict[str, object]:
         "one_vcvt": timing["port"]["occupancy_cycles"]["vcvt"],
         "one_vintlv": timing["port"]["occupancy_cycles"]["vintlv"],
         **{name: latency - saved for name, latency in chain.items()},
+        "one_vdintlv": int(_row("vdintlv")["held"]),
         "vdintlv": Fraction(_row("vdintlv")["latency_32"]) - saved,
         "vmuls": timing["micro"]["forwarding"]["cycles"]["vmuls"],
         "blocks_a_cycle": banks["groups"] * banks["reads_per_group"],
@@ -89,8 +90,15 @@ def _row(mnemonic: str) -> dict[str, str]:
         return next(row for row in csv.DictReader(rows) if row["mnemonic"] == mnemonic)
 
 
-def _transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
-    return lambda size: math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
+def transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
+    """Return the cycles of a transfer of so many bytes on its own, by its row of facts."""
+    rate, least = Fraction(row["bytes_per_cycle"]), row.get("descriptor_cycles", 0)
+
+    def cycles(size: int) -> int:
+        last = math.floor((-(-size // 32) - 1) * 32 / rate)  # the cycle of the last block, which needs it whole
+        return row["startup_cycles"] + max(least, math.floor(size / rate + Fraction(1, 2)), last + 1)
+
+    return cycles
 
 
 def derived_total(name: str) -> int:

@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import a5_benchmark
 import engine_trees
 import function_works
 import numpy as np
@@ -25,7 +26,9 @@ from function_works import lanewise
 from castsim import cast, estimate, run
 from castsim.engines import simulate
 from castsim.estimating.arithmetic import Shape
+from castsim.estimating.load import estimate_load
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
 from castsim.execution.tiles import TileWork
@@ -35,7 +38,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.scopes import Scope, time_scope
-from castsim.reports.run import RunReport
+from castsim.reports.run import RunReport, section
 from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
 from castsim.targets import load_target
@@ -112,6 +115,24 @@ def lifted_scalars(limit: str, target: Any) -> object:
     return run(ELEMENTS, lifted(target, limit), timing_only=True, inputs=_inputs(ELEMENTS)).pipes["S"].causes
 
 
+def scalar_unit(target: Any) -> object:
+    """What the scalar unit does in such a program."""
+    return run(ELEMENTS, target, timing_only=True, inputs=_inputs(ELEMENTS)).pipes["S"].causes
+
+
+def shared(path: Path, cores: int, limit: str | None, target: Any) -> object:
+    """Cycles of a program on one of so many cores, with a limit lifted."""
+    chip = target if limit is None else lifted(target, limit)
+    return run(path, chip, timing_only=True, inputs=_inputs(path), cores=cores).cycles
+
+
+def launched(target: Any) -> object:
+    """Cycles of a kernel beyond its pipes."""
+    path = programs(target.name)[0]
+    report = RunReport.of(run(path, target, timing_only=path.suffix == ".pto", inputs=_inputs(path)), {})
+    return section("head").data(report).get("launch_cycles")
+
+
 def optional(path: Path, option: str, target: Any) -> object:
     """Cycles of a program, all that the option says included."""
     return target.option(option), cycles(path, target)
@@ -144,6 +165,16 @@ def values(src: str, dst: str, saturation: str | None, target: Any) -> object:
     x = np.array([40000, -3e9, 2.5, np.inf, -np.inf, np.nan, 1e-40, 300.7, 129, 0.1, -7], np.float32)
     codes = cast(x, "f32", src)
     return cast(codes, src, dst, target=target, saturation=saturation).tobytes()
+
+
+def alone(mnemonic: str, element: str, rows: int, cols: int, runtime_valid: bool, target: Any) -> object:
+    """Cycles of an operation on tiles that lie where tests have them."""
+    return estimate_tile_operation(mnemonic, element, rows, cols, target=target, runtime_valid=runtime_valid).cycles
+
+
+def loaded_as(convention: str, target: Any) -> object:
+    """Cycles of a load as a convention counts them."""
+    return estimate_load("f32", 16, 256, target=target.measured_as(convention)).cycles
 
 
 def strided_issue(mnemonic: str, element: str, shape: tuple[int, int], target: Any) -> object:
@@ -244,6 +275,15 @@ def _operation_texts() -> Iterator[str]:
 
 def of_tiles(name: str) -> Iterator[tuple[str, Observation]]:
     """Observations of chips that run tile programs."""
+    chip = load_target(name)
+    yield "timing", scalar_unit
+    for more in (0, 1):
+        for limit in (None, "instant-loads", "instant-stores"):
+            about = "cores" if limit is None else f"what_if.{limit}"
+            yield about, partial(shared, programs(name)[0], chip.cores.count + more, limit)
+    yield "kernel_launch", launched
+    for mnemonic, element, cols in (("tadd", "f32", 72), ("tadd", "f16", 144), ("tmax", "f32", 200)):
+        yield "estimated_tiles", partial(alone, mnemonic, element, 5, cols, False)
     top = load_target(name).memories["ub"].capacity_bytes
     for address in (16, 32, 48, 64, top - 32, top - 64, top):
         yield "memories", partial(high_tile, address)
@@ -277,6 +317,9 @@ def of_strided() -> Iterator[tuple[str, Observation]]:
         yield "control", partial(started, "f16", "i8", option)
     for convention in ("issue", "complete"):
         yield "measured_conventions", lambda target, c=convention: strided_cycles("tadd", target.measured_as(c))
+    yield "measured_conventions", partial(loaded_as, "transfers")
+    for operations in (("TROWSUM", "TROWMAX"), ("TCOLMAX", "TADD"), ("TCVT", "TADD")):
+        yield "free_facts", partial(fitted_operations, operations)
 
 
 def of_functions() -> Iterator[tuple[str, Observation]]:
@@ -289,7 +332,11 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
         for saturation in (None, "on", "off"):
             yield "casts", partial(lowered_cast, rule.src, rule.dst, 3, 320, 384, saturation)
             yield "values", partial(values, rule.src, rule.dst, saturation)
-    shapes = (("f32", 1, 64, 0), ("f32", 3, 320, 32), ("f32", 20, 1280, 32), ("f16", 1, 1280, 0), ("i32", 1, 64, 0))
+    yield from _of_operations(chip)
+    shapes = (
+        ("f32", 1, 64, 0), ("f32", 3, 320, 32), ("f32", 20, 1280, 32), ("f16", 1, 1280, 0), ("i32", 1, 64, 0),
+        ("i32", 8, 1024, 0),
+    )  # fmt: skip
     for fmt, rows, cols, pad in shapes:
         for rule in chip.tile_operations:
             if rule.structure in ("elementwise", "select"):
@@ -301,8 +348,36 @@ def of_functions() -> Iterator[tuple[str, Observation]]:
     scopes = [scope_works.wide(), scope_works.dense()]
     for latency in chip.arithmetic:
         scopes += [scope_works.pair(latency, consumer) for consumer in ("vadd", "vsel", "vand")]
+        scopes.append(scope_works.integers(latency))
     for scope in scopes:
         yield "launches", partial(launch_cycles, scope)
+
+
+def _of_operations(chip: Any) -> Iterator[tuple[str, Observation]]:
+    """Those of single operations whose valid region is known at run time, and of CTRL."""
+    for option in ("reset", "hivm"):
+        yield "control", partial(started_by, option)
+    for row in {row.operation: row for row in a5_benchmark.benchmark() if row.cycles}.values():
+        yield "work cycles", partial(a5_benchmark.simulated, row)
+        yield "what_if.free-loops", lambda target, r=row: a5_benchmark.simulated(r, lifted(target, "free-loops"))
+    special = "fast-special-functions"
+    yield f"what_if.{special}", lambda target: alone("trsqrt", "f32", 1, 8192, False, lifted(target, special))
+    for rule in chip.tile_operations:
+        yield "work cycles", partial(alone, rule.mnemonic, rule.types[-1], 4, 512, True)
+
+
+def started_by(controls: str, target: Any) -> object:
+    """What casts issue where CTRL is as an option has it when the kernel starts."""
+    return lowered_cast("f16", "i8", 3, 100, 128, "off", with_options(target, {"ctrl": controls}))
+
+
+def fitted_operations(operations: tuple[str, ...], target: Any) -> object:
+    """The free facts as a fit to measured rows of some operations finds them."""
+    tables = [read_table(SHIPPED / each.file) for each in target.measurements]
+    rows = [row for table in tables for row in table.rows if row.fitted and row.operation.upper() in operations]
+    return cross_validate(
+        target, replace(tables[0], rows=tuple(rows[:: 1 + len(rows) // 12])), LeftOut.OPERATION
+    ).fitted
 
 
 def fitted(pairs: tuple[str, ...], target: Any) -> object:
@@ -369,12 +444,13 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
 
 
 GROUPS = {
-    "timing": ("cycles", "launches", "work cycles", "estimates"),
-    "options": ("options", "casts", "values", "cycles"),
+    "timing": ("timing", "cycles", "launches", "work cycles", "estimates"),
+    "options": ("options", "casts", "values", "cycles", "work values"),
     "kernels": ("estimates", "casts", "cycles", "values"),
     "profiled_sequences": ("cycles", "estimates"),
     "arithmetic": ("work cycles", "launches"),
     "free_facts": ("free_facts",),
+    "tile_operations": ("work cycles",),
     "repeat": ("work", "casts", "estimates"),
     "narrow_strides": ("casts", "estimates", "cycles"),
     "control": ("control", "casts", "values", "work"),

@@ -70,8 +70,8 @@ def outputs(program: str, source: np.ndarray) -> dict[str, np.ndarray]:
         return _outputs_a5(program, source)
     held = {"src": source}
     copied: dict[str, np.ndarray] = {}
-    if program == "bank_conflict":  # its last three rows pass through unconverted
-        held, copied = {"src": source[:12]}, {"copy": source[12:]}
+    if program == "bank_conflict":  # elements of its last row pass through unconverted
+        held, copied = {"src": source[:13]}, {"copy": source[13:, :16]}
     for read, written, src, dst, mode, saturation, tmp in CASTS[program]:
         held[written] = _cast(held[read], src, dst, mode, saturation, tmp)
     del held["src"]

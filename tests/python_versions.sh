@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/python_versions.sh [PYTEST OPTION...]: the test command of the README under every supported Python found here.
-# Prints a row for docs/python-versions.md per version; one that is not installed is said to be missing.
+# Prints a row for docs/measured.md per version; one that is not installed is said to be missing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 for minor in 11 12 13 14; do

@@ -1,4 +1,4 @@
-"""The page of real kernels: what they use, how much of it runs. `python tests/real_kernels.py > docs/real-kernels.md`.
+"""The record of real kernels: what they use, how much of it runs. `python tests/real_kernels.py` writes it.
 
 Counts come from the index of public kernels and the list of the forms in them (`tests/vectors/README_pto.md`). What is
 said to run has run just then: every form as a program of its own, every other construct in a program below.
@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from measured_record import MEASURED, write
 from real_form_runs import Outcome, listed, outcomes
 from real_forms import kernels
 
@@ -22,6 +23,7 @@ from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.foreign_operations import is_foreign_name
 
+RECORD = MEASURED / "real-kernels.json"
 TILE = "!pto.tile_buf<vec, 8x64xf32, valid=?x?>"
 FULL = "!pto.tile_buf<vec, 8x64xf32>"
 OTHERS: Mapping[str, str] = {
@@ -138,14 +140,14 @@ def constructs_of(target: str) -> tuple[Construct, ...]:
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return all tables."""
     return "\n".join([*_head(), *_kernels(), *_missing(), *_tables(), ""])
 
 
 def _head() -> Iterator[str]:
     yield "# Public Ascend kernels: what they use, and what runs"
     yield ""
-    yield "Made by `python tests/real_kernels.py > docs/real-kernels.md`; a test holds it to what runs today."
+    yield "Made by `python tests/real_kernels.py`; a test holds it to what runs today."
     yield ""
     yield "The counts come from an index of the development half of the public vector kernels of real models (A2/A3 and"
     yield "A5; their texts are not free, so only facts about them stand here) and from the list of all forms, that is"
@@ -221,4 +223,4 @@ def _tables() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    write(RECORD, page())

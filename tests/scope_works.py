@@ -54,6 +54,16 @@ def dense() -> Scope:
     return scope
 
 
+def integers(mnemonic: str) -> Scope:
+    """An instruction on integer lanes many times over, on what does not wait for it."""
+    scope = Scope()
+    for number in range(40):
+        (name,) = scope.issue(Instruction(mnemonic, Kind.COMPUTE, 32, integers=True), (), 1)
+        if number % 10 == 9:
+            scope.issue(STORE, (name,), 0, 256 * number)
+    return scope
+
+
 def random_scope(rng: Random) -> Scope:
     """A launch of random instructions in random loops, whose accesses lie anywhere in the buffer."""
     scope = Scope()

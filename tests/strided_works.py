@@ -89,7 +89,7 @@ def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192
     )
 
 
-def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:
+def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:  # noqa: C901 - a row per kind
     kind, shape = VECTOR_OPERATIONS[mnemonic].kind, (element, rows, cols)
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
     if kind is Kind.RAMP:
@@ -106,6 +106,12 @@ def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork 
         return work(mnemonic, dst, one, scalars=((cols // 4, tile("i32", 1, 8).format),))
     if kind is Kind.GATHER:
         return work(mnemonic, dst, one, tile("i32", rows, cols, BANK // 2), tmp=tile("i32", rows, cols, 2 * BANK))
+    if kind is Kind.QUANTISE:
+        scale, zero = (column("f32", rows, 2 * BANK + at * 4096) for at in range(2))
+        return work(mnemonic, tile("u8", rows, cols, BANK), one, scale, zero, tmp=tmp)
+    if kind is Kind.DEQUANTISE:
+        scale, zero = (column("f32", rows, 2 * BANK + at * 4096) for at in range(2))
+        return work(mnemonic, dst, tile("i8", rows, cols, BANK), scale, zero)
     if kind is Kind.ROW_ARGUMENT:
         return work(mnemonic, column("i32", rows, BANK), one, tmp=tmp)
     if kind is Kind.COLUMN_ARGUMENT:

@@ -1,6 +1,6 @@
 """Sweeps of 10^6 estimates and 10^4 simulations, killed 20 times each, and on a cluster that loses a worker.
 
-`python tests/sweep_campaign.py` writes docs/benchmark-sweeps.md; `--points estimate=80000,simulate=1000 --kills 3` is
+`python tests/sweep_campaign.py` writes docs/measured/sweeps.json; `--points estimate=80000,simulate=1000 --kills 3` is
 a short one, `--out -` prints it. The moments of the kills come from `--seed`.
 """
 
@@ -21,11 +21,12 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 from distributed import LocalCluster
+from measured_record import MEASURED, write
 
 import castsim
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "benchmark-sweeps.md"
+RECORD = MEASURED / "sweeps.json"
 SPECIFICATIONS = {
     "estimate": """\
 [sweep]
@@ -146,7 +147,7 @@ def main() -> None:
     parser.add_argument("--points", default="estimate=1000000,simulate=10000")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=21)
-    parser.add_argument("--out", default=str(PAGE))
+    parser.add_argument("--out", default=str(RECORD))
     options = parser.parse_args()
     chance = random.Random(options.seed)
     about = (
@@ -192,7 +193,7 @@ def main() -> None:
     if options.out == "-":
         print(text)
     else:
-        Path(options.out).write_text(text, encoding="utf-8")
+        write(Path(options.out), text)
 
 
 if __name__ == "__main__":

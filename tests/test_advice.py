@@ -245,9 +245,8 @@ def test_the_route_of_a_cast_without_its_tmp_tile_is_advised_where_a_range_makes
 
 def test_what_is_rejected_is_named_with_its_reason() -> None:
     advice = castsim.advise(PROGRAMS / "f16_to_i8_wrap.pto")
-    assert {one.why for one in advice.rejected if "tmp tile" in one.change.title} == {
-        "525 cycles, other bits on an input that was tried"
-    }
+    reasons = {one.why.partition(" cycles, ")[2] for one in advice.rejected if "tmp tile" in one.change.title}
+    assert reasons == {"other bits on an input that was tried"}
     assert len(advice.rejected) + len(advice.offers) == advice.looked_at
 
 
@@ -388,8 +387,7 @@ def test_the_page_tells_what_is_found_today(name: str) -> None:
 
 
 def test_at_least_five_tile_programs_gain_a_tenth() -> None:
-    lines = [line.split(" | ") for name, line in advice_table.rows().items() if name.endswith(".pto")]
-    gains = [float(line[3].removesuffix(" %")) for line in lines if line[3] != "-"]
+    gains = [row[3] or 0 for name, row in advice_table.rows().items() if name.endswith(".pto")]
     assert set(advice_table.rows()) == set(SAMPLES)
     assert sum(gain >= 10 for gain in gains) >= 5
 

@@ -140,7 +140,8 @@ def test_groups_pass_no_more_than_they_may(counts):
 def test_writes_of_one_group_by_counts(engine, writes, cycles):
     # 16 blocks of group 0 (256 bytes apart), four of them ask per cycle.
     target = load_target("a5")
-    facts = {"timing.load.startup_cycles": 10, "timing.load.bytes_per_cycle": 128, "banks.writes_per_group": writes}
+    facts = {"startup_cycles": 10, "bytes_per_cycle": 128, "descriptor_cycles": 0}
+    facts = {f"timing.load.{name}": fact for name, fact in facts.items()} | {"banks.writes_per_group": writes}
     timing = simulate(singly(load(0, 32, bursts=16, pitch=256)), with_facts(target, facts), engine=engine)
     issue = target.timing.scalar.issue_cycles
     assert timing.total == issue + 10 + cycles

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import engine_sections, start_up
 from benchmarks import engines as benchmark
 from benchmarks.engine_cases import every_program, tile_cast
+from measured_record import read, write
 
 from castsim.engines import simulate
 from castsim.execution.tree import Loop
@@ -31,8 +32,8 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "every_program", lambda: programs)
     for name, short in SHORT.items():
         monkeypatch.setattr(engine_sections, name, short)
-    page, data = tmp_path / "engines.md", tmp_path / "engines.json"
-    assert benchmark.main(["--largest", "100", "--markdown", str(page), "--json", str(data)]) == 0
+    page, data = tmp_path / "record.json", tmp_path / "engines.json"
+    assert benchmark.main(["--largest", "100", "--record", str(page), "--json", str(data)]) == 0
     found = json.loads(data.read_text())
     assert {row["count"] for row in found["rows"] if row["form"] == "row"} == {1, 10, 100}
     loops = {row["count"] for row in found["rows"] if row["form"] == "loop" and row["engine"] == "fast"}
@@ -42,30 +43,34 @@ def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert each == {100}
     assert all(row["bytes"] > 1 << 20 for row in found["memory"])
     assert [row["command"] for row in found["commands"]] == ["castsim --help", "castsim cast --help"]
-    text = page.read_text()
-    assert "it was ready after 12.3 s here" in text
-    assert all(program.name in text for program in programs)
-    assert "| a2a3 f32 -> f16 |" in text
-    assert all(f"\n## {title}\n" in text for title, _ in engine_sections.SECTIONS.values())
-    assert all(f"| {words} " in text for words in ("tpc_f32_exp_gaudi2.tpc |", "16 | 34 | fast |", "1,024 |"))
+    record = read(page)
+    assert any("it was ready after 12.3 s here" in words for words in record["text"])
+    tables = {section["title"]: section["tables"][0]["rows"] for section in record["sections"]}
+    assert {row[0] for row in tables["Instructions in a row"]} == {program.name for program in programs}
+    assert tables["estimate()"][0][0] == "a2a3 f32 -> f16"
+    assert {title for title, _ in engine_sections.SECTIONS.values()} <= tables.keys()
+    assert "tpc_f32_exp_gaudi2.tpc" in {row[0] for row in tables["Without numba"]}
+    assert [16, 34, "fast"] in [row[:3] for row in tables["Traces"]]
+    assert tables["What bounds f32 -> f64"][0][0] == 1024
 
 
 def test_start_up_alone_replaces_its_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_up, "STARTS", (("--help",), ("no such command",)))
-    page = tmp_path / "engines.md"
-    page.write_text(f"# Engines\n\nfirst\n\n{start_up.TITLE}\n\nformer\n\n## Last\n\nkept\n")
+    record = tmp_path / "engines.json"
+    write(record, f"# Engines\n\nfirst\n\n{start_up.TITLE}\n\nformer\n\n## Last\n\nkept\n")
     assert (
-        start_up.main(["--calls", "1", "--against", f"itself={sys.executable} -m castsim", "--markdown", str(page)])
+        start_up.main(["--calls", "1", "--against", f"itself={sys.executable} -m castsim", "--record", str(record)])
         == 0
     )
-    text = page.read_text()
-    assert text.startswith("# Engines\n\nfirst\n\n## Start-up")
-    assert text.endswith("\n\n## Last\n\nkept\n")
-    assert "former" not in text
-    assert "| command | itself | this version |" in text
-    row, unknown = (line.split(" | ") for line in text.splitlines() if line.startswith("| `castsim"))
-    assert all(10 < int(cell.strip(" |")) < 60_000 for cell in row[1:])
-    assert [cell.strip(" |") for cell in unknown[1:]] == ["-", "-"]
+    found = read(record)
+    section, last = found["sections"]
+    assert (found["title"], found["text"], last["text"]) == ("Engines", ["first"], ["kept"])
+    assert section["title"] == start_up.TITLE.removeprefix("## ")
+    assert "former" not in section["text"]
+    assert section["tables"][0]["columns"] == ["command", "itself", "this version"]
+    row, unknown = section["tables"][0]["rows"]
+    assert all(10 < cell < 60_000 for cell in row[1:])
+    assert unknown[1:] == [None, None]
 
 
 def test_programs_are_what_they_are_called() -> None:

@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 from benchmarks import kernels as benchmark
 from benchmarks import prefill
+from measured_record import read, rows
 
 from castsim import run
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "FUNCTIONS", 3)
-    page = tmp_path / "kernels.md"
+    record = tmp_path / "kernels.json"
     monkeypatch.setattr(
         benchmark, "_apart", lambda target, rows, table: benchmark.prefill_run(target, rows, table=table)
     )
-    assert benchmark.main(["--lines", "50", "--rows", "16", "--rounds", "1", "--markdown", str(page)]) == 0
-    text = page.read_text()
-    assert "castsim: parse and check" in text and "| a5 | named by a table |" in text
+    assert benchmark.main(["--lines", "50", "--rows", "16", "--rounds", "1", "--record", str(record)]) == 0
+    reading, large = (rows(section["tables"][0]) for section in read(record)["sections"])
+    assert reading[0]["what"] == "castsim: parse and check"
+    assert ("a5", "named by a table") in {(row["target"], row["rows"]) for row in large}
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

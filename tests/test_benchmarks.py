@@ -12,23 +12,25 @@ from benchmarks.cases import HEADLINE, MODES, Case, source_codes, target_pairs
 from benchmarks.contestants import array_library
 from benchmarks.table import markdown, rows_from
 from benchmarks.timing import quartiles, round_robin
+from measured_record import read
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.timing.SAMPLE_NS", 1000)
     monkeypatch.setattr(benchmark, "HEADLINE", (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8")))
     monkeypatch.setattr(benchmark, "find_spec", lambda name: None)
-    out, table = tmp_path / "out.json", tmp_path / "out.md"
+    out, record = tmp_path / "out.json", tmp_path / "record.json"
     assert benchmark.main(
         ["--set", "headline", "--set", "tables", "--size", "2K", "--rounds", "2",
-         "--json", str(out), "--markdown", str(table)]
+         "--json", str(out), "--record", str(record)]
     ) == 0  # fmt: skip
     data = json.loads(out.read_text())
     rows = rows_from(data["rows"])
     assert [row.elements for row in rows] == [2048] * 6
     assert "ml_dtypes" in rows[0].ratios and "en_dtypes" in rows[1].ratios and "numpy" in rows[2].ratios
     assert data["machine"]["numpy"] == np.__version__
-    assert "| f32 -> e4m3fn | rint | special | compiled | 2 K |" in table.read_text()
+    (table,) = read(record)["sections"][0]["tables"]
+    assert table["rows"][0][:5] == ["f32 -> e4m3fn", "rint", "special", "compiled", "2 K"]
 
 
 def test_a_size_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -339,7 +339,6 @@ ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--pipeline hardware", "--pipeline is about registers of assembly"),
         ("--stale-reads stop", "--stale-reads is about registers of assembly"),
         ("--max-cycles \u0663", "not a positive integer"),
         ("--trace -", "--trace takes a file"),

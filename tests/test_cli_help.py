@@ -51,10 +51,7 @@ def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        *(
-            (f"run {TILES}", option)
-            for option in ("--engine", "--sync", "--races", "--report", "--pipeline", "--stale-reads")
-        ),
+        *((f"run {TILES}", option) for option in ("--engine", "--sync", "--races", "--report", "--stale-reads")),
         ("cast f32 f16 1", "--overflow"),
         ("cast f32 f16 1 --target a5", "--saturation"),
         *(("verify f16 i8", option) for option in ("--overflow", "--tier")),
@@ -78,7 +75,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     [
         "--entry f", "--no-skip", "--timing-only", "--tile R=3", "--max-cycles 5", "--sync interlock", "--show-sync",
         "--races ignore", "--report kernel", "--timeline", "--trace t", "--kanata k", "--window 1:2", "--what-if all",
-        "--unsafe-scratch", "--lint", "--pipeline hardware", "--stale-reads stop", "--declare d", "--machine 3",
+        "--unsafe-scratch", "--lint", "--stale-reads stop", "--declare d", "--machine 3",
     ],
 )  # fmt: skip
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
@@ -101,6 +98,25 @@ SERVING = ("lsp", "debug", "view kernel-trace.json", "view kernel.pto kernel-tra
 """What runs until a client ends it, or its input: so do test_lsp.py, test_debug_console.py and test_view.py."""
 CLUSTER = "--scheduler tcp://host"
 """In examples that need a cluster: tests/test_sweeps.py and tests/test_distribution.py have one."""
+CPP = """\
+#include <pto/pto-inst.hpp>
+using namespace pto;
+extern "C" __global__ AICORE void to_half(GM_ADDR x, GM_ADDR y, int64_t n) {
+  GlobalTensor<float, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> from((__gm__ float *)x);
+  GlobalTensor<half, pto::Shape<1, 1, 1, 16, 64>, pto::Stride<1, 1, 1, 64, 1>> into((__gm__ half *)y);
+  Tile<TileType::Vec, float, 16, 64> wide;
+  Tile<TileType::Vec, half, 16, 64> slim;
+  TASSIGN(wide, 0);
+  TASSIGN(slim, 8192);
+  TLOAD(wide, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TCVT(slim, wide, RoundMode::CAST_RINT);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(into, slim);
+}
+"""
 SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
 """Examples that take many seconds."""
 REFUTED = (
@@ -177,12 +193,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert main(["asm", "kernel.tpc", "--out", name, "--quiet", *target]) == 0
     (tmp_path / "my_a5.toml").write_text('base = "a5"\nname = "my_a5"\n')
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
+    np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
+    np.save(tmp_path / "numbers.npy", np.linspace(-9, 9, 300, dtype=np.float32))
+    np.save(tmp_path / "results.npy", np.linspace(-9, 9, 300, dtype=np.float32).astype(np.float16))
+    (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
+    shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
     (tmp_path / "mine.csv").write_text("\n".join(measured) + "\n")
     return tmp_path
+
+
+def kernels_in_c(line: str, folder: Path) -> None:
+    """Write the kernel in C or C++ that an example names, and the folder that it includes from."""
+    if "kernel.c " in line:
+        shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.cpp" in line:
+        (folder / "include").mkdir(exist_ok=True)
+        (folder / "kernel.cpp").write_text(CPP)
 
 
 def sweeps(folder: Path) -> None:
@@ -193,6 +223,16 @@ def sweeps(folder: Path) -> None:
     assert main(["sweep", "shapes.toml", "--out", "shapes.parquet", "--quiet"]) == 0
 
 
+PACK = """import ml_dtypes
+
+
+def to_fp8(x):
+    return x.astype(ml_dtypes.float8_e4m3fn)
+
+
+def to_bf16(x):
+    return x.astype(ml_dtypes.bfloat16)
+"""
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>
@@ -216,6 +256,7 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
         folder / "x.npy",
         np.linspace(-9, 9, 128 * 64).astype(np.float32).reshape(-1, 64)[: 4 if "model" in line else 128],
     )
+    kernels_in_c(line, folder)
     if "--target goya" in line:
         (folder / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_i16_quantise_goya.tpc").read_text())
     if "--apply 1 -o faster.pto" in line:  # a kernel that can be made faster

@@ -64,9 +64,9 @@ def completed(path: Path, *words: str) -> set[str]:
     ("words", "offered"),
     [
         (("",), {*COMMANDS, "help"}),
-        (("ca",), {"cast"}),
+        (("ca",), {"calibrate", "cast"}),
         (("--js",), {"--json"}),
-        (("help", "comp"), {"compiled", "completion"}),
+        (("help", "comp"), {"compare", "compiled", "completion"}),
         (("run", "--st"), {"--stale-reads"}),
         (("run", "--engine", ""), {"fast", "event"}),
         (("run", "--target", "ga"), {"gaudi", "gaudi2", "gaudib"}),
@@ -112,7 +112,7 @@ def test_the_script_says_as_text_what_it_says_as_json(capsys: Capture, bash_scri
 
 
 REFUSED = {
-    **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "pipeline", "stale_reads")},
+    **{f"run {option}": [TILES, "--timing-only"] for option in ("level", "sync", "races", "stale_reads")},
     **{f"run {option}": [TILES, "--timing-only"] for option in ("engine", "toolchain", "report")},
     "run backend": ["-e", "tcvt f32 -> e4m3fn 16x512 sat", "--target", "a5"],
     "run target": [TILES],

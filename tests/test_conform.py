@@ -1,11 +1,11 @@
-"""`castsim conform`: which cells there are, what they say, and whether the committed pages are current."""
+"""`castsim conform`: which cells there are, what they say, and whether the committed records are current."""
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conformance_record import RECORDS, answer, held, record
 
 from castsim.__main__ import main
 from castsim.planning import PlanKind, Verdict
@@ -15,25 +15,23 @@ from castsim.reports.conform_text import conform_markdown
 from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
-DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {"tosa": DOCS / "conformance-tosa.md", "onnx": DOCS / "conformance-onnx.md"}
 SAMPLE = 6
 QUICK = ("bool", "i4", "u4", "i8", "u8", "i16", "u16", "f16", "bf16", "e4m3fn", "e5m2")
 """Sources whose cells take well below a second."""
 
 
 def page_cells(spec: str) -> dict[tuple[str, str], str]:
-    """The cells of the committed page by cast and target."""
-    lines = PAGES[spec].read_text(encoding="utf-8").splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    head = next(row for row in rows if row[0] == "cast")
-    body = rows[rows.index(head) + 1 :]
-    assert all(len(row) == len(head) for row in body)
-    return {(row[0], target): cell for row in body for target, cell in zip(head[1:], row[1:], strict=True)}
+    """The cells of the committed record by cast and target."""
+    found = held(spec)
+    return {
+        (cast, target): cell
+        for cast, cells in found["answers"].items()
+        for target, cell in zip(found["targets"], cells, strict=True)
+    }
 
 
-@pytest.mark.parametrize("spec", PAGES)
-def test_pages_hold_every_legal_cast_and_target(spec: str) -> None:
+@pytest.mark.parametrize("spec", RECORDS)
+def test_records_hold_every_legal_cast_and_target(spec: str) -> None:
     found = load_specification(spec)
     named = set()
     for cast in legal_casts(found):
@@ -48,11 +46,11 @@ def test_pages_hold_every_legal_cast_and_target(spec: str) -> None:
     assert set(page_cells(spec)) == named
 
 
-@pytest.mark.parametrize("spec", PAGES)
-def test_pages_are_current(spec: str) -> None:
-    """A seeded sample of cells in CI, the whole page with CASTSIM_THOROUGH=1."""
+@pytest.mark.parametrize("spec", RECORDS)
+def test_records_are_current(spec: str) -> None:
+    """A seeded sample of cells in CI, the whole record with CASTSIM_THOROUGH=1."""
     if THOROUGH:
-        assert conform_markdown(conform(spec, workers=os.cpu_count() or 1)) == PAGES[spec].read_text(encoding="utf-8")
+        assert record(conform(spec, workers=os.cpu_count() or 1)) == RECORDS[spec].read_text(encoding="utf-8")
         return
     found = load_specification(spec)
     page = page_cells(spec)
@@ -67,7 +65,7 @@ def test_pages_are_current(spec: str) -> None:
         )
         src = cast.src.name.replace("u", "i", 1) if ("input_unsigned", "1") in setting else cast.src.name
         entry = settle_cell(Cell(src, cast.dst.name, setting, target), found, found.versions.default)
-        assert page[cast_text(cast, entry), target] == cell_text(entry)
+        assert page[cast_text(cast, entry), target] == answer(entry)
         checked += page[cast_text(cast, entry), target] != "no: nothing leads there"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from built_site import built_site
 from generated_pages import GENERATED, filled, pages
-from page_parts import MADE
+from page_parts import FILES, MADE
 
 import castsim
 from castsim.__main__ import main
@@ -26,7 +26,7 @@ from castsim.commands.command_line import COMMANDS
 from castsim.graphs import trial
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi.forms import PREFIX
+from castsim.isa.pto.vmi.forms import LEGACY, PREFIX
 from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.planning.samples import all_codes
@@ -36,10 +36,9 @@ from castsim.timing import Cause
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 OTHERWISE = {
-    "fuzz.md": "a campaign of hours",
+    "measured.md": "campaigns of hours",
     "pytest-plugin.md": "test_pytest_plugin",
     "editors": "editors",
-    "reference": "listings",
 }
 """Pages and folders whose code blocks are not run here, and why."""
 PAGES = sorted(
@@ -85,6 +84,8 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
             (tmp_path / title[1]).write_text(text)
         elif mark == "setup":
             assert text in (ROOT / "README.md").read_text()  # `.ci/run` executes that line
+        elif language == "text":
+            continue
         elif language == "console":
             for line in text.splitlines():
                 typed, _, given = line.partition(" < ")
@@ -110,16 +111,33 @@ def test_generated_parts_stand_in_the_pages_as_they_are_now(page):
     assert all(len(match[0].splitlines()) > 4 for match in GENERATED.finditer(text))
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_data_files_are_as_they_are_now_and_linked(name):
+    path = DOCS / "reference" / name
+    assert path.read_text(encoding="utf-8") == FILES[name](), "python tests/generated_pages.py writes them anew"
+    assert any(f"]({name})" in page.read_text(encoding="utf-8") for page in path.parent.glob("*.md"))
+
+
 def test_generated_parts_are_complete(made):
-    commands, tiles, micro = (made[name]() for name in ("commands", "tile-operations", "micro-operations"))
-    assert all(f"## castsim {name}\n" in commands for name in COMMANDS)
+    commands, tiles = made["commands"](), made["tile-operations"]()
+    micro, logical, assembly = (
+        FILES[name]() for name in ("micro-operations.csv", "micro-logical.csv", "tpc-instructions.csv")
+    )
+    assert all(f"| `{name}` |" in commands for name in COMMANDS)
     assert all(f"`{operation.name}`" in tiles for operation in VECTOR_OPERATIONS.values())
-    assert all(f"`pto.{name}`" in micro for name in ROWS)
-    assert all(f"{PREFIX}{name}`" in made["micro-logical"]() for name in LOGICAL)
-    assert all(re.search(rf"`{name}[ .`]", made["tpc-instructions"]()) for name in mnemonics())
-    options = made["target-options"]()
-    assert all(f"`{name}`" in options for target in target_names() for name in load_target(target).options)
+    assert all(f"\npto.{name}," in micro for name in ROWS)
+    assert all(f"\npto.{PREFIX}{name}," in logical or name in LEGACY for name in LOGICAL)
+    assert all(re.search(rf'^"?{re.escape(name)}[ .,]', assembly, re.MULTILINE) for name in mnemonics())
+    options, explained = made["target-options"](), FILES["target-options.csv"]()
+    for name in (name for target in target_names() for name in load_target(target).options):
+        assert f"| `{name}` |" in options and f",{name}," in explained
     assert all(f"### castsim.{name}\n" in made["api"]() for name in castsim.__all__ if name != "__version__")
+
+
+def test_all_pages_together_stay_short():
+    """Generated parts included: what only scripts read is data beside the pages."""
+    every = (ROOT / "README.md", *DOCS.rglob("*.md"))
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in every) <= 65_000
 
 
 def headings(path):
@@ -145,7 +163,7 @@ def test_the_glossary_defines_every_cause_and_column(made):
     assert all(f"**{cause}**" in causes for cause in Cause)
     found = {text.strip() for path in (ROOT / "simulator").rglob("*.py") for text in headings(path)} - {""}
     assert len(found) > 60  # the search itself works
-    missing = sorted(text for text in found if f"| `{text}` |" not in columns)
+    missing = sorted(text for text in found if f"* `{text}`: " not in columns)
     assert not missing, f"tests/page_parts/glossary.py does not define the columns {missing}"
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from measured_record import MEASURED, read, rows
 
 from castsim import __version__
 from castsim.editor.grammars import FILES, written
@@ -70,9 +71,6 @@ def test_the_extension_names_its_files() -> None:
 
 def test_edits_in_long_texts_are_answered_within_the_limit() -> None:
     """As measured by `tests/benchmarks/editing.py`: 10,000 lines, 200 ms at the median."""
-    rows = [line.split("|") for line in (ROOT / "docs" / "benchmark-editing.md").read_text().split("\n")]
-    found = [
-        (int(row[2].replace(",", "")), float(row[4])) for row in rows if len(row) == 8 and row[2].strip()[0].isdigit()
-    ]
+    found = rows(read(MEASURED / "editing.json")["tables"][0])
     assert len(found) == 3
-    assert all(lines >= 9_990 and milliseconds < 200 for lines, milliseconds in found)
+    assert all(row["lines"] >= 9_990 and row["median ms"] < 200 for row in found)

@@ -10,6 +10,7 @@ from execution_programs import issued, kernel, moved, walk
 from walker_cases import VIEWS, X32, Y16, both
 
 from castsim.isa.errors import CastsimError, ReadError, TileError
+from castsim.machines.strided.operations import VectorOperation
 
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
 
@@ -91,7 +92,8 @@ def test_valid_extent_out_of_range(value: int) -> None:
 
 def places(text: str) -> list[int]:
     """Destination addresses of the casts."""
-    return [op.destination.address for name, op in issued(walk(text)) if name.startswith("tcvt") and op.pipe == "V"]
+    found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]
+    return [op.destination.address for op in found if isinstance(op, VectorOperation)]
 
 
 def test_level_2_places_tiles_one_behind_the_other() -> None:

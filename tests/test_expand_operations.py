@@ -29,7 +29,7 @@ SHAPES = ((8, 256, 8, 256), (4, 512, 3, 300), (5, 128, 4, 70), (1, 64, 1, 64), (
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 REARRANGING = (
     Kind.GATHER, Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE, Kind.TRANSPOSE, Kind.CONCATENATE,
-    Kind.COUNTED_CONCATENATE,
+    Kind.COUNTED_CONCATENATE, Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE,
 )  # fmt: skip
 """Kinds of which no operation is written; they are refused by their structures."""
 
@@ -151,6 +151,7 @@ NEEDED = {
     "fold": Case("trowprod", "i32", SHAPES[0]),
     "first": Case("tcolmax", "f32", (16, 1024, 16, 1024), options=("maximum_of_nan=number",)),
     "narrow rows": Case("trowexpandmul", "i8", (5, 128, 4, 70), column=True),
+    "columns": Case("tcolexpand", "f32", SHAPES[0]),
     "unaligned": Case("tfillpad", "f32", SHAPES[2]),
     "barrier": Case("tpartadd", "f32", SHAPES[3]),
     "destination": Case("taxpy", "f32", (16, 1024, 16, 1024)),

@@ -10,7 +10,7 @@ from itertools import islice
 import fast_programs
 import pytest
 from engine_outcome import outcome, plain
-from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, store
+from engine_trees import KIBI, a2a3, cast, control, load, lowered, mask_write, program, store
 
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import driving
@@ -43,6 +43,7 @@ TURN = lowered(0, ScalarWork("loop"))
 LOAD = lowered(1, load(0, 2048), accesses=(reads(0, 2048, GlobalSpace.of("x")), writes(0, 2048)))
 CAST = lowered(2, control(), cast(8), accesses=(reads(0, 2048), writes(64 * KIBI, 65 * KIBI)))
 STORE = lowered(3, store(64 * KIBI, 1024), accesses=(reads(64 * KIBI, 65 * KIBI), writes(0, 1024, GlobalSpace.of("y"))))
+MASK = lowered(7, mask_write())
 
 
 def flag(signaller, waiter):
@@ -86,6 +87,9 @@ LOOPS = {
         lambda n: (looped(n, TURN, LOAD, *flag("MTE2", "V"), CAST, *flag("V", "MTE3"), STORE, *flag("MTE3", "MTE2")),),
     ),
     "loaded once, stored at the end": (True, lambda n: (LOAD, looped(n, TURN, CAST), STORE)),
+    "masks": (False, lambda n: (looped(n, TURN, MASK), CAST)),
+    "masks and loads": (True, lambda n: (looped(n, MASK, LOAD, *flag("MTE2", "S")), CAST)),
+    "masks and casts": (True, lambda n: (looped(n, TURN, MASK, CAST, STORE),)),
     "scalar work": (False, lambda n: (looped(n, TURN), CAST)),
     "barriers": (False, lambda n: (looped(n, TURN, LOAD, CAST, lowered(6, Barrier("ALL"))),)),
     "loops in a loop": (True, lambda n: (looped(n, TURN, looped(50, TURN, CAST), LOAD, CAST, STORE),)),
@@ -154,6 +158,18 @@ def test_a_pipe_that_works_while_a_long_loop_runs_is_not_served_late():
     # Nothing orders the store behind the casts, so it begins long before they end: other than a look ahead suggests.
     tree = program(looped(400, TURN, CAST), STORE, CAST, STORE)
     assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
+
+
+@pytest.mark.parametrize("trips", [3, 20, 300])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_mask_that_was_written_before_skipped_trips_holds_behind_them(trips, inside):
+    # Its change takes 16 cycles, as long as a few of these trips; what comes behind all of them need not wait for it.
+    quick = a2a3(load=(0, "128"), issue_cycles=0, synchronisation_cycles=0)
+    trip = (lowered(1, load(0, 128)), *flag("MTE2", "S"))
+    outer = looped(9, MASK, looped(trips, *trip)) if inside else looped(trips, *trip)
+    tree = program(MASK, outer, CAST, instructions=9)
+    found = outcome(tree, quick, max_cycles=LIMIT)
+    assert found == outcome(tree, quick, engine="event", max_cycles=LIMIT)
 
 
 @pytest.mark.parametrize("before", range(4))

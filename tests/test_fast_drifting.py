@@ -156,7 +156,7 @@ def test_trips_are_woven_in_the_order_of_the_program() -> None:
 
 def test_looks_read_no_more_than_a_share_of_what_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of some dozen trips behind queues of thousands of entries, in which nothing repeats."""
-    tree, target = strided(5_015_180)
+    tree, target = strided(5_016_277)
     read: list[tuple[int, int]] = []
     end = Attempt._end
 

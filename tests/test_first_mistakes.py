@@ -20,6 +20,7 @@ PADDED = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
         (TILES, "pto.tcvt", "pto.tcast", 1, "unknown operation pto.tcast", "pto.tcvt"),
         (TILES, "%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f8>", 2, "unknown element type 'f8'", "f8E4M3FN, f8E5M2"),
         (TILES, '"a3"', '"a6"', 2, ":2:38: error: the program is for 'a6', which no shipped", "a2a3, a2, a3, a5"),
+        (TILES, "pto.tload ins", "pto.tload {a = 1} ins", 2, "'{'; attributes {...} stand behind all", "ins, outs"),
         (ASSEMBLY, "target greco", "target grecco", 2, ":3:13: error: unknown target 'grecco'", "a2a3, a5, gaudi"),
         (ASSEMBLY, "target greco", "target a5", 1, ":3:13: error: a5 does not run .tpc programs", "gaudi, gaudi2"),
         (ASSEMBLY, "target greco", "target tosa", 1, ":3:13: error: tosa is a specification", "a2a3, a5, gaudi"),

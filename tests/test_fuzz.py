@@ -147,3 +147,8 @@ def test_a_pipe_goes_on_when_what_it_waits_for_has_ended(mechanism: str, number:
     before the pipe looked again, so that it seemed to have ended long ago.
     """
     assert engines.difference(mechanism, number) is None
+
+
+def test_behind_skipped_trips_accesses_stand_where_those_trips_have_moved_them() -> None:
+    """A loop whose accesses all move by 256 bytes: its first load behind the skipped trips waits for one execution."""
+    assert engines.difference("vector-function", 700860) is None

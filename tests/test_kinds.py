@@ -29,7 +29,16 @@ from castsim.targets import load_target, target_names
 from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vliw import VliwTarget
 
+FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tpc_c/")
+"""Readers of whole languages."""
+
 READERS = {
+    "simulator/commands/execution/asm.py": "reads names of files",
+    "simulator/commands/execution/cpp_kernels.py": "reads names of files",
+    "simulator/commands/execution/kernel_launch.py": "reads names of files",
+    "simulator/commands/execution/lint.py": "reads names of files",
+    "simulator/machines/vliw/merging.py": "reads words of instructions",
+    "simulator/running/kernels.py": "reads names of files",
     "isa/pto/attributes.py": "reads attributes of program text",
     "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
     "isa/pto/foreign_operations.py": "reads names of operations; those between cores are an open list of beginnings",
@@ -93,7 +102,13 @@ READERS = {
     "simulator/editor/hover_tiles.py": "reads words of program text",
     "simulator/reports/verify.py": "reads names of its own attributes",
     "simulator/estimating/casts.py": "reads names of files",
-    "simulator/evidence/accuracy/names.py": "reads labels of measured tables",
+    "targets/format_spellings.py": "reads labels of measured tables",
+    "targets/strided_repeat.py": "reads names of facts",
+    "simulator/estimating/trust.py": "reads paths of facts",
+    "simulator/evidence/calibration/description.py": "reads names of files",
+    "simulator/reports/accuracy_text.py": "reads names of files",
+    "simulator/reports/run_report.py": "reads paths of facts",
+    "simulator/reports/sections/facts.py": "reads paths of facts",
     "simulator/evidence/verification/sources.py": "reads names of modules",
     "simulator/execution/entry_and_target.py": "reads a name from the command line",
     "simulator/execution/inputs.py": "reads what inputs are asked for",
@@ -103,7 +118,6 @@ READERS = {
     "simulator/execution/npy.py": "reads heads of files",
     "simulator/exploration/differences/statements.py": "reads lines of program text",
     "simulator/exploration/sweeps/axes.py": "reads keys of specifications",
-    "simulator/former_name/__init__.py": "reads names of modules",
     "simulator/graphs/execution.py": "reads what inputs are asked for",
     "simulator/graphs/tosa_text.py": "reads program text",
     "simulator/machines/tile_modes.py": "reads rounding modes as users type them",
@@ -139,7 +153,7 @@ def looks_at_text(source: str) -> bool:
 
 def test_only_readers_look_at_how_a_text_begins_or_ends() -> None:
     found = {relative(path) for path in SOURCES if looks_at_text(path.read_text(encoding="utf-8"))}
-    assert found == set(READERS)
+    assert {name for name in found if not name.startswith(FRONT_ENDS)} == set(READERS)
 
 
 # ------------------------------------------------------------------------------------------------ instructions of TPC

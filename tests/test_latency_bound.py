@@ -74,7 +74,8 @@ def test_the_headline_names_the_chain(
 ) -> None:  # fmt: skip
     path, page = PROGRAMS / f"{name}.tpc", tmp_path / "page.html"
     assert main(["run", str(path), "--timing-only", "--html", str(page)]) == 0
-    head = capsys.readouterr().out.splitlines()[3:7]
+    head = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    head = head[next(number for number, line in enumerate(head) if line.startswith("bound by ")) :]
     (following,) = (line for line in head if line.startswith("next: "))
     assert head[0].startswith(f"bound by latency: {producer}")
     assert head[0].endswith(f"({register}, lines {lines[0]} -> {lines[1]}, {distance} bundles)")

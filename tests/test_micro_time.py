@@ -47,9 +47,13 @@ LOOP = f"""      scf.for %i = %c0 to %n step %c1 {{
       }}"""
 
 
+KEPT = "// castsim: option short_loops=kept\n"
+
+
 def timed(tmp_path: Path, body: str, more: str = "", engine: str = "fast") -> Result:
     file = tmp_path / "k.pto"
-    file.write_text(FRAME.replace("BODY", body).replace("MORE", more))
+    head, body = (KEPT, body.removeprefix(KEPT)) if body.startswith(KEPT) else ("", body)
+    file.write_text(head + FRAME.replace("BODY", body).replace("MORE", more))
     return run(file, timing_only=True, engine=engine)
 
 
@@ -62,6 +66,23 @@ def launch(result: Result) -> int:
 def test_a_loop_of_a_program(tmp_path: Path) -> None:
     # start 22, loop 2, load to use 6, vabs 5 - 3, store 9, drain 12, and nine more trips
     assert launch(timed(tmp_path, LOOP)) == 22 + 2 + 6 + 2 + 9 + 12 + 9
+
+
+@pytest.mark.parametrize(("trips", "turns"), [("2", False), ("8", False), ("9", True)])
+def test_short_loops_inside_of_others_are_written_out(trips: str, turns: bool, tmp_path: Path) -> None:
+    """Two to eight trips by constants of the text (`timing.micro.unrolling`), unless an option keeps them."""
+    inner = LOOP.replace("%n", "%few").replace("%i ", "%j ").replace("muli %i", "muli %j")
+    body = f"      %few = arith.constant {trips} : index\n      scf.for %i = %c0 to %n step %c1 {{\n{inner}\n}}"
+    assert (launch(timed(tmp_path, body)) == launch(timed(tmp_path, KEPT + body))) == turns
+
+
+@pytest.mark.parametrize("rows", [2, 10])
+def test_a_trip_that_only_the_run_knows_turns(rows: int, tmp_path: Path) -> None:
+    """Rows of a vector 6 cycles apart, in the vendor's simulator, where the text does not state that it is one."""
+    inner = LOOP.replace("%n", "%c1").replace("%i ", "%j ")
+    body = f"      %rows = arith.constant {rows} : index\n      scf.for %i = %c0 to %rows step %c1 {{\n{inner}\n}}"
+    late = f"%more = arith.addi %c0, %c1 : index\n{body}".replace("to %c1", "to %more")
+    assert launch(timed(tmp_path, late)) - launch(timed(tmp_path, body)) == 5 * (rows - 1)
 
 
 def test_without_flags_a_launch_waits_for_the_transfer(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import real_kernels
+from measured_record import document, read
 from real_form_runs import listed, opens, outcomes, try_form
 from real_forms import forms
 
-PAGE = Path(__file__).parent.parent / "docs" / "real-kernels.md"
 CHOSEN = tuple(form for form in forms() if opens(form))
 
 
@@ -24,7 +24,7 @@ def test_every_form_runs_or_is_listed():
     for each in outcomes():
         if each.opaque:  # tiles of other units, or boxes
             assert re.search(r"\b(mat|acc|left|right|bias|scaling) |box:|slayout=", str(each.form)), each.form
-    assert PAGE.read_text() == real_kernels.page(), "python tests/real_kernels.py > docs/real-kernels.md"
+    assert read(real_kernels.RECORD) == document(real_kernels.page()), "python tests/real_kernels.py writes it anew"
 
 
 @pytest.mark.parametrize("number", range(8))

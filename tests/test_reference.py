@@ -95,7 +95,7 @@ def test_every_link_between_files_leads_somewhere() -> None:
 
 
 _PAGE = re.compile(
-    r"(?<![\w/.-])docs/(?:reference/|how-to/|language/|tutorial/|editors/)?[\w.-]+\.(?:md|json|yml|ipynb)\b"
+    r"(?<![\w/.-])docs/(?:reference/|how-to/|measured/|tutorial/|editors/)?[\w.-]+\.(?:md|json|yml|ipynb)\b"
 )
 
 

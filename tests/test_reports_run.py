@@ -152,9 +152,10 @@ def test_documented_facts_are_not_doubtful() -> None:
     found = doubtful_facts(A2A3, ["timing.store", "banks", "options.nan_to_integer", "options.store_gap"])
     assert [(fact.name, fact.status) for fact in found] == [
         ("options.nan_to_integer", "assumed"),
-        ("timing.store", "vendor-model"),
+        ("timing.store", "fitted"),
     ]
-    assert found[1].value == {"startup_cycles": 107, "bytes_per_cycle": 16.36}  # a2a3.toml, [timing.store]
+    stated = {"startup_cycles": 198, "bytes_per_cycle": 85}  # a2a3.toml, [timing.store]: 295 cycles 8 KiB, 971 64 KiB
+    assert stated.items() <= found[1].value.items()
 
 
 def test_with_options_leaves_the_target_alone() -> None:
@@ -264,8 +265,8 @@ def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines_of(capsys, str(PROGRAMS / "a5_bf16_to_e2m1.pto"), "--timing-only")
     table = next(number for number, line in enumerate(found) if line.startswith("cycles by cause"))
-    assert found[2].endswith("MHz") and " cycles = " in found[2]
-    assert found[3].startswith("bound by ")
+    assert found[2].endswith("MHz (assumed clock)") and " cycles = " in found[2]
+    assert any(line.startswith("bound by ") for line in found[3:table])
     assert any(line.startswith("next: --what-if all") for line in found[:table])
     assert any(line.startswith("warning: ") for line in found[:table])
     assert not any(line.startswith("warning: ") for line in found[table:])
@@ -277,7 +278,7 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
     full = lines_of(capsys, program, "--timing-only", "--facts")
     assert main(["run", program, "--timing-only", "--json", "-"]) == 0
     names = [fact["name"] for fact in json.loads(capsys.readouterr().out)["facts_assumed"]]
-    assert short[-1] == f"rests on {len(names)} undocumented facts (--facts lists them)"
+    assert short[-1] == f"rests on {len(names)} undocumented facts (--facts lists them, by weight)"
     assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
     assert full[: len(short) - 1] == short[:-1]
 

@@ -13,9 +13,9 @@ from subprocess import run
 
 import jsonschema
 import pytest
-from json_page import PAGE
+from json_schemas import SCHEMAS, bundle
 from sample_arguments import command as sample_command
-from test_cli_help import examples, folder  # noqa: F401 - a fixture
+from test_cli_help import examples, folder, kernels_in_c  # noqa: F401 - a fixture
 from test_cli_help import kernel as tile_kernel
 from test_readme import COMMANDS as README_COMMANDS
 from test_readme import commands, some_codes
@@ -25,7 +25,6 @@ from castsim.commands import command_line
 from castsim.graphs import trial
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
-from castsim.reports.schemas.page import page
 from castsim.reports.schemas.versions import DIGESTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,7 +39,7 @@ NAMES_IN_DIGITS = {
     "version", "version_asked", "versions", "default_version", "since",  # of specifications: `1.1`, `21`
     "castsim", "python", "numpy", "numba", "llvmlite",  # versions of packages
     "name", "output",  # tensors of TOSA text are called 0, 1, 2
-    "text", "program", "assembly",  # what somebody typed
+    "text", "program", "assembly", "given",  # what somebody typed
     "code",  # bytes in hexadecimal
     "sha256", "facts",
 }  # fmt: skip
@@ -172,6 +171,7 @@ def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help(line: str, folder: Path) -> None:  # noqa: F811
     (folder / "kernel.pto").write_text(tile_kernel("%rows = arith.constant 128 : index", ""))
+    kernels_in_c(line, folder)
     check(shlex.split(line.partition(" > ")[0]), folder / "document.json")
     if line.startswith("lower --spec"):
         held = json.loads((folder / "document.json").read_text())
@@ -210,8 +210,8 @@ def test_schemas_are_closed_and_told(name: str) -> None:
             assert KEY.fullmatch(key) and property_.get("description"), (title, key)
 
 
-def test_the_page_is_what_the_models_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "python tests/json_page.py"
+def test_the_schemas_are_what_the_models_say() -> None:
+    assert SCHEMAS.read_text(encoding="utf-8") == bundle(), "python tests/json_schemas.py"
 
 
 def test_other_commands_do_not_load_the_models() -> None:

@@ -10,10 +10,12 @@ import pytest
 from a5_cases import A5
 from scope_works import LOAD, STORE, compute, dense, pair, random_scope, wide
 
-from castsim.machines.vector_function.scopes import Scope, time_scope
+from castsim.machines.vector_function.scopes import Instruction, Kind, Scope, time_scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
-ABOUT = ("source", "status", "informational", "note")
+ABOUT = ("source", "status", "evidence", "informational", "note")
+OF_TEXTS = ("unrolling", "single_access")
+"""What the text of a program decides (test_micro_time.py), and what has a test of its own."""
 SPECIAL_LATENCIES = [name for name, row in A5.arithmetic.items() if row.port in ("any", "serial", "special")]
 
 
@@ -27,7 +29,7 @@ def facts() -> list[tuple[str, ...]]:
                 walk((*path, key), inner)
         elif hasattr(value, "model_fields_set"):
             for key, inner in value:
-                if key not in ABOUT:
+                if key not in (*ABOUT, *OF_TEXTS):
                     walk((*path, key), inner)
         else:
             found.append(path)
@@ -93,3 +95,45 @@ def test_a_launch_names_the_facts_it_rests_on() -> None:
     for seed in range(60):
         used |= time_scope(random_scope(Random(seed)), A5).facts
     assert {"timing.micro.dispatch", "timing.branch", "timing.unpack_head", "timing.store_barrier"} <= used
+
+
+def trips(instruction: Instruction, count: int, results: int = 1) -> int:
+    """Cycles of a loop of so many trips, each of that instruction between a load and a store if it is neither."""
+    scope = Scope()
+    scope.begin_loop(count)
+    for trip in range(count):
+        if instruction.kind is Kind.COMPUTE:
+            (name,) = scope.issue(LOAD, (), 1, 0)
+            names = [scope.issue(instruction, (name,), 1)[0] for _ in range(8)]
+            scope.issue(STORE, names[-1:], 0, 65536 + trip * 256)
+        elif instruction.kind is Kind.STORE:
+            (name,) = scope.issue(LOAD, (), 1, trip * 256)
+            scope.issue(instruction, (name,), 0, 65536 + trip * 256)
+        else:
+            name, *_ = [scope.issue(instruction, (), results, trip * 2048 + at)[0] for at in (0, 512, 1024)]
+            scope.issue(STORE, (name,), 0, 65536 + trip * 256)
+        scope.end_trip()
+    return time_scope(scope, A5).cycles
+
+
+@pytest.mark.parametrize(
+    ("instruction", "paces"),
+    [
+        (Instruction("vlds", Kind.LOAD, size=256), 2.06),  # and by the memory path of two
+        (Instruction("vldsx2", Kind.LOAD, size=256), 3.5),
+        (Instruction("vlds", Kind.LOAD, word="DS_B8", size=256), 3.5),
+        (Instruction("vsldb", Kind.LOAD, size=256), 6.5),
+        (STORE, 1),
+        (Instruction("vsstb", Kind.STORE, size=256), 2),
+        (Instruction("vadd", Kind.COMPUTE), 4),  # eight on two ports
+        (Instruction("vadd", Kind.COMPUTE, integers=True), 8),
+        (Instruction("vmax", Kind.COMPUTE, integers=True), 4),
+        (Instruction("vmul", Kind.COMPUTE, 16, integers=True), 8),
+        (Instruction("vci", Kind.COMPUTE), 4),
+        (Instruction("vci", Kind.COMPUTE, integers=True), 8),
+    ],
+)
+def test_trips_take_what_the_throughput_table_says(instruction: Instruction, paces: float) -> None:
+    """Three loads and a store, one of each, or eight computations a trip; 950 throughput table of asc-devkit."""
+    results = 2 if instruction.mnemonic == "vldsx2" else 1
+    assert trips(instruction, 400, results) - trips(instruction, 200, results) == pytest.approx(200 * paces, rel=0.02)

@@ -76,7 +76,7 @@ def test_every_page_of_the_navigation_loads(site: Path, page: Any, complaints: l
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_page_is_wider_than_the_window(site: Path, page: Any, complaints: list[str], width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    for name in ("index.html", "glossary.html", "limits.html", "language/pto.html", "tutorial/faster.html"):
+    for name in ("index.html", "glossary.html", "limits.html", "reference/pto.html", "tutorial/faster.html"):
         page.goto((site / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
     assert not complaints

@@ -61,15 +61,15 @@ def test_columns_and_rows_by_pattern(name: str, element: str, pattern: str, firs
     expect(text, name, before, d, a.get(before)[first::step])
 
 
-def test_cycles_of_gathers_by_pattern_are_those_of_the_vendor_model() -> None:
-    """Fill 14, 14 for each row, drain 20, whatever the length of a row."""
+def test_cycles_of_gathers_by_pattern_are_those_of_the_vendors_profile() -> None:
+    """2 cycles for each row, a repeat of any length: 2.0 r - 2, preferred to a profile that counts eight-fold."""
 
     def rows(count: int, cols: int) -> int:
         made = work("tgather.mask", tile("f32", count, cols // 2, 65536), tile("f32", count, cols, 0), pattern="0101")
         return cycles(TARGET, made)
 
-    assert rows(5, 64) - rows(4, 64) == 14
-    assert rows(4, 64) == pytest.approx(rows(4, 1024), abs=4)  # of longer rows some blocks meet in a bank
+    assert rows(5, 64) - rows(4, 64) == 2
+    assert rows(4, 64) <= rows(4, 1024)  # of longer rows some blocks meet in a bank
 
 
 def pairs(buffer: np.ndarray, spot: Spot, count: int) -> list[list[tuple[float, int]]]:

@@ -82,14 +82,13 @@ def test_stop_lets_pass_what_is_no_stale_read(tmp_path: Path) -> None:
         assert main(["run", written(tmp_path, text), "--stale-reads", "stop"]) == 0
 
 
-@pytest.mark.parametrize("words", [["--stale-reads", "ignore"], ["--pipeline", "hardware"]])
-def test_ignore_says_nothing(words: list[str], tmp_path: Path, capsys: Capture) -> None:
+def test_ignore_says_nothing(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path, EARLY)
-    assert main(["run", path, *words, "--json", "-"]) == 0
+    assert main(["run", path, "--stale-reads", "ignore", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "stale_reads" not in found
     assert found["warnings"] == []
-    assert main(["run", path, *words]) == 0
+    assert main(["run", path, "--stale-reads", "ignore"]) == 0
     assert "stale" not in capsys.readouterr().out
 
 
@@ -98,21 +97,17 @@ def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
     results = [
         run(path),
         run(path, stale_reads="ignore"),
-        run(path, pipeline="hardware"),
-        run(path, pipeline="checked"),
     ]
     for found in results:
         np.testing.assert_array_equal(found.outputs["y"], np.zeros(64, np.int32))  # V0 was zero before
-    assert [found.stale_reads is None for found in results] == [False, True, True, False]
-    assert run(path, stale_reads="report", pipeline="checked").stale_reads
+    assert [found.stale_reads is None for found in results] == [False, True]
+    assert run(path, stale_reads="report").stale_reads
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ({"stale_reads": "never"}, "unknown way to treat stale reads 'never'"),
-        ({"pipeline": "soft"}, "unknown pipeline mode 'soft'"),
-        ({"stale_reads": "report", "pipeline": "hardware"}, "which means 'ignore'"),
     ],
 )
 def test_words_that_mean_nothing(words: dict[str, str], message: str, tmp_path: Path) -> None:

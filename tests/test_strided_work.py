@@ -9,10 +9,12 @@ import pytest
 from strided_works import BANK, MNEMONICS, SPAN, TARGET, example, issued, listing, tile, vectors, work
 
 from castsim.execution.tiles import TileWork
+from castsim.execution.tree import Lowered, operations
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernels import lower_work
 from castsim.machines.strided.lowerer import StridedLowerer
 from castsim.machines.strided.operations import ControlWrite
+from castsim.targets.options import with_options
 
 A, B, D = 0, 2 * BANK, BANK
 
@@ -79,21 +81,30 @@ def test_count_mode_is_the_documented_bit_of_ctrl():
     assert values == [1 << 48 | 1 << 56, 3600, 1 << 48, (1 << 128) - 1]
 
 
-def test_a_tile_and_a_scalar_take_a_call_per_column_of_repeats():
-    # 7 x 448 of f32: published issue cycles are 7 x (7 + 4); rows are 1792 bytes apart.
-    assert listing(two("tadds", "f32", 7, 448)) == [
-        f"vadds x7 [128] @{D + 256 * at}+1792 <- @{A + 256 * at}+1792" for at in range(7)
+def test_a_tile_and_a_scalar_take_adjacent_rows_together():
+    # The formulas have one startup and no drain for 32 x 64 of f16, 17 more where rows are longer and no whole repeats.
+    assert listing(two("tadds", "f32", 7, 448)) == [f"vadds x49 [128] @{D}+256 <- @{A}+256"]
+    assert listing(two("tadds", "f16", 32, 64)) == [f"vadds x16 [128] @{D}+256 <- @{A}+256"]
+    counted = issued(two("tadds", "f32", 8, 96))
+    assert [op.value for op in counted if isinstance(op, ControlWrite)] == [
+        1 << 48 | 1 << 56,
+        768,
+        1 << 48,
+        (1 << 128) - 1,
     ]
+    assert [op.repeats for op in counted if not isinstance(op, ControlWrite)] == [12]
+
+
+def test_an_older_library_takes_rows_of_a_scalar_one_by_one():
+    # 7 x 448 of f32: published are 77 = 49 + 19 + startup; rows are 1792 bytes apart.
+    older = with_options(TARGET, {"scalar_rows": "separate"})
+    calls = list(operations(Lowered(0, lower_work(older, two("tadds", "f32", 7, 448))), None))
+    assert [(op.repeats, op.destination.step) for op in calls] == [(7, 1792)] * 7
 
 
 def test_a_tile_and_a_scalar_with_more_rows_than_repeats():
-    # 256 x 16 of f32: published issue cycles are 255 + 4 + 1 + 4 + 2.
-    assert listing(two("tmuls", "f32", 256, 16)) == [
-        "mask [16]",
-        f"vmuls x255 [16] @{D}+64 <- @{A}+64",
-        f"vmuls x1 [16] @{D + 255 * 64}+64 <- @{A + 255 * 64}+64",
-        "mask [128]",
-    ]
+    # 256 x 16 of f32 are 64 repeats.
+    assert listing(two("tmuls", "f32", 256, 16)) == [f"vmuls x64 [128] @{D}+256 <- @{A}+256"]
 
 
 def test_one_tile_merges_all_adjacent_rows():
@@ -130,13 +141,11 @@ def test_division_by_and_of_a_scalar():
     assert listing(dividend) == listing(two("trecip", "f32", 32, 64))
 
 
-def test_division_under_a_mask_sets_it_once():
+def test_division_takes_short_rows_together():
     assert listing(two("trecip", "f16", 64, 64)) == [
-        "mask [64]",
-        f"vector_dup x64 [64] @{D}+128",
+        f"vector_dup x32 [128] @{D}+256",
         "barrier",
-        f"vdiv x64 [64] @{D}+128 <- @{D}+128 @{A}+128",
-        "mask [128]",
+        f"vdiv x32 [128] @{D}+256 <- @{D}+256 @{A}+256",
     ]
 
 

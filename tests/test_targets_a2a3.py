@@ -106,11 +106,15 @@ def test_facts_of_the_instruction_page_and_the_sheet() -> None:
     assert A2A3.frequency.megahertz == 1850
 
 
-def test_the_only_two_measured_casts_are_met() -> None:
-    # docs/reference/a2a3.md section 6.3: 33 cycles = first control write + issue + head + 4 x 2 + tail, for 4 x 64 both ways.
-    vconv, scalar = A2A3.timing.vector["vconv"], A2A3.timing.scalar
-    issue = scalar.control_write_cycles + scalar.issue_cycles
-    assert issue + vconv.head_cycles + 4 * vconv.repeat_cycles + vconv.tail_cycles == 33
+def test_timing_of_casts_is_that_of_the_table_of_cast_points() -> None:
+    """Whole casts of r repeats less 24: the profile's line or curve, docs/reference/a2a3.md section 6.1."""
+    expected = {"vconv_f322f16": (4.81, 118.2), "vconv_f322s32": (7, 134), "vconv_s322f32": (10, 137)}
+    for name, (one, many) in expected.items():
+        row = A2A3.timing.vector[name]
+        for repeats, cycles in ((1, one), (128, many)):
+            found = row.head + repeats * row.interval + row.rest(repeats) + row.tail(repeats, 12) - 12
+            assert abs(found - cycles) <= 0.5, name
+    assert {rule.stem for rule in A2A3.casts} <= {*A2A3.timing.vector}
 
 
 def test_programs_find_it_by_architecture() -> None:
@@ -148,6 +152,10 @@ def test_every_fact_table_has_source_and_status(path: Path) -> None:
     tables = fact_tables(data)
     assert len(tables) > 20
     for name, table in tables:
+        if name == "timing.vector":  # its rows are a CSV table
+            continue
+        if name.endswith((".added_cycles_of", ".options")):  # numbers and options of a convention, which has the source
+            continue
         assert len(table.get("source", "")) > 10, name
         assert table.get("status") in set(Status), name
 
@@ -158,7 +166,8 @@ def test_no_row_twice(path: Path) -> None:
         rows = list(csv.reader(file))
     assert len({tuple(row) for row in rows}) == len(rows)
     header = rows[0]
-    key = ("source_file", "case") if "case" in header else tuple(header[:2])
+    case = ("source_file", "case") if "source_file" in header else ("case",)
+    key = case if "case" in header else tuple(header[:2])
     assert len({tuple(row[header.index(name)] for name in key) for row in rows}) == len(rows)
     assert {len(row) for row in rows} == {len(rows[0])}
 
@@ -198,7 +207,7 @@ def test_a_user_target_changes_one_fact(tmp_path: Path) -> None:
     mine = load_target(path)
     assert mine.name == "mine"
     assert mine.timing.vector["vconv"].tail_cycles == 18
-    assert mine.timing.vector["vconv"].head_cycles == A2A3.timing.vector["vconv"].head_cycles
+    assert mine.timing.vector["vconv"].startup_cycles == A2A3.timing.vector["vconv"].startup_cycles
     assert mine.casts == A2A3.casts
     assert mine.model_copy(update={"name": "a2a3", "timing": A2A3.timing}) == A2A3
     assert load_target(str(path)) == mine
@@ -245,9 +254,10 @@ def test_a_changed_base_is_read_again(tmp_path: Path) -> None:
         (("megahertz = 1850", "megahertz = 0"), ("frequency.megahertz", "greater than 0")),
         (("megahertz = 1850", "megahertz = 1850.5"), ("frequency.megahertz", "integer")),
         (("megahertz = 1850", 'megahertz = "1850"'), ("frequency.megahertz", "integer")),
-        (("head_cycles = 9", "head_cycles = -1"), ("timing.vector.vconv.head_cycles",)),
-        (("repeat_cycles = 2\ntail_cycles = 14", "repeat_cycles = 0\ntail_cycles = 14"), ("timing.vector.vconv.repeat_cycles",)),
-        (("bytes_per_cycle = 16.36", "bytes_per_cycle = 16.365"), ("timing.store.bytes_per_cycle",)),
+        (("tail_cycles = 12", "tail_cycles = -1"), ("timing.vector_pipe.tail_cycles",)),
+        (('table = "a2a3_vector_timing.csv"', 'table = "a2a3_vector_timing.csv"\n[timing.vector.vadd]\nrepeat_cycles = 0'), ("timing.vector.vadd",)),
+        (('table = "a2a3_vector_timing.csv"', 'table = "nowhere.csv"'), ("timing.vector.table", "does not exist")),
+        (("bytes_per_cycle = 85", "bytes_per_cycle = 85.365"), ("timing.store.bytes_per_cycle",)),
         (('status = "vendor-model"', 'status = "guessed"'), ("status", "documented")),
         (("allocatable_bytes = 196608", "allocatable_bytes = 200000"), ("200000 exceeds capacity_bytes 196608",)),
         (("capacity_bytes = 196608\n", "capacity_bytes = 262144\n"), ("banks hold 196608", "262144")),

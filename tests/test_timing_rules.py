@@ -29,8 +29,8 @@ def test_ticks_become_cycles(tick: int) -> None:
 @pytest.mark.parametrize(("total", "rate"), [(32, 12_800), (33, 12_800), (6400, 9_137), (96, 6400), (0, 100)])
 def test_a_rate_lets_bytes_through(total: int, rate: int) -> None:
     exact = Fraction(total * 100, rate)
-    assert transfers.let_through(total, rate) == exact.__floor__()
-    assert transfers.streaming(total, rate) == (exact + Fraction(1, 2)).__floor__()
+    assert transfers.let_through(total, rate, 100) == exact.__floor__()
+    assert transfers.streaming(total, rate, 100) == (exact + Fraction(1, 2)).__floor__()
 
 
 def test_the_last_block_of_a_transfer_needs_its_cycle() -> None:

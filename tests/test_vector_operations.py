@@ -48,7 +48,12 @@ def test_a_name_is_not_found_where_it_does_not_stand() -> None:
 def test_every_function_is_one_that_values_know(operation: VectorOperation) -> None:
     """Moves, fills, comparisons and selections have functions of their own for whole tiles."""
     whole = {Kind.MOVE: "move", Kind.FILL: "fill", Kind.COMPARE: "compare", Kind.SELECT: "select", Kind.RAMP: "ramp"}
-    whole |= {Kind.COMPARE_GATHER: "compare"}
+    whole |= {
+        Kind.COMPARE_GATHER: "compare",
+        Kind.QUANTISE: "quantise",
+        Kind.DEQUANTISE: "dequantise",
+        Kind.BLOCK_QUANTISE: "quantise",
+    }
     if operation.kind in whole:
         assert operation.function == whole[operation.kind]
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from micro_expected import transfer
 from numpy.typing import NDArray
 
 from castsim.__main__ import main
@@ -48,10 +49,6 @@ def facts() -> tuple[dict, dict[str, dict[str, str]]]:
         return timing, {row["mnemonic"]: row for row in csv.DictReader(rows)}
 
 
-def transfer(row: dict, size: int) -> int:
-    return math.floor(row["startup_cycles"] + size / Fraction(row["bytes_per_cycle"]) + Fraction(1, 2))
-
-
 def derived(name: str) -> int:
     """Four loads, two a cycle; four converts in a row behind the first; the way of the last one to the end."""
     timing, rows = facts()
@@ -66,8 +63,8 @@ def derived(name: str) -> int:
         "quantise_int8": (forward["vmul"] + vcvt + forward["vmins"] + to_store["vmaxs"], 256 * 4, 256),
     }[name]
     launch = timing["launch"]["startup_cycles"] + vlds + serial + between + vsts + timing["launch"]["drain_cycles"]
-    loaded = timing["scalar"]["issue_cycles"] + transfer(timing["load"], size)
-    return loaded + math.floor(launch + Fraction(1, 2)) + transfer(timing["store"], stored)
+    loaded = timing["scalar"]["issue_cycles"] + transfer(timing["load"])(size)
+    return loaded + math.floor(launch + Fraction(1, 2)) + transfer(timing["store"])(stored)
 
 
 @pytest.mark.parametrize("engine", ["fast", "event"])

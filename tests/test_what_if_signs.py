@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from math import exp
 from pathlib import Path
 
 import fast_programs
@@ -72,8 +73,10 @@ def test_a_lifted_limit_that_costs_cycles_says_on_what_and_no_drain_costs_none(p
 
 
 def test_the_drain_alone_is_lifted() -> None:
-    # programs/f32_to_f16.expected: loaded + head + 4 repeats + tail + stored; without the drain, the tail goes.
-    assert timing(PROGRAMS / "f32_to_f16.pto", "no-drain").total == 442 - 14
+    # Four calls of one repeat, which by the profile's curve takes -9.83 + 1 + 14.31 exp(-1 / 20.78), rounded, and the
+    # pipe's tail of 12 cycles. Without both the last repeat ends a cycle before the write of CTRL behind it.
+    curve = round(-9.83 + 1 + 14.31 * exp(-1 / 20.78))
+    assert timing(PROGRAMS / "f32_to_f16.pto", "no-drain").total == 450 - (curve - 1 + 12) + 1
 
 
 @pytest.mark.parametrize("engine", ["event", "fast"])
@@ -111,7 +114,7 @@ def test_engines_agree_without_a_drain_in_loops() -> None:
 
 
 def test_the_report_prints_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    program = str(PROGRAMS / "kernels" / "softmax_prepare_a2a3.pto")
-    assert main(["run", program, "--timing-only", "--arg", "scale=0.125", "--what-if", "reads-beside-writes"]) == 0
+    program = str(PROGRAMS / "kernels" / "quantise_rows_i8_a2a3.pto")
+    assert main(["run", program, "--timing-only", "--what-if", "instant-loads"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"reads-beside-writes costs \d+ cycles: fill of V \d+ -> \d+: ", text)
+    assert re.search(r"instant-loads costs \d+ cycles: bank conflict of V \d+ -> \d+: ", text)

@@ -30,14 +30,18 @@ USUAL = {
     "view": [TILES, "--no-open"],
     "debug": [TILES, "--in", "src=zeros"],
     "advise": [TILES],
+    "calibrate": ["--target", "a2a3", "--data", str(PROGRAMS / "measure" / "rows.csv"), "--out", "mine.toml"],
+    "record": [str(PROGRAMS / "pto_cpp" / "f32_to_i32_barriers.cpp")],
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],
+    "quantise": ["f32", "mxfp8_e4m3", "1"],
     "verify": ["e2m1", "i8", "--against", "reference"],
     "scratch": ["f32", "i16", "--rows", "4", "--cols", "64", "--row-stride", "64"],
     "lower": ["f32", "f16", "--target", "a5"],
     "conform": ["--spec", "tosa", "--target", "a5", "--src", "f16", "--dst", "f32"],
     "graph": GRAPH,
+    "tosa": ["reciprocal_scale", "3"],
     "accuracy": ["--target", "a2a3"],
     "check": [TILES],
     "tune": [TUNED],
@@ -67,6 +71,7 @@ SPECIAL = {
     "advise --out": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"), "--apply", "1"],
     "run --out": [TILES, "--in", "src=zeros"],
     "run --in": [TILES],
+    "quantise --in": ["f32", "mxfp8_e4m3"],
     "cast --saturation": ["f32", "f16", "1", "--target", "a5"],
     "lower --ledger": ["--spec", "tosa", "--target", "a5"],
     "lower --scheduler": ["--spec", "tosa", "--target", "a5"],
@@ -74,7 +79,9 @@ SPECIAL = {
     "verify --spec": ["f16", "i8", "--lowering"],
     "verify --target": ["f16", "i8", "--lowering"],
     **{f"scratch {option}": [TILES] for option in ("--entry", "--arg", "--max-walk", "--max-statements")},
+    "accuracy --record": [],
     "graph --in": GRAPH[:3],
+    "tosa --table": ["TABLE", "3"],
     "builtin --out": ["f32_to_u8_lin_order", "--target", "greco", "--in", "x=zeros"],
     "builtin --arg": ["i32_to_i16_lin_order", "--target", "gaudi2", "--in", "x=random:1"],
 }
@@ -83,7 +90,7 @@ SPECIAL = {
 IN_A_FILE = "taken/x"
 """A path that cannot be: `taken` is a file."""
 
-ALONE = {"run --execute": "zzq", "check --arg": "zzq"}
+ALONE = {"record --define": "1zz", "run --execute": "zzq", "quantise --axis": "zzq", "check --arg": "zzq"}
 """Options that take nearly everything, with what is wrong all the same."""
 
 

@@ -40,7 +40,7 @@ ENDPOINTS: dict[str, Pipe] = {
 
 _MODE_NAMES = ("round_mode", "saturation_mode")
 # The front end prints these three with a blank, all others with a dot.
-_BLANK_FORM = ("round_mode", "saturation_mode", "cmp")
+_BLANK_FORM = ("round_mode", "saturation_mode", "cmp", "quant_type", "quant_scale_alg", "mx_group_axis")
 _DIALECT = re.compile(r"#pto(?:\.([A-Za-z_]\w*)\s*<\s*(\S*)\s*>|\s*<\s*([A-Za-z_]\w*)\s+(\S+)\s*>)")
 _BARE_KEY = re.compile(r"[A-Za-z_][\w.$]*", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|\d+)")

@@ -15,10 +15,10 @@ from castsim.isa.pto.packed import element_format, unpacked
 from castsim.isa.pto.program import PartitionType, TileType, Type, ViewType
 
 
-def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
+def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: bool = True) -> None:
     """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
-    A column of 4-bit pairs stands for two.
+    A column of 4-bit pairs stands for two. Without `physical`, shapes may differ as long as valid regions agree.
 
     Raises:
         TileError: both shapes, or both valid regions, are named.
@@ -26,7 +26,7 @@ def check_cast_shapes(src: TileType, dst: TileType, span: Span) -> None:
     packed = [name for name, tile in (("src", src), ("dst", dst)) if unpacked(tile) is not tile]
     counted = f" ({' and '.join(packed)} counted in values, two per element)" if packed else ""
     src, dst = unpacked(src), unpacked(dst)
-    if (src.rows, src.cols) != (dst.rows, dst.cols):
+    if physical and (src.rows, src.cols) != (dst.rows, dst.cols):
         raise TileError(
             f"tcvt expects src and dst of one shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}"
             f"{counted}",

@@ -152,6 +152,9 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"{name} is known, not modelled: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operations.read_tile_operation
+    if name in _TILE_NAMES:
+        reader.position = index + 1
+        reader.unexpected(f"'ins' or 'outs' behind {name}", ("ins", "outs"))
     near = closest(name, (*_PLAIN_NAMES, *_TILE_NAMES), everything_up_to=0)
     raise reader.error(f"unknown operation '{name}'", legal=near)
 

@@ -19,6 +19,7 @@ from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro.scopes import check_scopes
 from castsim.isa.pto.program import (
     ENTRY_MARKS,
+    RECORDED,
     TARGET_ARCH,
     Argument,
     Function,
@@ -319,6 +320,7 @@ def _read_function(reader: PtoReader, others: Container[str]) -> Function:
     if reader.take("attributes"):
         _expect_dictionary(reader, attributes)
     body = None
+    reader.recorded = RECORDED in attributes
     if reader.at("{"):
         _check_named(reader, arguments)
         body = read_region(reader, Return)

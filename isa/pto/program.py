@@ -339,6 +339,8 @@ Operation = (
 ENTRY_MARKS = ("pto.entry", "pto.kernel")
 TARGET_ARCH = "pto.target_arch"
 """Attributes of functions that are kernels' entries: of tile programs, and of the micro level."""
+RECORDED = "castsim.recorded"
+"""Attribute of functions that were recorded of kernels in C++ (docs/reference/pto_cpp.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +366,11 @@ class Function(Located):
     def is_entry(self) -> bool:
         """Whether the text marks it as a kernel entry."""
         return any(key in ENTRY_MARKS for key, _ in self.attributes)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it was recorded of a kernel in C++."""
+        return any(key == RECORDED for key, _ in self.attributes)
 
     @property
     def is_for_core(self) -> bool:

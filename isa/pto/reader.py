@@ -35,12 +35,13 @@ class PtoReader:
 
     Readers of statements take tokens through it. `position` is the index of the next token; places are given as
     token indices. `depth` counts the regions around it, `failures` the statements that could not be read, behind
-    which `recovery` goes on; `hopeless` says that the text is not worth that.
+    which `recovery` goes on; `hopeless` says that the text is not worth that. `recorded`: the
+    function was recorded of a kernel in C++, whose library compares less than the assembler.
     """
 
     __slots__ = (
         "_left", "_limit", "_marks", "_types", "_warnings", "depth", "failures", "forms", "hopeless", "kinds",
-        "position", "recovery", "scope", "source", "starts", "texts", "unknown",
+        "position", "recorded", "recovery", "scope", "source", "starts", "texts", "unknown",
     )  # fmt: skip
 
     def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
@@ -58,6 +59,7 @@ class PtoReader:
         self.failures = 0
         self.recovery: Resumption | None = None
         self.hopeless = False
+        self.recorded = False
         self._limit = self._left = max_statements
         self._types: dict[str, Type] = {}
         self._warnings: dict[str, WarningText] = {}
@@ -77,7 +79,8 @@ class PtoReader:
         """Reject the next token, which is not what was expected."""
         found = self.texts[self.position]
         shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
-        raise self.error(f"expected {expected}, found {shown}", legal=legal)
+        placed = "; attributes {...} stand behind all operands" if found == "{" else ""
+        raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
         """Record a warning; of equal ones the first place is kept."""

@@ -205,7 +205,7 @@ def _build(
     rounding, saturation = _modes(reader, attributes)
     src_type, dst_type = _tile(reader, src), _tile(reader, dst)
     tmp_type = None if tmp is None else _tile(reader, tmp)
-    check_cast_shapes(src_type, dst_type, statement.span)
+    check_cast_shapes(src_type, dst_type, statement.span, physical=not reader.recorded)
     return Tcvt(
         dst=dst[0][0],
         src=src[0][0],

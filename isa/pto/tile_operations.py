@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.pto.attributes import (
+    Attribute,
     Attributes,
     check_keys,
     enum_word,
@@ -46,10 +47,13 @@ from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,
+    BLOCK_QUANTISATIONS,
     COMPARISONS,
     MATRIX,
     PART_MOVES,
     PATTERNS,
+    QUANTISATIONS,
+    SCALE_ALGORITHMS,
     VECTOR_OPERATIONS,
     Kind,
     VectorOperation,
@@ -58,7 +62,8 @@ from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
-_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern")
+_KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
+_BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave")
 _CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
@@ -153,7 +158,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         _check_attributes(reader, statement, known, inputs, attributes)
     if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
         _check_part_move(reader, statement, inputs, outputs)
-    if mnemonic == "tstore":
+    if mnemonic == "tstore" and not reader.recorded:
         check_transfer(mnemonic, inputs.types, outputs.types, statement.span)
     return TileOperation(
         mnemonic,
@@ -195,10 +200,13 @@ def _check_operands(
     for kind, index in typed:
         if not isinstance(kind, TileType | ScalarType):
             raise reader.error(f"{statement.name} works on tiles and scalars", index, known.spellings)
-    if len(outputs.types) != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
-        words = (
-            ("one tile", "outs(%tile : T)") if known.destinations == 1 else ("two tiles", "outs(%tile, %counts : T, T)")
-        )
+    count = len(outputs.types) - (known.tmp_behind and len(outputs.types) == known.destinations + 1)
+    if count != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
+        words = {
+            1: ("one tile", "outs(%tile : T)"),
+            2: ("two tiles", "outs(%tile, %counts : T, T)"),
+            4: ("four tiles", "outs(%codes, %exponents, %maxima, %scaling : T, T, T, T)"),
+        }[known.destinations]
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
         raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
@@ -217,6 +225,8 @@ def _check_attributes(
     for key, attribute in attributes.items():
         if key == {Kind.PATTERN_GATHER: DIRECTION, Kind.COMPARE_GATHER: OFFSET}.get(known.kind):
             continue
+        if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
+            continue
         if key not in _KNOWN_ATTRIBUTES:
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
@@ -227,6 +237,8 @@ def _check_attributes(
         check_comparison(reader, attributes)
     elif known.attribute == "cmpMode" and given is not None:
         enum_word(reader, given, "cmp", COMPARISONS)
+    if known.attribute == "quant_type":
+        _check_quantisation(reader, statement, inputs, attributes)
     if known.attribute == "maskPattern" and given is not None:
         enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
@@ -234,6 +246,37 @@ def _check_attributes(
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
         legal = ("ins(%tile : T)", "ins(%tile, %tmp {isBinary = true} : T, T)")
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
+
+
+def _check_quantisation(reader: PtoReader, statement: Statement, inputs: OperandList, attributes: Attributes) -> None:
+    """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
+    given = attributes.get("quant_type")
+    by_blocks = statement.operation != "tquant"
+    if given is None:
+        kinds = BLOCK_QUANTISATIONS if by_blocks else QUANTISATIONS
+        legal = tuple(f"quant_type = #pto<quant_type {kind}>" for kind in kinds)
+        raise reader.error(f"{statement.name} needs the attribute quant_type", statement.index, legal)
+    if by_blocks:
+        _check_block_quantisation(reader, given, attributes)
+        return
+    kind = enum_word(reader, given, "quant_type", QUANTISATIONS)
+    offset = kind == QUANTISATIONS[1]
+    if len(inputs.types) != 2 + offset:
+        legal = ("ins(%src, %scale, %offset : T, T, T)",) if offset else ("ins(%src, %scale : T, T)",)
+        raise reader.error(f"{kind} {'needs' if offset else 'has no'} offset", inputs.type_indices[-1], legal)
+
+
+def _check_block_quantisation(reader: PtoReader, given: Attribute, attributes: Attributes) -> None:
+    """Reject a block quantisation of a kind or along an axis that is not modelled."""
+    enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
+    for key, name, legal in (
+        ("quantScaleAlg", "quant_scale_alg", SCALE_ALGORITHMS),
+        ("grpAxis", "mx_group_axis", ("axis1",)),
+    ):
+        if key in attributes:
+            enum_word(reader, attributes[key], name, legal)
+    if attributes.get("interleave") is not None and attributes["interleave"].text != "false":
+        raise reader.error("interleaved exponents are not modelled", attributes["interleave"].value_index, ("false",))
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

@@ -71,6 +71,14 @@ class Kind(StrEnum):
     """Both operands where both are valid, the one that is valid elsewhere."""
     CONCATENATE = "concatenation"
     """The rows of two tiles side by side."""
+    QUANTISE = "quantisation"
+    """Elements times a factor of their row, perhaps plus an offset, rounded to 8 bits."""
+    DEQUANTISE = "dequantisation"
+    """Integers less an offset of their row, times its scale."""
+    BLOCK_QUANTISE = "block quantisation"
+    """Elements over the scale of their group, and the exponents, maxima and reciprocals of the groups."""
+    PACK = "packing"
+    """The low bytes of every element."""
     COUNTED_CONCATENATE = "concatenation by counts"
     """As many elements of the rows of two tiles side by side as two tiles of counts say."""
 
@@ -111,10 +119,12 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending` or `maskPattern`.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern` or
+    `quant_type`.
     `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
     `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
     and columns than the source.
+    `tmp_behind` says that a scratch tile may stand behind the destination.
     `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
     does it. `accumulates` says that what the destination holds takes part, as the last operand.
     """
@@ -130,11 +140,12 @@ class VectorOperation:
     enlarges: bool = False
     scalar_unit: bool = False
     accumulates: bool = False
+    tmp_behind: bool = False
 
     @property
     def destinations(self) -> int:
         """How many tiles it writes."""
-        return 2 if self.kind is Kind.COMPARE_GATHER else 1
+        return {Kind.COMPARE_GATHER: 2, Kind.BLOCK_QUANTISE: 4}.get(self.kind, 1)
 
     @property
     def name(self) -> str:
@@ -179,7 +190,7 @@ class VectorOperation:
 
 def text_name(mnemonic: str) -> str:
     """Return the name that the text has for an operation: mnemonics of its further forms have a point in them."""
-    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS else mnemonic
+    return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS and mnemonic != _DOTTED else mnemonic
 
 
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
@@ -195,6 +206,18 @@ PAIR_BYTES = 8
 
 CHOOSING = ("eq", "gt")
 """Values of `cmpMode` of a gather; the first is the default."""
+
+_DOTTED = "tquant.mx"
+"""The operation that has a point in its name in the text too."""
+
+BLOCK_QUANTISATIONS = ("MXFP8",)
+"""Values of `quant_type` of a block quantisation that are modelled."""
+
+SCALE_ALGORITHMS = ("ocp", "nv")
+"""Values of `quantScaleAlg`; the first is the default."""
+
+QUANTISATIONS = ("INT8_SYM", "INT8_ASYM")
+"""Values of `quant_type`: without and with an offset."""
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 """Values of `cmpMode`; the first is the default."""
@@ -225,10 +248,11 @@ def _row(
     enlarges: bool = False,
     scalar_unit: bool = False,
     accumulates: bool = False,
+    tmp_behind: bool = False,
 ) -> VectorOperation:
     """Return a row; `forms` are words with a letter per operand, those of the roles."""
     operands = tuple(tuple(map(Role, form)) for form in forms.split())
-    flags = (tmp_like_source, in_place, enlarges, scalar_unit, accumulates)
+    flags = (tmp_like_source, in_place, enlarges, scalar_unit, accumulates, tmp_behind)
     return VectorOperation(mnemonic, kind, function, operands, section, attribute, *flags)
 
 
@@ -322,6 +346,10 @@ _ALL = (
     _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
     _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
     _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),
+    _row("tquant", Kind.QUANTISE, "quantise", "aa aaa", "7.12", "quant_type", tmp_behind=True),
+    _row("tquant.mx", Kind.BLOCK_QUANTISE, "quantise", "a", "7.12", "quant_type"),
+    _row("tdequant", Kind.DEQUANTISE, "dequantise", "aaa", "7.12"),
+    _row("tpack", Kind.PACK, "move", "a", "7.12"),
 )
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}

@@ -15,7 +15,7 @@ from castsim.running.request import LoadRequest
 from castsim.targets import Target
 
 _MODELS = "onnx"
-LANGUAGES = ("pto", "tpc", "toml", "mlir", _MODELS)
+LANGUAGES = ("pto", "tpc", "c", "toml", "mlir", _MODELS)
 """What files may be written in; their suffixes, and `.s` for assembly."""
 
 _FROM_FILES = ("toml", _MODELS)
@@ -129,6 +129,10 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
         from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
 
         yield from tile_findings(source, request)
+    elif source.language is Language.KERNEL:
+        from castsim.checking.kernels import kernel_findings  # noqa: PLC0415 - as above
+
+        yield from kernel_findings(source, request)
     else:
         from castsim.checking.assembly import assembly_findings  # noqa: PLC0415 - as above
 

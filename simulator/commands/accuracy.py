@@ -1,6 +1,8 @@
 """Compares simulated cycles with the published measurements of casts and other vector operations that come with the
 targets, or with your own: a CSV with the columns src, dst (or dtype), rows, cols, measured_cycles and, if known, op,
-op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label, peer_predicted_cycles. Without
+op_params, impl_kind, valid_rows, valid_cols, path, outer_iters, inner_iters_label, peer_predicted_cycles, convention,
+fitted (yes, no), source_kind (silicon, other-silicon, vendor-simulator, document, vendor-model). Rows that no fact was
+fitted to come first: only they confirm anything. Without
 --target, your table is assigned to the target whose own table shares the most columns with it. Use
 --workers or --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is removed
 once the results are written.
@@ -12,6 +14,7 @@ examples:
   castsim accuracy --target a5 --html accuracy.html
   castsim accuracy --target a5 --data mine.csv --scheduler tcp://host:8786 --ledger mine.ledger
   castsim accuracy --target a5 --cross-validate pair
+  castsim accuracy --record records
 """
 
 from __future__ import annotations
@@ -31,7 +34,14 @@ def declare(parser: ArgumentParser) -> None:
         "--cross-validate",
         metavar="WHAT",
         help="leave out each pair of types, each kernel (all pairs that run the same functions) or each shape of the "
-        "casts in turn, fit the target's free facts to the rest, and predict it: pair, kernel, shape",
+        "casts in turn, or each operation, width or source of all rows; fit the target's free facts to the rest, and "
+        "predict it: pair, kernel, shape, operation, width, source",
+    )
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        help="write what reports know of errors: residual_intervals.csv of all shipped measurements; that of castsim "
+        "lies in targets",
     )
     declare_page(parser)
     declare_workers(parser, "finished rows")

@@ -17,8 +17,10 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_run_limits,
     declare_target,
     declare_target_options,
@@ -30,12 +32,17 @@ SUMMARY = "find changes to a program that save cycles and keep its outputs to th
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `advise`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", help="a .pto or .tpc file; - reads standard input")
+    add(
+        "program",
+        metavar="PROGRAM",
+        help="a .pto or .tpc file, or a kernel in C++ (which is executed); - reads standard input",
+    )
     declare_target(parser)
     declare_entry(parser, "change")
     declare_inputs(parser, "an input to try first")
     declare_arguments(parser)
     declare_target_options(parser)
+    declare_cores(parser)
     add(
         "--range",
         metavar="NAME=LO:HI",
@@ -54,4 +61,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")
     add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
     add("-o", "--out", metavar="FILE", help="the file that --apply writes")
+    declare_kernel(parser)
     declare_run_limits(parser)

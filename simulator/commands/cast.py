@@ -6,12 +6,17 @@ highlights results that differ from the abstract one; ulps counts the steps from
 chip gives tiles whose rows go on behind their valid columns (2d) other bits than contiguous ones (1d), both are shown.
 --spec adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
 
+The format string is text as ONNX Cast has it: numbers are read from VALUEs (3.14, 1e-5, INF, -INF, NaN), or written as
+plain decimals.
+
 examples:
   castsim cast f32 f16 65520 -1.5 nan
   castsim cast f32 e4m3fn 448.5 0x43e80000 --rounding rint trunc --overflow saturate
   castsim cast f32 i16 40000 -inf --target a2a3 --saturation off --scratch
   castsim cast f32 f16 65520 1e-8 nan --target all --rounding rint odd
   castsim cast f32 e4m3fn 480 nan --target a5 --spec tosa onnx@24:saturate=0
+  castsim cast string f32 1e-5 +INF 100.5
+  castsim cast f32 string 314.15926
 """
 
 from __future__ import annotations

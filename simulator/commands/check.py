@@ -1,8 +1,9 @@
-"""Each FILE is a program (.pto, .tpc, .s), a target description (.toml), TOSA text (.mlir) or an ONNX model (.onnx); -
-reads standard input. Programs are checked for the target they name, or the one given by --target: syntax, legality,
-issue rules, races and flags; nothing is computed. A graph is read and, with --target, planned: nodes that `castsim
-graph` would not run on the target are errors. A kernel whose scalar arguments have no values is checked as far as
-possible without them; --arg gives one a value.
+"""Each FILE is a program (.pto, .tpc, .s, .c), a target description (.toml), TOSA text (.mlir) or an ONNX model
+(.onnx); - reads standard input. Programs are checked for the target they name, or the one given by --target: syntax,
+legality, issue rules, races and flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says
+otherwise. A graph is read and, with --target, planned: nodes that `castsim graph` would not run on the target are
+errors. A kernel whose scalar arguments have no values is checked as far as possible without them; --arg gives one a
+value.
 
 Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code counts.
 
@@ -28,9 +29,14 @@ FORMATS = ("text", "json", "github", "sarif")
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
-    add("files", metavar="FILE", nargs="+", help="a .pto, .tpc, .s, .toml, .mlir or .onnx file; - reads standard input")
+    add(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input",
+    )
     declare_target(parser, "the one each program names")
     declare_arguments(parser)
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
-    add("--language", metavar="L", help="pto, tpc, toml, mlir or onnx, if the suffix does not say")
+    add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
     declare_statements(parser)

@@ -1,7 +1,7 @@
 """Plans every legal cast of a specification on every target, as `castsim lower` would: native, native with options, a
 chain and its cost, or none found and why. --option, which may be repeated, and the search for target options work as in
 `castsim lower`. A verdict that only a run of all codes of 32 bits could prove rests on samples, unless --prove is
-given. --markdown prints the page kept in docs/. A full run takes many minutes; --src, --dst and --target narrow it
+given. --markdown prints a page. A full run takes many minutes; --src, --dst and --target narrow it
 down. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after an interruption; FILE is
 removed once the results are written.
 
@@ -10,7 +10,7 @@ examples:
   castsim conform --spec tosa --target a5 --src f32 --dst f16 --option ctrl_48_at_start=1
   castsim conform --spec tosa --target a2a3 a5 --src f16 --html matrix.html
   castsim conform --spec onnx@19 --target a2a3 gaudi2 --dst e4m3fn
-  castsim conform --spec tosa --markdown --workers 2 > docs/conformance-tosa.md
+  castsim conform --spec tosa --markdown --workers 2 > conformance.md
   castsim conform --spec onnx --scheduler tcp://host:8786 --ledger onnx.ledger --json onnx.json
 """
 

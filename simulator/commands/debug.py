@@ -31,9 +31,11 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_engine,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_run_limits,
     declare_target,
     declare_target_options,
@@ -45,14 +47,21 @@ SUMMARY = "step through a program, forwards and backwards, also from editors"
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `debug`."""
     add = parser.add_argument
-    add("program", metavar="PROGRAM", nargs="?", help="a .pto or .tpc file, a TPC binary or ELF file")
+    add(
+        "program",
+        metavar="PROGRAM",
+        nargs="?",
+        help="a .pto or .tpc file, a kernel in C++ (which is executed), a TPC binary or ELF file",
+    )
     declare_target(parser)
     declare_entry(parser)
     declare_inputs(parser)
     declare_arguments(parser)
     declare_engine(parser)
     declare_target_options(parser)
+    declare_cores(parser)
     add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
+    declare_kernel(parser)
     declare_run_limits(parser)

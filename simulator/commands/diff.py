@@ -23,8 +23,10 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_max_cycles,
     declare_opaque,
     declare_page,
@@ -39,11 +41,12 @@ SUMMARY = "compare two programs, results, targets or options: cycles, lines, out
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    add("a", metavar="A", help="a program, or the JSON of a run; - reads standard input")
+    add("a", metavar="A", help="a program (one in C++ is executed), or the JSON of a run; - reads standard input")
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
     declare_target(parser)
     add("--target-b", metavar="T", help="the target of B")
     declare_target_options(parser)
+    declare_cores(parser)
     add(
         "--option-b",
         metavar="NAME=VALUE",
@@ -60,5 +63,6 @@ def declare(parser: ArgumentParser) -> None:
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
     declare_max_cycles(parser)
     declare_page(parser)
+    declare_kernel(parser)
     declare_run_limits(parser)
     declare_opaque(parser)

@@ -27,6 +27,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_elements,
     declare_engine,
     declare_inputs,
@@ -53,3 +54,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     declare_elements(parser, 33554432)
     declare_target_options(parser)
+    declare_cores(parser)

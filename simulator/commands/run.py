@@ -11,6 +11,7 @@ examples:
   castsim run kernel.pto --timing-only --option vector_head=always
   castsim run kernel.tpc --in x=random:1 --lint
   castsim run kernel.tpc --in x=random:1 --stale-reads stop
+  castsim run kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=bf16[64,16] --index-space 1,16 --in x=random:0
   castsim run -e 'tcvt f32 -> e4m3fn 16x512 sat' --target a5
   castsim run kernel.bin --declare kernel.tpc --in x=random:1
   castsim run kernel.pto --timing-only --timeline --window 100:180
@@ -18,6 +19,7 @@ examples:
   castsim run kernel.pto --timing-only --trace kernel.json
   castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
+  castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_c_launch,
+    declare_cores,
     declare_engine,
     declare_entry,
     declare_inputs,
+    declare_kernel,
     declare_max_cycles,
     declare_opaque,
     declare_output_folder,
@@ -49,7 +54,8 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), a "
+        "TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -61,6 +67,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     declare_inputs(parser)
     declare_arguments(parser)
+    declare_kernel(parser)
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     declare_output_folder(parser)
     declare_engine(parser)
@@ -78,11 +85,14 @@ def declare(parser: ArgumentParser) -> None:
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05 or 2026-07")
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
-    add("--races", metavar="R", default="stop", help="stop at races (default), report them and run, or ignore them")
+    add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
     _declare_views(parser)
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
+    declare_c_launch(parser)
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
     declare_target_options(parser)
+    declare_cores(parser)
 
 
 def _declare_assembly(parser: ArgumentParser) -> None:
@@ -94,7 +104,6 @@ def _declare_assembly(parser: ArgumentParser) -> None:
         metavar="S",
         help="stale reads (.tpc): report them (default), stop at the first, or ignore them",
     )
-    add("--pipeline", metavar="P", help="older name of --stale-reads: checked is report, hardware is ignore")
     add(
         "--declare",
         metavar="FILE",

@@ -1,10 +1,12 @@
 """R, C and S take a number or, with --sweep, a range FIRST:LAST[:STEP]. Without --row-stride, each row starts at the
 next whole block. Given a program instead of two formats, it shows the smallest tmp tile for each cast and the one that
-serves them all. A sweep covers up to 1000000 shapes and shows its progress from 10000 shapes on.
+serves them all; given all, the size that serves every cast of a shape (tmpSizeAllBytes). A sweep covers up to 1000000
+shapes and shows its progress from 10000 shapes on.
 
 examples:
   castsim scratch f32 i16 --rows 4 --cols 200 --row-stride 256
   castsim scratch f16 i8 --rows 8 --cols 160 --audit
+  castsim scratch all --rows 4 --cols 200 --row-stride 256
   castsim scratch f32 i16 --rows 0:300:50 --cols 0:256 --row-stride 8:512:8 --sweep
   castsim scratch kernel.pto --arg rows=128
 """
@@ -21,7 +23,7 @@ SUMMARY = "show how large a tmp tile a cast needs: the formula, and the bytes ac
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `scratch`."""
     add = parser.add_argument
-    add("what", metavar="SRC DST | PROGRAM", nargs="+", help="source and destination format, or a .pto file")
+    add("what", metavar="SRC DST | all | PROGRAM", nargs="+", help="two formats, all casts, or a .pto file")
     add("--rows", metavar="R", help="valid rows")
     add("--cols", metavar="C", help="valid columns")
     add("--row-stride", metavar="S", help="row stride of the source tile in elements")

@@ -6,7 +6,7 @@ declaration is read at every start of the command line, and may not import what 
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 
 def declare_target(parser: ArgumentParser, default: str = "the one the program names") -> None:
@@ -44,6 +44,47 @@ def declare_arguments(
 def declare_target_options(parser: ArgumentParser, help_: str = "set a target option") -> None:
     """Add `--option`, as `options`."""
     _declare_repeatable(parser, "--option", "NAME=VALUE", help_, "options")
+
+
+def _cores(text: str) -> str:
+    """Return `--cores` as the option of a target that it is."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no number of cores\n  legal: 1, 2, ...")
+    return f"cores={text}"
+
+
+def declare_cores(parser: ArgumentParser) -> None:
+    """Add `--cores`, which stands among the target options, as `options`."""
+    parser.add_argument(
+        "--cores", metavar="N", dest="options", action="append", type=_cores,
+        help="cores that work at once and share global memory; default: 1",
+    )  # fmt: skip
+
+
+def declare_kernel(parser: ArgumentParser) -> None:
+    """Add what is asked of a kernel in C++: the core that it runs on, and its macros and headers."""
+    add = parser.add_argument
+    add("--block", metavar="N", help="core that a C++ kernel runs on, from 0; N/M: of M cores")
+    add("--sub", metavar="N/M", help="vector unit of the core that a C++ kernel runs on, and how many there are")
+    declare_headers(parser)
+
+
+def declare_c_launch(parser: ArgumentParser) -> None:
+    """Add the launch of a kernel in TPC-C."""
+    add = parser.add_argument
+    add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
+        help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
+    add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
+    add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
+
+
+def declare_headers(parser: ArgumentParser) -> None:
+    """Add macros and folders of headers, for kernels in C and C++."""
+    add = parser.add_argument
+    what = "a folder with headers of a kernel in C or C++"
+    add("-I", "--include", metavar="DIR", dest="folders", action="append", default=[], help=what)
+    what = "a macro for a kernel in C or C++"
+    add("-D", "--define", metavar="NAME[=VALUE]", dest="macros", action="append", default=[], help=what)
 
 
 def declare_opaque(parser: ArgumentParser) -> None:

@@ -19,6 +19,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_engine,
     declare_entry,
     declare_inputs,
@@ -44,6 +45,7 @@ def declare(parser: ArgumentParser) -> None:
     )
     declare_arguments(parser, "value of a scalar argument, or 'NAME in VALUES'")
     declare_target_options(parser, "set a target option, or 'NAME in VALUES'")
+    declare_cores(parser)
     add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
     declare_entry(parser)
     declare_inputs(parser, "input of argument NAME; values are then computed and the outputs of the points compared")

@@ -19,6 +19,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_cores,
     declare_entry,
     declare_inputs,
     declare_target,
@@ -41,3 +42,4 @@ def declare(parser: ArgumentParser) -> None:
     declare_inputs(parser)
     declare_arguments(parser)
     declare_target_options(parser)
+    declare_cores(parser)

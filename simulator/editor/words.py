@@ -34,6 +34,10 @@ SHAPES: Mapping[Kind, str] = {
     Kind.TRANSPOSE: "turns rows into columns",
     Kind.PART: "combines both sources where both are valid, and copies the one that is valid elsewhere",
     Kind.CONCATENATE: "puts the rows of two tiles side by side",
+    Kind.QUANTISE: "multiplies every row by its factor, perhaps adds an offset, and rounds to 8 bits",
+    Kind.DEQUANTISE: "takes the offset of its row from every integer and multiplies by its scale",
+    Kind.BLOCK_QUANTISE: "divides groups of 32 elements by shared powers of two and rounds them to 8 bits",
+    Kind.PACK: "keeps the low bytes of every element",
     Kind.COUNTED_CONCATENATE: "puts as many elements of the rows of two tiles side by side as two tiles of counts say",
 }
 """What an operation of each kind does."""

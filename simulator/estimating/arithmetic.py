@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,23 +17,31 @@ Number = Any
 
 @dataclass(frozen=True, slots=True)
 class NumberFunctions:
-    """Functions that Python and NumPy spell differently: the larger and the smaller of two, a choice by a condition."""
+    """Functions that Python and NumPy spell differently.
+
+    The larger and the smaller of two, a choice by a condition, an entry of a table by its place.
+    """
 
     larger: Callable[[Number, Number], Number]
     smaller: Callable[[Number, Number], Number]
     choose: Callable[[Number, Number, Number], Number]
+    look_up: Callable[[tuple[int, ...], Number], Number]
 
 
 def _choose(condition: bool, yes: int, no: int) -> int:
     return yes if condition else no
 
 
-SCALAR = NumberFunctions(max, min, _choose)
+SCALAR = NumberFunctions(max, min, _choose, operator.getitem)
+
+
+def _look_up(table: tuple[int, ...], places: Number) -> Number:
+    return np.asarray(table, np.int64)[places]
 
 
 def of_arrays() -> NumberFunctions:
     """Return the arithmetic of NumPy arrays."""
-    return NumberFunctions(np.maximum, np.minimum, np.where)
+    return NumberFunctions(np.maximum, np.minimum, np.where, _look_up)
 
 
 class Shape(NamedTuple):

@@ -6,10 +6,18 @@ import operator
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from castsim.estimating.arrays import ArrayEstimator
 from castsim.estimating.estimates import Estimate, Estimates
+from castsim.estimating.trust import (
+    BUNDLES,
+    Sensitivity,
+    Trust,
+    Work,
+    sensitivities,
+    trust_of_works,
+)
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
@@ -17,6 +25,7 @@ from castsim.machines.registry import Parts
 from castsim.machines.target_cast import CastAsked
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, load_target
+from castsim.targets.residuals import CAST
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -163,12 +172,52 @@ def estimate(
         ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
             fit raises nothing: its cycles are NaN, and `reasons` says why.
     """
-    estimator = estimator_of(target, format_name(src), format_name(dst), rounding, saturation, scratch)
+    names = format_name(src), format_name(dst)
+    estimator = estimator_of(target, *names, rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
     for each in extents:
         if hasattr(each, "__len__"):
             return estimator.many(*extents)
-    return estimator.one(*map(_as_integer, extents))
+    places = tuple(map(_as_integer, extents))
+    found = estimator.one(*places)
+    asked = EstimatedCast(target, *names, rounding, saturation, scratch, places)
+    return Estimate(found.cycles, found.bound_by, found.causes, asked)
+
+
+class EstimatedCast(NamedTuple):
+    """A cast that was estimated, to say later what its cycles rest on."""
+
+    target: str | Path | Target
+    src: str
+    dst: str
+    rounding: str | None
+    saturation: str | None
+    scratch: bool
+    extents: tuple[int | None, ...]
+
+    def trust(self, cycles: int) -> Trust:
+        """Return what its cycles rest on."""
+        chip, name = self._chip(), f"tcvt {self.src} -> {self.dst}"
+        work = Work(CAST, name, "tcvt", self.src, self.dst) if chip.has_tiles else Work(BUNDLES, BUNDLES)
+        return trust_of_works(chip, {work: cycles}, cycles, self._facts())
+
+    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
+        """Return how much numbers of the target's doubtful timing facts weigh."""
+        chip = self._chip()
+
+        def again(change: Callable[[Target], Target]) -> int:
+            estimator = _resolve(change(chip), self.src, self.dst, self.rounding, self.saturation, self.scratch)
+            return estimator.one(*self.extents).cycles
+
+        return sensitivities(chip, self._facts(), cycles, again)
+
+    def _facts(self) -> frozenset[str]:
+        """Return the timing facts that the cast rests on: a simulation gathers them."""
+        estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
+        return estimator.simulate(*self.extents).facts
+
+    def _chip(self) -> Target:
+        return load_target(self.target) if isinstance(self.target, str | Path) else self.target
 
 
 def _as_integer(value: Any) -> int | None:

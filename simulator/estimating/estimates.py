@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from castsim.engines import simulate
 from castsim.estimating.placement import HERE
+from castsim.estimating.trust import Sensitivity, Trust
 from castsim.execution.notebook_display import Drawn
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.walk.lowerer import LoweredInstruction
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class Asked(Protocol):
+    """What was estimated, to say later what its cycles rest on."""
+
+    def trust(self, cycles: int) -> Trust:
+        """Return what its cycles rest on."""
+        ...
+
+    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
+        """Return how much numbers of doubtful facts weigh."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(Drawn[Literal["causes"]]):
     """The `cycles` of an operation alone, as the published convention of its mechanism counts them.
@@ -29,6 +42,8 @@ class Estimate(Drawn[Literal["causes"]]):
     its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that
     computes in these cycles and add up to them; `bound_by` is the largest.
 
+    `trust` says what the cycles rest on and where measured ones lie, `sensitivities` which doubtful facts weigh most.
+
     `plot` draws the causes as parts of a bar. The frame `causes` has a row per cause: its `cycles`, and their `share`
     of all.
     """
@@ -36,6 +51,20 @@ class Estimate(Drawn[Literal["causes"]]):
     cycles: int
     bound_by: Cause
     causes: Mapping[Cause, int]
+    asked: Asked | None = field(default=None, repr=False, compare=False)
+    """The cast that was estimated; None where it is none from tile to tile."""
+    facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
+
+    @property
+    def trust(self) -> Trust:
+        """What the cycles rest on, and an interval for measured ones."""
+        return Trust(self.cycles, (), None) if self.asked is None else self.asked.trust(self.cycles)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """How much numbers of doubtful facts weigh, most first: the cast is estimated anew for each."""
+        return () if self.asked is None else self.asked.sensitivities(self.cycles)
 
     def __repr__(self) -> str:
         return f"<Estimate {self.cycles:,} cycles, bound by {self.bound_by}>"
@@ -86,7 +115,7 @@ def of_timing(timing: Timing) -> Estimate:
         found.append({cause: cycles for cause, cycles in left.items() if cycles})
     # The pipe that converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
     causes = min(found, key=lambda causes: causes.get(Cause.EMPTY, 0))
-    return Estimate(execution.end - execution.start, bound_by(causes), causes)
+    return Estimate(execution.end - execution.start, bound_by(causes), causes, facts=timing.facts)
 
 
 def bound_by(causes: Mapping[Cause, int]) -> Cause:

@@ -1,4 +1,4 @@
-"""Estimating the cycles of one tile load without writing a program."""
+"""Estimating the cycles of one tile load or store without writing a program."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target
+from castsim.targets.transfers import with_cores
 
 
 def estimate_load(
@@ -22,6 +23,8 @@ def estimate_load(
     target: str | Path | Target,
     transfers: int = 1,
     by_column: bool = False,
+    cores: int | None = None,
+    store: bool = False,
 ) -> Estimate:
     """Simulate the load of `rows` x `cols` elements that are adjacent in global memory and return its cycles.
 
@@ -30,12 +33,16 @@ def estimate_load(
         rows, cols: what is loaded, in elements; lines of the tile are as long as their whole blocks.
         target: a chip.
         transfers: leading extent of the view, and with it transfer instructions; each takes an equal share.
+        cores: how many cores load at once; None: one, or what the target's description says.
+        store: whether they are stored instead.
         by_column: whether view and tile are column-major (`dn`) and the transfers share the columns.
 
     Raises:
         TileError: the lines cannot be shared equally; see also `castsim.isa.errors`.
     """
     chip = target if not isinstance(target, str | Path) else load_target(target)
+    if cores is not None:
+        chip = with_cores(chip, cores)
     lines, length = (cols, rows) if by_column else (rows, cols)
     if lines % transfers:
         raise TileError(f"{lines} lines cannot be shared by {transfers} transfers")
@@ -54,4 +61,5 @@ def estimate_load(
     tile = Tile("dst", fmt, kind, 0, kind.valid_rows or 0, kind.valid_cols or 0, bits)
     lowerer.check_tile(tile, HERE)
     part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")
-    return timed_alone(chip, lowerer.transfer(TileTransfer(tile, part, load=True, span=HERE)), f"tload {element}")
+    moved = lowerer.transfer(TileTransfer(tile, part, load=not store, span=HERE))
+    return timed_alone(chip, moved, f"{'tstore' if store else 'tload'} {element}")

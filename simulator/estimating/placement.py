@@ -63,12 +63,12 @@ class OperandPlacement:
     @classmethod
     def of(cls, target: DataflowTarget, lowerer: Lowerer, request: TileCastRequest) -> OperandPlacement:
         """Return the placement on a target."""
-        _, capacity, alignment = lowerer.buffer()
+        _, capacity, _ = lowerer.buffer()
         return cls(
             request=request,
             bits=(lowerer.element_bits(request.src), lowerer.element_bits(request.dst)),
             region=target.group_bytes,
-            alignment=alignment,
+            alignment=target.estimated_alignment,
             capacity=capacity,
             limit=target.memories["ub"].capacity_bytes,
             line=8 * target.block_bytes,
@@ -149,5 +149,5 @@ class OperandPlacement:
         if at + words * _WORD_BYTES > self.capacity:
             at = up(behind, self.alignment)
         words = max(0, min(words, (self.capacity - at) // _WORD_BYTES))
-        words -= words % (self.alignment // _WORD_BYTES)
+        words -= words % (self.line // 8 // _WORD_BYTES)
         return Tile("tmp", format_named("i32"), TileType("vec", "i32", 1, words, 1, words), at, 1, words, 32)

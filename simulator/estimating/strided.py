@@ -16,30 +16,53 @@ from castsim.estimating.arithmetic import CastCycles, Number, NumberFunctions, S
 from castsim.estimating.placement import TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
-from castsim.machines.strided.plan import CastPlan, plan_cast
-from castsim.machines.strided.timing_facts import always_fills
+from castsim.isa.modes import Rounding
+from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
+from castsim.machines.strided.timing_facts import Pace, always_fills, pace_of
 from castsim.machines.target_cast import CastAsked
-from castsim.targets.strided_repeat import StridedRepeatTarget, VectorTiming
+from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause
 
-_CHUNK_STEPS = {
-    "chunked": ("vconv", "vconv"),
-    "chunked_masked": ("vconv", "vconv", "vector_dup", "vand", "vconv", "vconv"),
+Step = tuple[str, str] | str
+"""A conversion by its pair, or an instruction on 16-bit integers."""
+
+_SEQUENCES: dict[str, tuple[Step, ...]] = {
+    "via_i32": (("", "i32"), ("i32", "")),
+    "chunked": (("", "i32"), ("i32", "")),
+    "chunked_masked": (("", "i32"), ("i32", "i16"), "vector_dup", "vand", ("i16", "f16"), ("f16", "i8")),
 }
-"""Timing rows of the instructions of one sub-chunk; a barrier follows each."""
+"""Instructions of one call or sub-chunk through scratch, a barrier between them; '' is the format of the cast."""
+
+
+class Times(NamedTuple):
+    """The times of one instruction by its number of repeats, from 0 to the most that one call has."""
+
+    head: int
+    busy: tuple[int, ...]
+    tail: tuple[int, ...]
+
+    @classmethod
+    def of(cls, target: StridedRepeatTarget, row: str) -> Times:
+        """Return the times of a row."""
+        paces: list[Pace] = [pace_of(target, row, repeats) for repeats in range(target.repeat.max_repeats + 1)]
+        busy = tuple(repeats * pace.interval + pace.rest for repeats, pace in enumerate(paces))
+        return cls(paces[0].head, busy, tuple(pace.tail for pace in paces))
 
 
 class Calls(NamedTuple):
     """The calls of the conversion into which a shape splits: whole repeats of rows, then the rest of all rows together.
 
-    `before` are the cycles of the scalar unit until it begins the first call.
+    A row has `row_full` calls of the most repeats and one of `row_last` (0: none); the rest has `rest_full` and one of
+    `rest_last`.
     """
 
+    rows: Number
+    row_full: Number
+    row_last: Number
+    rest_full: Number
+    rest_last: Number
     heads: Number
-    head_repeats: Number
     tails: Number
-    tail_repeats: Number
-    before: Number
 
 
 def estimator(target: StridedRepeatTarget, asked: CastAsked) -> TileEstimator:
@@ -48,18 +71,36 @@ def estimator(target: StridedRepeatTarget, asked: CastAsked) -> TileEstimator:
     return TileEstimator(target, request, StridedForm.of(target, request))
 
 
+def _rows_of(target: StridedRepeatTarget, plan: CastPlan) -> tuple[str, ...]:
+    """Return the timing rows of the instructions of one call, or sub-chunk."""
+    if plan.sequence is None:
+        return (timing_of(target, plan),)
+    src, dst = plan.src.name, plan.dst.name
+    rows = []
+    for place, step in enumerate(_SEQUENCES[plan.sequence.steps]):
+        if isinstance(step, str):
+            rows.append(target.timing_row(step, "i16") or step)
+            continue
+        rounding = plan.rounding if place == 0 else Rounding.TRUNC if step == ("f16", "i8") else None
+        rows.append(timing_of(target, single_cast(target, step[0] or src, step[1] or dst, rounding, plan.ctrl)))
+    return tuple(rows)
+
+
 @dataclass(frozen=True, slots=True)
 class StridedForm:
-    """The closed form of one pair: `issue`, `control`, `synchronise` are cycles of the scalar unit."""
+    """The closed form of one pair: `steps` are the instructions of a call or sub-chunk.
+
+    `issue`, `control` and `synchronise` are cycles of the scalar unit.
+    """
 
     plan: CastPlan
     limit: int
-    row: VectorTiming
+    steps: tuple[Times, ...]
     fills_always: bool
     issue: int
     control: int
     synchronise: int
-    chunk_rows: tuple[VectorTiming, ...]
+    mask_change: int
 
     @classmethod
     def of(cls, target: StridedRepeatTarget, request: TileCastRequest) -> StridedForm | None:
@@ -68,22 +109,22 @@ class StridedForm:
             plan = plan_cast(
                 target, request.src, request.dst, request.rounding, request.saturation, scratch=request.scratch
             )
+            rows = _rows_of(target, plan)
         except CastsimError:
             return None
-        steps = _CHUNK_STEPS.get(plan.sequence.steps, ()) if plan.sequence is not None else ()
-        rows = target.timing.vector
-        if any(step not in rows or rows[step].results_at_once for step in ("vconv", *steps)):
+        vector = target.timing.vector
+        if any(row not in vector or vector[row].results_at_once for row in rows):
             return None
         scalar = target.timing.scalar
         form = cls(
             plan=plan,
             limit=target.repeat.max_repeats,
-            row=rows["vconv"],
-            fills_always=always_fills(target) or rows["vconv"].tail_cycles == 0,
+            steps=tuple(Times.of(target, row) for row in rows),
+            fills_always=always_fills(target),
             issue=scalar.issue_cycles,
             control=scalar.control_write_cycles,
             synchronise=scalar.synchronisation_cycles,
-            chunk_rows=tuple(rows[step] for step in steps),
+            mask_change=target.timing.vector_pipe.mask_change_cycles,
         )
         blocks = target.repeat.repeat_bytes // target.repeat.block_bytes
         if blocks > target.banks.groups or target.option("count_mask_at_start") or not form._keeps_up():
@@ -99,13 +140,13 @@ class StridedForm:
     def needs_apart(self) -> bool:
         """Whether operands in shared banks could hold each other up.
 
-        Not where reads and writes of consecutive repeats never fall into one cycle: a repeat reads when it starts, and
-        its writes come a tail less one cycle after the start of the next, which no gap and no fill shifts. And not
-        where a barrier leaves one repeat alone in the pipe.
+        Not where a barrier leaves one repeat alone in the pipe; elsewhere repeats read while others write.
         """
-        row = self.row
-        shifted = self.fills_always or self.control > row.head_cycles
-        return not self.chunk_rows and (shifted or (row.tail_cycles - 1) % row.repeat_cycles == 0)
+        return not self._is_chunked
+
+    @property
+    def _is_chunked(self) -> bool:
+        return self.plan.sequence is not None and self.plan.sequence.steps != "via_i32"
 
     @property
     def even_columns(self) -> bool:
@@ -123,14 +164,16 @@ class StridedForm:
         with_rest = arithmetic.choose(rest > 0, rows, 0)
         heads = rows * -(-whole // limit)
         calls = Calls(
+            rows=rows,
+            row_full=whole // limit,
+            row_last=whole % limit,
+            rest_full=with_rest // limit,
+            rest_last=with_rest % limit,
             heads=heads,
-            head_repeats=rows * whole,
             tails=-(-with_rest // limit),
-            tail_repeats=with_rest,
-            before=self.control + arithmetic.choose(heads > 0, 0, self.control),
         )
-        if self.chunk_rows:
-            return self._chunked(calls, rest, arithmetic)
+        if self._is_chunked:
+            return self._chunked(calls, whole, rest, arithmetic)
         if self.plan.sequence is not None:
             return self._through_scratch(calls, arithmetic)
         if self.plan.rule.action == "scaled":
@@ -138,86 +181,126 @@ class StridedForm:
         return self._plain(calls, arithmetic)
 
     def _keeps_up(self) -> bool:
-        """Whether the scalar unit is always ahead of the vector pipe, but for a gap before the rest of the columns."""
-        issue, control, synchronise, row = self.issue, self.control, self.synchronise, self.row
-        filled = row.head_cycles + row.repeat_cycles
-        if self.chunk_rows:
-            return all(
-                synchronise <= each.head_cycles + each.repeat_cycles
-                and synchronise + 4 * control + issue <= each.head_cycles + each.repeat_cycles + each.tail_cycles
-                for each in self.chunk_rows
+        """Whether the scalar unit is always ahead of the vector pipe."""
+        issue, control, synchronise = self.issue, self.control, self.synchronise
+        first = self.steps[0]
+        # What follows a change of the mask arrives before that has taken effect, and finds the pipe empty.
+        ahead = control + synchronise + 3 * max(issue, control) <= self.mask_change
+        ahead = ahead and all(max(step.tail) <= self.mask_change for step in self.steps)
+        if self.plan.sequence is not None or self.plan.rule.action == "scaled":
+            # Behind a barrier at least a tail passes, and until the results of one repeat are there.
+            between = [step.head + step.busy[1] + step.tail[1] for step in self.steps]
+            shortest = min(
+                step.busy[repeats] + step.tail[repeats] for step in self.steps for repeats in (1, self.limit)
             )
-        if self.plan.sequence is not None:
-            return (
-                synchronise <= row.repeat_cycles
-                and synchronise + control + issue <= row.repeat_cycles + row.tail_cycles
-                and 2 * control + issue <= filled
-            )
-        if self.plan.rule.action == "scaled":
-            return 2 * control + synchronise + issue <= filled
-        return issue <= row.repeat_cycles
+            return ahead and 3 * control + 2 * issue + 2 * synchronise <= min(*between, shortest)
+        return ahead and issue <= first.busy[1] and control <= issue + first.head
 
     def _scalar(self, calls: Calls, per_call: Number, arithmetic: NumberFunctions) -> Number:
         """Return all cycles of the scalar unit, whose calls take `per_call`."""
         masks = arithmetic.choose(calls.tails > 0, 2 * self.control, 0)
         return 2 * self.control + masks + (calls.heads + calls.tails) * per_call
 
+    def _sums(
+        self, table: tuple[int, ...], calls: Calls, arithmetic: NumberFunctions
+    ) -> tuple[Number, Number, Number, Number]:
+        """Return what a table by repeats adds up to over the calls of whole repeats, over the others, and at each end.
+
+        The ends are 0 where there is no such call.
+        """
+        full = table[self.limit]
+        row_last, rest_last = arithmetic.look_up(table, calls.row_last), arithmetic.look_up(table, calls.rest_last)
+        choose = arithmetic.choose
+        rows = calls.rows * (calls.row_full * full + choose(calls.row_last > 0, row_last, 0))
+        rest = calls.rest_full * full + choose(calls.rest_last > 0, rest_last, 0)
+        row_end = choose(calls.heads > 0, choose(calls.row_last > 0, row_last, full), 0)
+        rest_end = choose(calls.tails > 0, choose(calls.rest_last > 0, rest_last, full), 0)
+        return rows, rest, row_end, rest_end
+
     def _plain(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
-        """One instruction per call; only the first one finds the pipe idle, and the first of the rest may."""
-        row, each = self.row, self.row.head_cycles if self.fills_always else 0
+        """One instruction per call; only the first one finds the pipe idle, and the first of the rest."""
+        (times,), choose = self.steps, arithmetic.choose
+        each = times.head if self.fills_always else 0
         heads, tails = calls.heads, calls.tails
-        head_fill = arithmetic.choose(heads > 0, arithmetic.larger(row.head_cycles, heads * each), 0)
-        arrival = calls.before + self.issue
-        free = arrival + head_fill + calls.head_repeats * row.repeat_cycles
-        rest_arrival = arrival + arithmetic.choose(heads > 0, heads * self.issue + self.control, 0)
-        gap = arithmetic.choose((tails > 0) & (heads > 0), arithmetic.larger(0, rest_arrival - free), 0)
-        idle = (heads == 0) | (gap >= row.tail_cycles)
-        rest_fill = arithmetic.choose(tails > 0, arithmetic.choose(idle, row.head_cycles, each) + (tails - 1) * each, 0)
-        busy = (calls.head_repeats + calls.tail_repeats) * row.repeat_cycles
-        drain = arithmetic.smaller(gap, row.tail_cycles)
-        end = free + gap + rest_fill + calls.tail_repeats * row.repeat_cycles + row.tail_cycles
-        causes = ((Cause.BUSY, busy), (Cause.FILL, head_fill + rest_fill), (Cause.DRAIN, drain + row.tail_cycles))
+        head_busy, tail_busy, _, _ = self._sums(times.busy, calls, arithmetic)
+        _, _, head_end, tail_end = self._sums(times.tail, calls, arithmetic)
+        head_fill = choose(heads > 0, times.head + (heads - 1) * each, 0)
+        rest_fill = choose(tails > 0, times.head + (tails - 1) * each, 0)
+        free = self.control + choose(heads > 0, self.issue + head_fill + head_busy, 0)
+        written = self.control + heads * self.issue + self.control
+        changed = choose(tails > 0, arithmetic.larger(free, written), free)
+        arrival = arithmetic.larger(free, written + self.issue)
+        drain = choose(
+            tails > 0, arithmetic.smaller(arrival - free, head_end) + changed + self.mask_change - arrival, 0
+        )
+        wait = choose(tails > 0, self.mask_change, 0)
+        last = choose(tails > 0, tail_end, head_end)
+        causes = (
+            (Cause.BUSY, head_busy + tail_busy),
+            (Cause.FILL, head_fill + rest_fill),
+            (Cause.DRAIN, drain + last),
+        )
+        end = changed + wait + rest_fill + tail_busy + last
         return self._finish(calls, end, causes, self._scalar(calls, self.issue, arithmetic), arithmetic)
 
     def _scaled(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
         """A scale write and a barrier before every instruction, which therefore waits for the one before it."""
-        row, number = self.row, calls.heads + calls.tails
+        (times,), number, choose = self.steps, calls.heads + calls.tails, arithmetic.choose
         per_call = self.control + self.synchronise + self.issue
-        busy = (calls.head_repeats + calls.tail_repeats) * row.repeat_cycles
-        causes = (
-            (Cause.BUSY, busy),
-            (Cause.FILL, number * row.head_cycles),
-            (Cause.DRAIN, row.tail_cycles),
-            (Cause.BARRIER, (number - 1) * row.tail_cycles),
-        )
-        end = calls.before + per_call + busy + number * (row.head_cycles + row.tail_cycles)
+        head_busy, tail_busy, _, _ = self._sums(times.busy, calls, arithmetic)
+        head_tail, tail_tail, head_end, tail_end = self._sums(times.tail, calls, arithmetic)
+        last = choose(calls.tails > 0, tail_end, head_end)
+        drained = head_tail + tail_tail - last
+        # Without whole repeats the mask is written first, and holds after the barrier has let the first call through.
+        both = (calls.tails > 0) & (calls.heads > 0)
+        alone = (calls.tails > 0) & (calls.heads == 0)
+        mask = choose(both, self.mask_change - head_end, choose(alone, self.mask_change - per_call, 0))
+        start = self.control + choose(alone, self.control, 0) + per_call
+        busy, fill = head_busy + tail_busy, number * times.head
+        causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, mask + last), (Cause.BARRIER, drained))
+        end = start + busy + fill + drained + mask + last
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
     def _through_scratch(self, calls: Calls, arithmetic: NumberFunctions) -> CastCycles:
         """Two instructions per call with a barrier between them; the second one waits for the first."""
-        row, number = self.row, calls.heads + calls.tails
-        first_fills = row.head_cycles * (number if self.fills_always else 1)
-        busy = 2 * (calls.head_repeats + calls.tail_repeats) * row.repeat_cycles
-        fill = first_fills + number * row.head_cycles
-        barrier = number * row.tail_cycles
+        (first, second), number, choose = self.steps, calls.heads + calls.tails, arithmetic.choose
+        both, alone = (calls.tails > 0) & (calls.heads > 0), (calls.tails > 0) & (calls.heads == 0)
+        first_busy, first_rest, _, _ = self._sums(first.busy, calls, arithmetic)
+        second_busy, second_rest, _, _ = self._sums(second.busy, calls, arithmetic)
+        head_wait, tail_wait, _, _ = self._sums(first.tail, calls, arithmetic)
+        _, _, head_end, tail_end = self._sums(second.tail, calls, arithmetic)
+        busy = first_busy + first_rest + second_busy + second_rest
+        firsts = choose(both, 2, 1) if not self.fills_always else number
+        fill = first.head * firsts + second.head * number
+        barrier = head_wait + tail_wait
+        last = choose(calls.tails > 0, tail_end, head_end)
+        mask = choose(both, self.mask_change, choose(alone, self.mask_change - self.control - self.issue, 0))
         per_call = 2 * self.control + 2 * self.issue + self.synchronise
-        end = calls.before + self.control + self.issue + busy + fill + barrier + row.tail_cycles
-        causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, row.tail_cycles), (Cause.BARRIER, barrier))
+        start = self.control + choose(alone, self.control, 0) + self.control + self.issue
+        end = start + busy + fill + barrier + mask + last
+        causes = ((Cause.BUSY, busy), (Cause.FILL, fill), (Cause.DRAIN, mask + last), (Cause.BARRIER, barrier))
         return self._finish(calls, end, causes, self._scalar(calls, per_call, arithmetic), arithmetic)
 
-    def _chunked(self, calls: Calls, rest: Number, arithmetic: NumberFunctions) -> CastCycles:
-        """Sub-chunks one after the other, every instruction behind a barrier."""
+    def _chunked(self, calls: Calls, whole: Number, rest: Number, arithmetic: NumberFunctions) -> CastCycles:
+        """Sub-chunks one after the other, every instruction behind a barrier, each sub-chunk behind a mask write."""
         assert self.plan.sequence is not None
-        chunk, rows = self.plan.sequence.chunk_lanes or self.plan.rule.lanes, self.chunk_rows
-        pieces = calls.head_repeats * -(-self.plan.rule.lanes // chunk) + calls.tail_repeats * -(-rest // chunk)
+        chunk, steps, lanes = self.plan.sequence.chunk_lanes or self.plan.rule.lanes, self.steps, self.plan.rule.lanes
+        with_rest = calls.rest_full * self.limit + calls.rest_last
+        pieces = calls.rows * whole * -(-lanes // chunk) + with_rest * -(-rest // chunk)
+        alone = arithmetic.choose(calls.heads > 0, 0, self.control)
+        # The mask of the first sub-chunk is written before it arrives; that of others while the results drain.
+        arrival = self.control + alone + 2 * self.control + self.issue
+        first = self.mask_change - self.control - self.issue
+        between = self.mask_change - steps[-1].tail[1]
         causes = (
-            (Cause.BUSY, pieces * sum(row.repeat_cycles for row in rows)),
-            (Cause.FILL, pieces * sum(row.head_cycles for row in rows)),
-            (Cause.BARRIER, pieces * sum(row.tail_cycles for row in rows)),
+            (Cause.BUSY, pieces * sum(step.busy[1] for step in steps)),
+            (Cause.FILL, pieces * sum(step.head for step in steps)),
+            (Cause.DRAIN, first + (pieces - 1) * between),
+            (Cause.BARRIER, pieces * sum(step.tail[1] for step in steps)),
         )
-        end = calls.before + 2 * self.control + self.issue + sum(cycles for _, cycles in causes)
+        end = arrival + sum(cycles for _, cycles in causes)
         # CTRL is written twice per sub-chunk, the mask at its start and behind the last one of a call.
-        per_piece = 3 * self.control + len(rows) * (self.issue + self.synchronise)
+        per_piece = 3 * self.control + len(steps) * (self.issue + self.synchronise)
         scalar = self._scalar(calls, self.control, arithmetic) + pieces * per_piece
         return self._finish(calls, end, causes, scalar, arithmetic)
 

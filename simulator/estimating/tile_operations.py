@@ -8,6 +8,7 @@ from castsim.estimating.estimates import Estimate, timed_alone
 from castsim.estimating.placement import HERE
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.shapes import MX_GROUP
 from castsim.execution.walk import Lowerer
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
@@ -42,13 +43,12 @@ def estimate_tile_operation(
     valid_cols: int | None = None,
     scratch: bool = False,
     in_place: bool = False,
-    apart: bool = False,
     runtime_valid: bool = False,
 ) -> Estimate:
     """Simulate one vector operation on tiles of `rows` x `cols` and return its cycles and what bounds it.
 
     The shape is that of what is read (of the result where it is spread); all other operands get the smallest tiles that
-    belong to it, row-major. They lie one behind the other.
+    belong to it, row-major. They lie one behind the other, where tiles of the tests lie that published cycles are from.
 
     Args:
         operation: mnemonic without `pto.`.
@@ -57,7 +57,6 @@ def estimate_tile_operation(
         target: a chip.
         valid_rows, valid_cols: valid region, if not the whole tile.
         in_place: whether the result lies on the first source.
-        apart: whether operands lie in different banks of the buffer as far as it has some, and disturb none another.
         scratch: whether a tmp tile is given where the operation may do without; it has the shape of the source.
         runtime_valid: whether the tiles' types leave the valid region to run time, which may choose another loop.
 
@@ -70,10 +69,10 @@ def estimate_tile_operation(
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
     lowerer = lowerer_of(chip)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
-    operands = _Operands(lowerer, known, format_named(element), (rows, cols), region)
+    operands = _Operands(
+        lowerer, known, format_named(element), (rows, cols), region, tile_target(chip).estimated_alignment
+    )
     operands.runtime_valid = runtime_valid
-    if apart:
-        operands.bank = tile_target(chip).group_bytes
     laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
     return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")
 
@@ -88,6 +87,7 @@ class _Operands:
         fmt: Format,
         shape: tuple[int, int],
         region: tuple[int, int],
+        alignment: int,
     ) -> None:
         self.lowerer = lowerer
         self.operation = operation
@@ -95,10 +95,8 @@ class _Operands:
         self.shape = shape
         self.region = region
         self.next = 0
-        _, self.capacity, self.alignment = lowerer.buffer()
+        self.alignment = alignment
         self.runtime_valid = False
-        self.bank = 0
-        """Bytes after which another bank begins, if tiles are to begin there."""
 
     def lay_out(self, *, scratch: bool, in_place: bool) -> TileWork:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
@@ -117,12 +115,13 @@ class _Operands:
             sources=sources,
             span=HERE,
             scalars=self._scalars(form.count(Role.SCALAR)),
-            tmp=self._scratch() if Role.TMP in form else None,
+            tmp=self._scratch() if Role.TMP in form or (scratch and self.operation.tmp_behind) else None,
             mask=self._bits("mask") if Role.MASK in form else None,
             mode=COMPARISONS[0] if compares else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
             counts=self._counts(),
+            further=self._groups(),
             pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
 
@@ -131,6 +130,15 @@ class _Operands:
         if self.operation.kind is not Kind.COMPARE_GATHER:
             return None
         return self._place("counts", format_named("i32"), (self.shape[0], BLOCK // 4), (self.region[0], 1))
+
+    def _groups(self) -> tuple[Tile, ...]:
+        """Place the exponents, maxima and reciprocals of a block quantisation, each in one row."""
+        if self.operation.kind is not Kind.BLOCK_QUANTISE:
+            return ()
+        count = self.region[0] * self.region[1] // MX_GROUP
+        formats = format_named("u8"), self.format, self.format
+        room = -(-2 * count // MX_GROUP) * MX_GROUP
+        return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
         """Return zeros of the element type; a merge is one of quarters of a row."""
@@ -142,6 +150,9 @@ class _Operands:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         kind = self.operation.kind
         spread = number == 1 or kind in (Kind.ROW_EXPAND, Kind.COLUMN_EXPAND)
+        if kind in (Kind.QUANTISE, Kind.DEQUANTISE) and number:
+            whole = -(-rows // self._per_block()) * self._per_block()
+            return self._place(f"src{number}", format_named("f32"), (whole, 1), (valid_rows, 1), layout="col_major")
         if spread and kind in (Kind.ROW_BROADCAST, Kind.ROW_EXPAND):
             per_block = self._per_block()
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
@@ -177,10 +188,18 @@ class _Operands:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
             case Kind.RAMP:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
+            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
+                return self._place("dst", format_named(self._other_format()), self.shape, self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _other_format(self) -> str:
+        """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
+        if self.operation.kind is Kind.PACK:
+            return f"i{self.lowerer.element_bits(self.format) // 2}"
+        return "f32" if self.operation.kind is Kind.DEQUANTISE else "i8"
 
     def _places(self) -> Tile:
         """Place a result that numbers elements."""
@@ -236,12 +255,11 @@ class _Operands:
         *,
         pad: int = 0,
         fixed: bool = True,
+        layout: str = "row_major",
     ) -> Tile:
         """Place a tile, whose type states its valid region if that is `fixed`."""
         rows, cols = region if fixed and not self.runtime_valid else (None, None)
-        kind = TileType("vec", fmt.name, *shape, rows, cols, pad=pad)
-        if self.bank and -(-self.next // self.bank) * self.bank < self.capacity:
-            self.next = -(-self.next // self.bank) * self.bank
+        kind = TileType("vec", fmt.name, *shape, rows, cols, block_layout=layout, pad=pad)
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
         self.lowerer.check_tile(tile, HERE)
         self.next = -(-tile.end // self.alignment) * self.alignment

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
-from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
+from castsim.evidence.accuracy.assessment import Statistics, by_evidence, predicted, simulated
 from castsim.execution.distribution import Origins
-from castsim.reports.documents import VERSIONS, Document, document
+from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.targets.residuals import intervals
+from castsim.targets.schema import SourceKind
 
 _PLACES = 4
 """Decimals of a percentage."""
@@ -17,9 +19,17 @@ _PLACES = 4
 def accuracy_document(found: Sequence[Accuracy]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
-    origins = Origins()
+    origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
     return {
         "schema_version": VERSIONS["accuracy"],
+        "unfitted": _counted(row for row in every if not row.row.fitted),
+        "fitted": _counted(row for row in every if row.row.fitted),
+        "by_source": [
+            _by_source(each.target.name, fitted, kind, rows)
+            for each in found
+            for (fitted, kind), rows in by_evidence(each.rows).items()
+        ],
+        "intervals": json_of([known for name in names for known in intervals(name)]),
         "targets": [_target(accuracy) for accuracy in found],
         "rows": [
             {**_row(accuracy.target.name, row), "computed_by": origins.place(by)}
@@ -42,6 +52,7 @@ def _target(accuracy: Accuracy) -> Document:
         "measured_on": accuracy.measured_on or accuracy.target.name,
         "rows": len(accuracy.rows),
         "rows_skipped": accuracy.table.skipped,
+        "unfitted": _counted(accuracy.unfitted),
         **_statistics(simulated(accuracy.rows)),
         "public_model": _or_none(predicted(accuracy.rows)),
     }
@@ -54,6 +65,8 @@ def _row(target: str, assessed: AssessedRow) -> Document:
         "columns": {name: _typed(text) for name, text in assessed.row.cells.items()},
         "operation": assessed.row.label,
         "measured_cycles": assessed.row.measured_cycles,
+        "fitted": assessed.row.fitted,
+        "source_kind": json_of(assessed.row.source_kind),
         **document(assessed, "convention", "simulated_rows", "simulated_cols", "simulated_cycles"),
         "error_percent": round(assessed.error, _PLACES),
         "public_model_error_percent": None if peer is None else round(peer, _PLACES),
@@ -69,6 +82,15 @@ def _curve(target: str, curve: Curve) -> Document:
         **_statistics(curve.simulated),
         "public_model": _or_none(curve.predicted),
     }
+
+
+def _counted(rows: Iterable[AssessedRow]) -> Document | None:
+    kept = list(rows)
+    return {"rows": len(kept), **_statistics(simulated(kept))} if kept else None
+
+
+def _by_source(target: str, fitted: bool, kind: SourceKind | None, rows: Sequence[AssessedRow]) -> Document:
+    return {"target": target, "source_kind": json_of(kind), "fitted": fitted, **(_counted(rows) or {})}
 
 
 def _statistics(found: Statistics) -> dict[str, float]:

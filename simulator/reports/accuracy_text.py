@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.accuracy import Accuracy
-from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, predicted, simulated
+from castsim.evidence.accuracy import Accuracy, AssessedRow
+from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, by_evidence, predicted, simulated
 from castsim.evidence.accuracy.table import CAST
 from castsim.reports.terminal import indented, table
+from castsim.targets.residuals import Residuals, intervals
+
+_EDGES = (-20, -5, -1, 1, 5, 20)
+"""Edges of errors in percent; outside of the first and the last is everything beyond."""
+_LONGEST = 40
+"""Characters of the longest bar."""
 
 
 def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
@@ -23,18 +31,53 @@ def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
 
 
 def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
-    """Return the errors over all rows of each table, one line a table."""
+    """Return the errors of each table, rows that were not fitted first, by what they were read off."""
     numbers = ("rows", "mean %", "median %", "max %", "public: mean %", "max % ")
-    made = table("target", "measurements", *numbers, numbers=numbers)
-    for accuracy in found:
-        own, public_model = simulated(accuracy.rows), predicted(accuracy.rows)
+    made = table("target", "measurements", "rows were", "read off", *numbers, numbers=numbers)
+    groups = [(each, sort, rows) for each in found for sort, rows in by_evidence(each.rows).items()]
+    for accuracy, (fitted, kind), rows in sorted(groups, key=lambda group: group[1][0]):
+        own, public_model = simulated(rows), predicted(rows)
         public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
         errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
-        made.add_row(accuracy.target.name, Path(accuracy.table.file).stem, str(own.rows), *errors, *public)
+        name = accuracy.target.name
+        measured = Path(accuracy.table.file).stem.removeprefix(f"{name}_measured_")
+        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors, *public)
     legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
     elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
     notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
-    return Group(made, Text(legend, style="dim"), *(Text(note, style="yellow") for note in notes))
+    names = dict.fromkeys(accuracy.target.name for accuracy in found)
+    known = [_interval(each) for name in names for each in intervals(name)]
+    rows = [row for accuracy in found for row in accuracy.unfitted]
+    return Group(
+        made,
+        Text(legend, style="dim"),
+        *_residuals(rows),
+        *map(Text, known),
+        *(Text(note, style="yellow") for note in notes),
+    )
+
+
+def _residuals(rows: Sequence[AssessedRow]) -> list[Text]:
+    """Return how many rows that were not fitted have which error, as bars."""
+    if not rows:
+        return []
+    counts = [0] * (len(_EDGES) + 1)
+    for row in rows:
+        counts[bisect(_EDGES, row.error)] += 1
+    ends = ["", *(f"{edge:g}" for edge in _EDGES), ""]
+    lines = [
+        f"{f'{low} .. {high} %':>14}  {count:>4}  {'#' * ceil(_LONGEST * count / max(counts))}".rstrip()
+        for low, high, count in zip(ends, ends[1:], counts, strict=False)
+    ]
+    return [Text("errors of the rows that were not fitted"), *map(Text, lines)]
+
+
+def _interval(known: Residuals) -> str:
+    refitted = f", {known.refitted} predicted by facts fitted without them" if known.refitted else ""
+    return (
+        f"{known.target}, {known.kind}: {known.share} % of measured cycles lie {known.low:+.1f} to {known.high:+.1f} % "
+        f"off the simulated ones; {known.rows} rows{refitted}"
+    )
 
 
 def _measured_elsewhere(accuracy: Accuracy) -> str:
@@ -88,7 +131,7 @@ def _one(accuracy: Accuracy) -> list[RenderableType]:
     meanings = {assessed.row.convention: assessed.convention_meaning for assessed in accuracy.rows}
     parts += [indented(Text(f"{name}: {meaning}")) for name, meaning in meanings.items() if meaning]
     parts += [indented(Text(f"({number}) {reason}")) for reason, number in reasons.items()]
-    parts += [Text(""), indented(curves), Text(_sentence("simulation", simulated(accuracy.rows)))]
+    parts += [Text(""), indented(curves), *_sentences(accuracy)]
     public_model = predicted(accuracy.rows)
     if public_model is not None:
         parts.append(Text(_sentence("public model", public_model)))
@@ -102,6 +145,15 @@ def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
     if casts:
         return src, dst
     return label, src if src == dst else f"{src} -> {dst}"
+
+
+def _sentences(accuracy: Accuracy) -> list[Text]:
+    """Return the statistics of the simulation: rows that were not fitted first."""
+    if not accuracy.unfitted:
+        return [Text(_sentence("simulation, fitted to these very rows", simulated(accuracy.rows)))]
+    own = [Text(_sentence("simulation, not fitted", simulated(accuracy.unfitted)))]
+    fitted = [row for row in accuracy.rows if row.row.fitted]
+    return own + ([Text(_sentence("simulation, fitted to these", simulated(fitted)))] if fitted else [])
 
 
 def _sentence(what: str, statistics: Statistics) -> str:

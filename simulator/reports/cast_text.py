@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import groupby, zip_longest
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -27,6 +28,15 @@ DIGITS = 20
 def cast_text(found: CastResults) -> RenderableType:
     """Return the table, one row per value, target and mode, and the warnings."""
     return Group(*_sections(found))
+
+
+def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """Return casts from or to text, one row each."""
+    numbers = dst != "string"
+    made = table("given", "output bits", "value") if numbers else table("given", "text")
+    for row in rows:
+        made.add_row(row["given"], *((row["output_bits"], str(row["value"])) if numbers else (row["text"],)))
+    return Group(Text(f"{src} -> {dst}", style="bold"), made)
 
 
 def number_text(value: Fraction | float) -> str:

@@ -17,6 +17,7 @@ from castsim.isa.sources import Source, source_from
 from castsim.reports.recorded import is_document, recorded_side
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.running.request import LoadRequest
+from castsim.synchronisation.races import REPORT, STOP
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -30,7 +31,7 @@ class SideRequest:
     `inherited` are options of the other side, which this one takes too, except those that its target does not have.
     """
 
-    program: str | Path | Result
+    program: str | Path | Result | Source
     target: str | Path | Target | None = None
     entry: str | None = None
     options: Mapping[str, int | str] = field(default_factory=dict)
@@ -128,7 +129,7 @@ def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = la
     Raises:
         ComparisonError, ReadError: as `diff`.
     """
-    content = {str(each.program): _content(each) for each in (a, b) if not isinstance(each.program, Result)}
+    content = {str(each.program): _content(each) for each in (a, b) if not isinstance(each.program, Result | Source)}
     first = _open(a, content, "side A")
     if first.loaded is None:  # nobody has read the options that both were given
         b = replace(b, options={**b.inherited, **b.options}, inherited={})
@@ -159,18 +160,21 @@ def _open(request: SideRequest, content: Mapping[str, bytes], who: str) -> _Open
     if isinstance(request.program, Result):
         found = request.program
         return _Opened(request, None, "", _side(found, found.loaded.source, values=not request.timing_only))
+    if isinstance(request.program, Source):
+        recorded = request.program
+        return _named(who, lambda: _loaded(request, recorded))
     data, file = content[str(request.program)], _file(request.program)
     if is_document(data, file):
         return _Opened(request, None, "", recorded_side(data, file, values=not request.timing_only))
-    return _named(who, lambda: _loaded(request, data, Path(file)))
+    prefers = LoadRequest(request.target).prefers_assembly
+    return _named(who, lambda: _loaded(request, source_from(data, Path(file), prefers)))
 
 
 def _file(program: str | Path) -> str:
     return "/dev/stdin" if str(program) == "-" else str(program)
 
 
-def _loaded(request: SideRequest, data: bytes, path: Path) -> _Opened:
-    source: Source = source_from(data, path, LoadRequest(request.target).prefers_assembly)
+def _loaded(request: SideRequest, source: Source) -> _Opened:
     loaded = load(
         source, request.target, request.entry, request.args, prepare=request.prepared, opaque=request.opaque,
         limits=request.limits,
@@ -196,7 +200,7 @@ def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> Side:
         who,
         lambda: run_loaded(
             loaded, inputs, timing_only=request.timing_only, max_cycles=request.max_cycles, stage=stage,
-            limits=request.limits,
+            limits=request.limits, races=STOP if isinstance(request.program, str | Path) else REPORT,
         ),
     )  # fmt: skip
     return _side(result, opened.text, values=not request.timing_only)

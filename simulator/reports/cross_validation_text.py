@@ -15,6 +15,9 @@ _WHAT = {
     LeftOut.PAIR: "one pair of types at a time",
     LeftOut.KERNEL: "all pairs that run the same functions at a time",
     LeftOut.SHAPE: "one shape at a time (rows x trips)",
+    LeftOut.OPERATION: "one operation at a time",
+    LeftOut.WIDTH: "one width of source elements at a time",
+    LeftOut.SOURCE: "one source at a time",
 }
 
 

@@ -21,14 +21,14 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 6,
+    "run": 7,
     "diff": 2,
     "cast": 3,
     "graph": 3,
     "lower": 2,
     "lower-matrix": 2,
     "conform": 4,
-    "accuracy": 4,
+    "accuracy": 5,
     "advise": 2,
     "verify": 3,
     "verify-lowering": 3,

@@ -8,10 +8,7 @@ from decimal import Decimal
 
 from castsim.reports.documents import Json, json_of
 from castsim.targets import Target
-from castsim.targets.schema import Fact, Option, Status, Table
-
-DOUBTFUL = (Status.ASSUMED, Status.FITTED, Status.VENDOR_MODEL)
-"""The end of a report: facts that no vendor document states and no source reports as measured."""
+from castsim.targets.schema import DOUBTFUL, Fact, Option, Table
 
 OPTIONS = "options"
 """The part of a description that holds the options."""

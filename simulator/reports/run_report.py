@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.estimating.trust import Sensitivity, Trust, trust_of
 from castsim.execution.npy import digest
 from castsim.isa.codes import Codes
 from castsim.reports.buffers import BufferUse, buffer_use
@@ -78,6 +79,8 @@ class RunReport:
     partial: tuple[PartialOutput, ...]
     undefined: tuple[UndefinedOutput, ...]
     facts: tuple[NamedFact, ...]
+    """Those that no document states, by weight where it is known."""
+    trust: Trust
     findings: tuple[LintFinding, ...] | None = None
     """The findings of the linter; None if it was not run."""
     show_synchronisation: bool = False
@@ -86,6 +89,8 @@ class RunReport:
     """The gains of lifting limits; empty if not requested."""
     further: tuple[str, ...] = ()
     """Sections that were asked for beside those of every report."""
+    sensitivities: tuple[Sensitivity, ...] | None = None
+    """How much each number of these facts weighs, most first; None if this was not computed."""
     list_facts: bool = False
     """Whether the text lists the facts that no document states."""
     summary: bool = False
@@ -102,6 +107,7 @@ class RunReport:
         show_synchronisation: bool = False,
         gains: tuple[Gain, ...] = (),
         further: tuple[str, ...] = (),
+        sensitivities: tuple[Sensitivity, ...] | None = None,
         list_facts: bool = False,
         summary: bool = False,
     ) -> Self:
@@ -126,7 +132,9 @@ class RunReport:
                 for name, found in result.partial.items()
             ),
             undefined=tuple(undefined_of(name, marks, files) for name, marks in result.undefined.items()),
-            facts=doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}),
+            facts=_by_weight(doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}), sensitivities or ()),
+            trust=trust_of(target, timing, loaded.tree.instructions),
+            sensitivities=sensitivities,
             findings=findings,
             show_synchronisation=show_synchronisation,
             gains=gains,
@@ -134,6 +142,15 @@ class RunReport:
             list_facts=list_facts,
             summary=summary,
         )
+
+
+def _by_weight(facts: tuple[NamedFact, ...], found: tuple[Sensitivity, ...]) -> tuple[NamedFact, ...]:
+    """Return facts, those first of which a number weighs most; those without weight stay in their order."""
+
+    def weight(fact: NamedFact) -> int:
+        return max((each.weight for each in found if each.fact.startswith(f"{fact.name}.")), default=0)
+
+    return tuple(sorted(facts, key=lambda fact: -weight(fact)))
 
 
 def _more_facts(loaded: Loaded) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -22,6 +24,29 @@ def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bo
     if touched:
         audited |= _extents(audit)
     return audited
+
+
+Audits = Sequence[tuple[ScratchAuditor, ScratchAudit]]
+"""The casts of one target that use scratch, and what each needs for one shape."""
+
+
+def every_document(found: Audits) -> Document:
+    """Return the JSON of all casts of one shape: what each needs, and what serves them all."""
+    auditor, audit = found[0]
+    casts = [{**document(one, "src", "dst"), "formula_bytes": each.need.total} for one, each in found]
+    most = max(each.need.total for _, each in found)
+    return {"target": auditor.target.name, **_shape(audit), "formula_bytes": most, "casts": casts}
+
+
+def every_text(found: Audits) -> RenderableType:
+    """Return all casts of one shape as text."""
+    auditor, audit = found[0]
+    needs = table("cast, saturation off", "bytes", numbers=("bytes",))
+    for one, each in found:
+        needs.add_row(f"{one.src.name} -> {one.dst.name}", str(each.need.total))
+    needs.add_row("all (tmpSizeAllBytes)", str(max(each.need.total for _, each in found)))
+    head = f"{auditor.target.name}: {audit.rows} x {audit.cols}, row stride {audit.row_stride}"
+    return Group(Text(head, style="bold"), indented(needs))
 
 
 def sweep_document(found: Sweep) -> Document:

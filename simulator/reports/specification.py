@@ -11,6 +11,9 @@ from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.targets import Specification
 from castsim.targets.specification import TEXT, AcceptanceRule
 
+_LEFT_OUT = {"informational", "evidence"}
+"""Of facts about hardware: a specification is a text."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairRule:
@@ -52,10 +55,10 @@ def specification_document(spec: Specification) -> Document:
         "types": [document(entry, "name", "since") for entry in spec.types],
         "rules": [rule_document(name, rule) for name, rule in spec.rules.items()],
         "attributes": [
-            {"name": name, **attribute.model_dump(mode="json", exclude={"informational"})}
+            {"name": name, **attribute.model_dump(mode="json", exclude=_LEFT_OUT)}
             for name, attribute in spec.attributes.items()
         ],
-        "rescale": rescale.model_dump(mode="json", exclude={"informational"}) if rescale else None,
+        "rescale": rescale.model_dump(mode="json", exclude=_LEFT_OUT) if rescale else None,
         **document(spec.casts_fact, "status", "source"),
     }
 
@@ -63,7 +66,7 @@ def specification_document(spec: Specification) -> Document:
 def rule_document(name: str, rule: AcceptanceRule) -> Document:
     """Return one rule."""
     ulps = {"below_ulps": float(rule.below_ulps), "above_ulps": float(rule.above_ulps)}
-    return {"name": name, **rule.model_dump(mode="json", exclude={"informational"}), **ulps}
+    return {"name": name, **rule.model_dump(mode="json", exclude=_LEFT_OUT), **ulps}
 
 
 def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:

@@ -49,7 +49,8 @@ def expand_source(source: Source, request: LoadRequest) -> str:
         raise error.at(walking.function.span) from None
     _check_arguments(walking.function)
     text, needed = _expanded(walking, units)
-    return _headed(walking, shipped[0], needed) + text
+    loops = {"short_loops": "kept"} if "short_loops" in chip.options else {}  # the tile library's loops turn
+    return _headed(walking, shipped[0], {**loops, **needed}) + text
 
 
 def _headed(walking: Walking | MicroProgram, shipped: Target, needed: Mapping[str, str]) -> str:

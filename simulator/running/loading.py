@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.choices import OLDEST, TOOLCHAIN
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
@@ -17,6 +18,9 @@ from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.targets import Target
 from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 
 def load_program(
@@ -58,13 +62,14 @@ def load(
     opaque: Mapping[str, int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     level: int | None = None,
+    launch: LaunchRequest | None = None,
 ) -> LoadedProgram:
     """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters.
 
     A `Source` is one that has been read.
     """
     request = LoadRequest(
-        target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque or {}, limits, level
+        target, entry, args, prepare, make_lowerer, sync, declare, machine, opaque or {}, limits, launch, level
     )
     source = path if isinstance(path, Source) else read_source(path, request.prefers_assembly)
     for option, value in (("--declare", declare), ("--machine", machine)):
@@ -89,6 +94,10 @@ def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram
     """Return the loader of programs of a language."""
     if language is Language.TILES:
         return load_tiles
+    if language is Language.KERNEL:
+        from castsim.running.kernels import load_kernel  # noqa: PLC0415 - as below
+
+        return load_kernel
     from castsim.running import assembly  # noqa: PLC0415 - only the language in use is loaded
 
     return assembly.load_text if language is Language.ASSEMBLY else assembly.load_bundles

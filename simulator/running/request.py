@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.walk import Lowerer
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class LoadRequest:
     machine: int | None = None
     opaque: Mapping[str, int] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
+    launch: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
     level: int | None = None
     """The placement level that a tile program is held to; None: that of its text."""
     shipped: Callable[[Target], None] = lambda _: None

@@ -24,7 +24,7 @@ from castsim.running.loading import load
 from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.options import CORES, with_options
 from castsim.timing import Listener, PipeTiming, Timing
 
 if TYPE_CHECKING:
@@ -147,7 +147,6 @@ def run(
     engine: str | None = None,
     timing_only: bool = False,
     max_cycles: int = MAX_CYCLES,
-    pipeline: str | None = None,
     sync: str = "insert",
     races: str = STOP,
     declare: str | Path | None = None,
@@ -159,6 +158,7 @@ def run(
     toolchain: str | None = None,
     backend: str | None = None,
     opaque: Mapping[str, int] | None = None,
+    cores: int | None = None,
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
@@ -171,7 +171,6 @@ def run(
         engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
         timing_only: compute no values; no inputs are needed.
         max_cycles: limit after which the simulation is given up.
-        pipeline: older name of `stale_reads`: `checked` is `report`, `hardware` is `ignore`.
         sync: `insert` gives a program without flags those that the vendor's tool inserts, `interlock` lets its
             instructions wait for each other's bytes without any.
         races: `stop` refuses a tile program with races, `report` runs it and returns them, `ignore` does not look.
@@ -188,6 +187,7 @@ def run(
             the first, `ignore` does not look; the values are the old ones.
         toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
+        cores: how many cores work at once and share global memory; None: one, or what the target's description says.
 
     Returns:
         Arrays by argument name, cycles by pipe and cause, and what the run has to tell: races, stale reads, warnings.
@@ -199,13 +199,14 @@ def run(
     """
     beside = None if declare is None else Path(declare)
     limits = Limits(max_statements, max_walk, max_elements)
-    changes = {name: value for name, value in ((TOOLCHAIN, toolchain), (BACKEND, backend)) if value is not None}
+    named: tuple[tuple[str, int | str | None], ...] = ((TOOLCHAIN, toolchain), (BACKEND, backend), (CORES, cores))
+    changes = {name: value for name, value in named if value is not None}
     loaded = load(
         Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
         declare=beside, opaque=opaque, limits=limits,
     )  # fmt: skip
     return run_loaded(
-        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles, pipeline=pipeline,
+        loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles,
         races=races, skip=skip, stale_reads=stale_reads, limits=limits,
     )  # fmt: skip
 
@@ -219,7 +220,6 @@ def run_loaded(
     max_cycles: int = MAX_CYCLES,
     observer: Listener | None = None,
     stage: Callable[[str], None] = lambda _: None,
-    pipeline: str | None = None,
     races: str = STOP,
     skip: bool = True,
     stale_reads: str | None = None,
@@ -229,7 +229,7 @@ def run_loaded(
     """Compute and time a loaded program; `stage` hears what is being done, `observer` follows the engine, `watch` the
     values.
     """
-    stale = stale_mode(stale_reads, pipeline)
+    stale = stale_mode(stale_reads)
     if races not in MODES:
         raise ReadError(f"unknown way to treat races '{races}'", legal=MODES)
 

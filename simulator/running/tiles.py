@@ -24,7 +24,7 @@ from castsim.execution.tree import Role
 from castsim.execution.walk import Executed, Lowerer, Memory, Origin, execute
 from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
-from castsim.execution.walk.structure import check_level, has_flags
+from castsim.execution.walk.structure import check_level, has_addresses, has_flags
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
@@ -144,6 +144,9 @@ class Walking:
             raise ReadError(
                 f"@{self.function.name} already has flags or barriers; --sync interlock is for programs without"
             )
+        if self.function.is_recorded:  # arrays may have more elements than one core uses of them
+            for use in executed.arguments.values():
+                use.follows_reads = True
         executed = replace(executed, choices=(*self.choices, *executed.choices))
         inserted = None if plan is None else noted(plan.inserts, executed)
         if inserted is not None:
@@ -161,11 +164,19 @@ def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
     """
     if request.sync not in MODES:
         raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
-    parsed = _parsed(source.text, source.file, request)
+    if source.program is not None:  # recorded: its arguments are fixed, and its flags are the kernel's own
+        request = replace(request, args={}, entry=None, sync=_sync_of(source.program, request.sync))
+    parsed = _parsed(source.text, source.file, request) if source.program is None else source.program
     chosen = target_of(parsed, source, request)
     function, left_out = choose_entry(parsed, Path(source.file), request.entry)
     parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
     return walking_of_function(parsed, inlined(parsed, function), source, chosen, request)
+
+
+def _sync_of(recorded: pto.Program, asked: str) -> str:
+    """Return how a recorded program is synchronised: by itself, unless it leaves its tiles to be placed."""
+    (function,) = recorded.functions
+    return PROGRAM if asked == MODES[0] and has_addresses(function.body or ()) else asked
 
 
 def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Target:

@@ -1,4 +1,4 @@
-"""Run the benchmark: `python tests/benchmarks [--size 1M] [--set headline] [--markdown FILE] [--json FILE]`."""
+"""Run the benchmark: `python tests/benchmarks [--size 1M] [--set headline] [--record FILE] [--json FILE]`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import write
 
 from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target_pairs
 from benchmarks.contestants import contestants
@@ -80,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", action="append", type=_count, help="elements, as 64K, 1M, 1G; default: 1M")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the tables, as docs/measured/casts.json")
     parser.add_argument("--mapped", type=_count, metavar="BYTES", help="only cast a mapped file of that size")
     parser.add_argument("--only-torch", action="store_true", help="compare with torch alone")
     return parser
@@ -114,8 +116,8 @@ def main(arguments: list[str]) -> int:
         json.dump(as_data(rows), sys.stdout)
     elif options.json:
         Path(options.json).write_text(json.dumps(as_data(rows), indent=1) + "\n")
-    if options.markdown:
-        Path(options.markdown).write_text("\n".join(text) + "\n")
+    if options.record:
+        write(options.record, "\n".join(text) + "\n")
     return 0
 
 

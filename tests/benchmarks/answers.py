@@ -1,4 +1,4 @@
-"""How long `castsim lower` takes: `python tests/benchmarks/answers.py [--markdown FILE]`.
+"""How long `castsim lower` takes: `python tests/benchmarks/answers.py [--record FILE]`.
 
 Every answer is a process of its own, start-up included, once with numba and once without. CPU seconds of all its
 threads are those of an idle machine too; seconds of the clock are not, where others work beside it. Python finds its
@@ -15,6 +15,11 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import write
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -82,7 +87,7 @@ def ask(asked: str, *, numba: bool) -> Answer:
 
 
 def markdown(answers: list[Answer]) -> str:
-    """Return the page."""
+    """Return the table."""
     lines = [
         "# How long `castsim lower` takes",
         "",
@@ -103,7 +108,7 @@ def markdown(answers: list[Answer]) -> str:
 def main(arguments: list[str]) -> int:
     """Measure all, print the table, and write it where asked."""
     parser = argparse.ArgumentParser(description="Times of castsim lower.")
-    parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write it as docs/measured/lowering.json")
     options = parser.parse_args(arguments)
     answers = []
     for asked in ASKED:
@@ -111,8 +116,8 @@ def main(arguments: list[str]) -> int:
             answers.append(quickest(asked, numba=numba))
             print(f"{answers[-1].cpu:7.2f} s CPU {answers[-1].clock:7.2f} s  {asked}", file=sys.stderr, flush=True)
     text = markdown(answers)
-    if options.markdown:
-        Path(options.markdown).write_text(text, encoding="utf-8")
+    if options.record:
+        write(options.record, text)
     else:
         print(text, end="")
     return 0

@@ -1,4 +1,4 @@
-"""How long `castsim check` takes for long programs, up to the limit of statements; writes `docs/benchmark-checking.md`.
+"""How long `castsim check` takes for long programs, up to the limit; writes `docs/measured/checking.json`.
 
 python tests/benchmarks/checking.py [STATEMENTS ...]
 
@@ -15,8 +15,12 @@ from collections.abc import Callable
 from itertools import islice, product
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "docs" / "benchmark-checking.md"
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import MEASURED, write
+
+RECORD = MEASURED / "checking.json"
 SIZES = (2_000, 20_000, 200_000)
 BASE_SECONDS, MICROSECONDS, MEBIBYTES = 10, 2_000, 1_024
 """What the page of limits states: so many seconds and so many microseconds for each statement; so much memory."""
@@ -126,7 +130,7 @@ def page(found: list[tuple[str, int, float, float]]) -> str:
         "# Checks of long programs",
         "",
         "Written by `python tests/benchmarks/checking.py`: processor time and memory of `castsim check`, the start of",
-        "the process included. The bound is the one under [limits](inputs-outputs.md#limits).",
+        "the process included. The bound is the one under `docs/inputs-outputs.md`, limits.",
         "",
         f"python {sys.version.split()[0]}, two processor cores shared with other work",
         "",
@@ -145,7 +149,7 @@ def main(words: list[str]) -> int:
     sizes = tuple(map(int, words)) or SIZES
     with tempfile.TemporaryDirectory() as folder:
         found = rows(sizes, Path(folder))
-    REPORT.write_text(page(found), encoding="utf-8")
+    write(RECORD, page(found))
     slow = [row for row in found if row[2] > BASE_SECONDS + row[1] * MICROSECONDS / 1e6 or row[3] > MEBIBYTES]
     for row in slow:
         print(f"beyond the bound: {row}", file=sys.stderr)

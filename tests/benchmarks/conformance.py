@@ -2,8 +2,9 @@
 
 `python tests/benchmarks/conformance.py --spec onnx --target a5 --records FILE` runs the matrix in processes of their
 own and adds a line of JSON per run to FILE; with `--checkout NAME=FOLDER` it is the code of another checkout that runs.
-`--page FILE` writes the medians of all records as a page. CPU seconds of all threads count, start-up included: those of
-the clock depend on what else the machine does. Of caches only numba's is on the disk: `--cold` begins with none.
+`--page FILE` writes the medians of all records, as docs/measured/conform.json. CPU seconds of all threads count,
+start-up included: those of the clock depend on what else the machine does. Of caches only numba's is on the disk:
+`--cold` begins with none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ import sys
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import write
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARED, UNSHARED = "shared", "nothing shared"
@@ -78,7 +84,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path)
     options = parser.parse_args()
     if options.page is not None:
-        options.page.write_text(page(options.records), encoding="utf-8")
+        write(options.page, page(options.records))
         return
     targets = ["--target", *options.target] if options.target else []
     arguments = ["conform", "--spec", options.spec, *targets, "--quiet"]

@@ -1,4 +1,4 @@
-"""How fast `castsim lsp` answers an edit in texts of 10,000 lines; writes `docs/benchmark-editing.md`.
+"""How fast `castsim lsp` answers an edit in texts of 10,000 lines; writes `docs/measured/editing.json`.
 
 python tests/benchmarks/editing.py [EDITS]
 
@@ -19,7 +19,7 @@ from statistics import median, quantiles
 from lsprotocol import types as lsp
 
 TESTS = Path(__file__).parent.parent
-REPORT = TESTS.parent / "docs" / "benchmark-editing.md"
+RECORD = TESTS.parent / "docs" / "measured" / "editing.json"
 LINES, EDITS, LIMIT = 10_000, 200, 200
 
 _TILE, _HALF = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf16>"
@@ -111,7 +111,7 @@ def main() -> None:
         lines = make()
         rows[title] = len(lines), asyncio.run(measured(name, lines, edits))
         print(f"{title}: {median(rows[title][1]):.0f} ms at the median of {edits} edits", file=sys.stderr)
-    REPORT.write_text(report(rows), encoding="utf-8")
+    import_module("measured_record").write(RECORD, report(rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sections of docs/benchmark-engines.md that are measured one by one: `python tests/benchmarks/engines.py --only NAME`.
+"""Sections of docs/measured/engines.json measured one by one: `python tests/benchmarks/engines.py --only NAME`.
 
 Each is put in the place of the section of the same title, or at the end; what is before and after stays as it is. What
 was measured before a change stands in the text, as the change is not undone to measure it again.
@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from measured_record import replace_section
 
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.limits import MAX_CYCLES
@@ -194,14 +195,7 @@ SECTIONS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
 }
 
 
-def rewrite(page: Path, name: str) -> None:
-    """Measure a section and put it into the page."""
+def rewrite(record: Path, name: str) -> None:
+    """Measure a section and put it into the record."""
     title, measure = SECTIONS[name]
-    parts = page.read_text().rstrip("\n").split("\n\n## ")
-    text = "\n".join([title, "", *measure()])
-    places = [number for number, part in enumerate(parts) if part.partition("\n")[0] == title]
-    if places:
-        parts[places[0]] = text
-    else:
-        parts.append(text)
-    page.write_text("\n\n## ".join(parts) + "\n")
+    replace_section(record, "\n".join([f"## {title}", "", *measure()]))

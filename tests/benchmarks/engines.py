@@ -1,4 +1,4 @@
-"""Speed of the engines: `python tests/benchmarks/engines.py [--largest 1e7] [--markdown FILE] [--json FILE]`.
+"""Speed of the engines: `python tests/benchmarks/engines.py [--largest 1e7] [--record FILE] [--json FILE]`.
 
 Thread CPU time of one call on a tree in memory, without a trace: the least of a few calls, engines in turn in one
 process. Memory is the largest resident size of a process of its own, what the interpreter and imports take included.
@@ -23,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from measured_record import MEASURED, write
 
 from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program
@@ -37,7 +38,6 @@ EVENT, EVERY_TRIP, SKIPPING = "event", "fast, no skip", "fast"
 _PATIENCE = {EVENT: 10_000, EVERY_TRIP: 10**7, SKIPPING: 10**9}
 """Instructions beyond which an engine is not waited for. Without skipping, it executes every one of them."""
 _LIMIT = 10**15
-_ROOT = Path(__file__).resolve().parent.parent.parent
 _ONCE = 1.0
 """Seconds from which a call is timed once."""
 _CALLS = 5
@@ -200,7 +200,7 @@ def markdown(found: dict[str, Any]) -> str:
     lines = [
         "# Engines",
         "",
-        "Written by `python tests/benchmarks/engines.py --markdown docs/benchmark-engines.md`. Thread CPU time of one",
+        "Written by `python tests/benchmarks/engines.py --record docs/measured/engines.json`. Thread CPU time of one",
         "simulation of a lowered program in memory, without a trace or records of operations: the shortest of five",
         "calls, or a single call if it takes more than a second. Instructions are tile casts or bundles. The fast",
         "engine skips what repeats, in loops and in rows of one instruction; without skipping it executes every",
@@ -268,22 +268,22 @@ def _cells(*cells: str) -> str:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python tests/benchmarks/engines.py", description="Speed of the engines.")
     parser.add_argument("--largest", type=lambda text: int(float(text)), default=10**7, help="instructions in a row")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the tables")
     parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
     parser.add_argument("--memory", type=int, metavar="N", help="only simulate program N and say what it held")
-    parser.add_argument("--only", choices=SECTIONS, help="measure one section and put it into the page")
+    parser.add_argument("--only", choices=SECTIONS, help="measure one section and put it into the record")
     options = parser.parse_args(arguments)
     if options.memory is not None:
         print(_hold(options.memory, options.largest))
         return 0
     if options.only:
-        rewrite(Path(options.markdown or _ROOT / "docs" / "benchmark-engines.md"), options.only)
+        rewrite(options.record or MEASURED / "engines.json", options.only)
         return 0
     found = document(options.largest)
-    if options.markdown:
-        Path(options.markdown).write_text(markdown(found))
+    if options.record:
+        write(options.record, markdown(found))
         for name in SECTIONS:
-            rewrite(Path(options.markdown), name)
+            rewrite(options.record, name)
     if options.json == "-":
         json.dump(found, sys.stdout)
     elif options.json:

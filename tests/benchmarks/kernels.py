@@ -1,4 +1,4 @@
-"""Speed on whole kernels: `python tests/benchmarks/kernels.py [--lines 20000] [--rows 1024] [--markdown FILE]`.
+"""Speed on whole kernels: `python tests/benchmarks/kernels.py [--lines 20000] [--rows 1024] [--record FILE]`.
 
 Reading of dense texts beside the parser and the tokenizer of Python on as many calls; flags put in; one function of a
 file with many; a kernel of the size of a prefill, with values and timing, each in a process of its own, beside NumPy on
@@ -23,6 +23,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
+from measured_record import write
 
 from benchmarks import prefill
 from benchmarks.engines import largest_resident
@@ -141,7 +142,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--rows", type=int, default=prefill.ROWS)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--markdown", metavar="FILE", help="write the page")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write it as docs/measured/kernels.json")
     parser.add_argument("--prefill", metavar="TARGET", help="only run the large kernel, in this process")
     parser.add_argument("--table", action="store_true", help="its rows in the order of a table")
     options = parser.parse_args(arguments)
@@ -149,8 +150,8 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(prefill_run(options.prefill, options.rows, table=options.table)))
         return 0
     page = document(options.lines, options.rows, options.rounds)
-    if options.markdown:
-        Path(options.markdown).write_text(page)
+    if options.record:
+        write(options.record, page)
     else:
         print(page)
     return 0

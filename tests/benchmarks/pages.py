@@ -1,4 +1,4 @@
-"""What `castsim run --html` costs, and how fast the page is; writes `docs/benchmark-pages.md`.
+"""What `castsim run --html` costs, and how fast the page is; writes `docs/measured/pages.json`.
 
 python tests/benchmarks/pages.py
 
@@ -23,8 +23,13 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import MEASURED, write
+
 ROOT = Path(__file__).parent.parent.parent
-REPORT = ROOT / "docs" / "benchmark-pages.md"
+RECORD = MEASURED / "pages.json"
 SAMPLE = ROOT / "programs" / "f32_to_f16_pipelined.pto"
 ROWS = (512, 5632, 56320)
 ROUNDS = 3
@@ -100,8 +105,9 @@ def main() -> None:
         version = browser.version
         browser.close()
     machine = f"python {platform.python_version()}, Chromium {version} without a graphics card, two shared cores"
-    REPORT.write_text("\n".join([HEAD, machine, "", *HEADINGS, *table, ""]))
-    print(REPORT.read_text())
+    text = "\n".join([HEAD, machine, "", *HEADINGS, *table, ""])
+    write(RECORD, text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Start-up: `python tests/benchmarks/start_up.py [--calls 15] [--against NAME=COMMAND ...] [--markdown FILE]`.
+"""Start-up: `python tests/benchmarks/start_up.py [--calls 15] [--against NAME=COMMAND ...] [--record FILE]`.
 
 User and system time of whole processes, the median of some calls, the contestants in turn. COMMAND is the `castsim` of
-another installation. With --markdown, the section of the page is replaced and the rest of it left alone.
+another installation. With --record, the section of docs/measured/engines.json is
+replaced and the rest of it left alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measured_record import replace_section
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = "this version"
@@ -63,7 +69,7 @@ def _seconds(command: Sequence[str], environment: Mapping[str, str]) -> float | 
 
 
 def section(rows: Sequence[Mapping[str, Any]], calls: int) -> list[str]:
-    """Return the lines of the section of the page."""
+    """Return the lines of the section of the record."""
     names = list(rows[0]["seconds"])
     lines = [TITLE, "", f"User and system time of a process in ms, the median of {calls}, the contestants in turn."]
     lines += ["", f"| command | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
@@ -77,16 +83,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python tests/benchmarks/start_up.py", description="Time of start-up.")
     parser.add_argument("--calls", type=int, default=15, help="calls of each command")
     parser.add_argument("--against", metavar="NAME=COMMAND", action="append", default=[], help="another installation")
-    parser.add_argument("--markdown", metavar="FILE", help="replace the section of this page")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="replace the section of this record")
     options = parser.parse_args(arguments)
     others = dict(text.split("=", 1) for text in options.against)
     text = "\n".join(section(list(measured(others, options.calls)), options.calls)) + "\n"
     print(text)
-    if options.markdown:
-        page = Path(options.markdown)
-        before, _, behind = page.read_text(encoding="utf-8").partition(TITLE)
-        _, mark, after = behind.partition("\n## ")
-        page.write_text(before + text + mark + after, encoding="utf-8")
+    if options.record:
+        replace_section(options.record, text)
     return 0
 
 

@@ -1,6 +1,6 @@
 """A fuzz campaign: rounds of every reader and mechanism in turn, each in a process of its own.
 
-    python -m tests.fuzz --inputs 1000000 --programs 100000 --record docs/fuzz.json
+    python -m tests.fuzz --inputs 1000000 --programs 100000 --record docs/measured/fuzz.json
     python -m tests.fuzz --minutes 30 --readers tile tpc
     python -m tests.fuzz --guided tile --minutes 10
     python -m tests.fuzz --merge build/other.json
@@ -49,10 +49,6 @@ def main() -> int:
         for path in options.merge:
             record.merge(Record.load(path, options.seed))
         record.save(options.record)
-    elif options.page:
-        from fuzz.page import write_page  # noqa: PLC0415 - only for the page
-
-        write_page(record)
     elif options.guided:
         from fuzz.guided import guide  # noqa: PLC0415 - needs atheris
 
@@ -74,13 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--minutes", type=float, default=60.0, help="end after so many minutes")
     add("--slice", type=float, default=10.0, help="seconds of a round")
     add("--seed", type=int, default=21, help="seed of a new record")
-    add("--record", type=Path, default=seeds.ROOT / "docs" / "fuzz.json", help="the record")
+    add("--record", type=Path, default=seeds.ROOT / "docs" / "measured" / "fuzz.json", help="the record")
     add("--state", type=Path, default=seeds.ROOT / "build" / "fuzz", help="folder of what is kept between campaigns")
     add("--readers", nargs="*", default=list(READERS), choices=list(READERS), help="readers; default: all")
     add("--engines", nargs="*", default=list(engines.MECHANISMS), choices=list(engines.MECHANISMS), help="mechanisms")
     add("--guided", nargs="*", choices=list(READERS), help="guide these readers by coverage instead (needs atheris)")
     add("--merge", nargs="+", type=Path, metavar="RECORD", help="only add what campaigns with other records came to")
-    add("--page", action="store_true", help="only write the tables of docs/fuzz.md")
     return parser
 
 

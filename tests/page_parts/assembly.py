@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from castsim.isa.tpc.declarations import _SHAPES as SHAPES
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import Form
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.targets import load_target, target_names
-from page_parts.markdown import code, codes, table
+from page_parts.markdown import code, codes, csv_text, table
 from page_parts.source_text import told
 
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")
@@ -35,33 +34,39 @@ def declarations() -> str:
     return table(("declaration", "what it is for"), rows)
 
 
-def generation_table() -> str:
-    """Return the abilities of each generation."""
+def generation_file() -> str:
+    """Return the abilities of each generation as CSV."""
     names = generations()
     dialects = [load_target(name).dialect for name in names]
     rows = (
         (told(Feature)[feature.name], *("yes" if feature in dialect.features else "" for dialect in dialects))
         for feature in Feature
     )
-    return table(("ability", *names), rows)
+    return csv_text(("ability", *names), rows)
 
 
 def instructions() -> str:
-    """Return every instruction: slots, operands, types, switches, generations."""
-    names = generations()
-    dialects = {name: load_target(name).dialect for name in names}
-    rows = []
+    """Return the mnemonics by slot, and their older spellings."""
+    slots: dict[str, dict[str, None]] = {}
     for mnemonic in mnemonics():
-        for form in forms_of(mnemonic):
-            has = [name for name in names if available(form, dialects[name])]
-            rows.append((
-                code(form.pattern()), " ".join(SLOTS[slot] for slot in form.slots), " ".join(form.types),
-                _switches(form), "all" if len(has) == len(names) else ", ".join(has) or "none",
-            ))  # fmt: skip
+        found = {slot for form in forms_of(mnemonic) for slot in form.slots}
+        slots.setdefault(" ".join(SLOTS[slot] for slot in sorted(found)), {})[mnemonic] = None
     older = ", ".join(f"`{other}` is `{name}`" for other, name in ALIASES.items())
-    made = table(("instruction", "slots", "types", "switches", "generations"), rows)
+    made = table(("slots", "instructions"), ((name, codes(found)) for name, found in slots.items()))
     return f"{made}\nOlder spellings: {older}.\n"
 
 
-def _switches(form: Form) -> str:
-    return codes(dict.fromkeys(switch.name for switch in form.switches))
+def instruction_file() -> str:
+    """Return every instruction as CSV: operands, slots, types, switches, generations."""
+    names = generations()
+    dialects = {name: load_target(name).dialect for name in names}
+    rows = (
+        (
+            form.pattern(), " ".join(SLOTS[slot] for slot in form.slots), " ".join(form.types),
+            " ".join(dict.fromkeys(switch.name for switch in form.switches)),
+            " ".join(name for name in names if available(form, dialects[name])),
+        )
+        for mnemonic in mnemonics()
+        for form in forms_of(mnemonic)
+    )  # fmt: skip
+    return csv_text(("instruction", "slots", "types", "switches", "generations"), rows)

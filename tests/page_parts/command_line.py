@@ -1,46 +1,64 @@
-"""The reference of the command line, from its parsers."""
+"""The table of commands, from their parsers."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from importlib import import_module
 
 from castsim.commands.command_line import COMMANDS
-from page_parts.markdown import code, prose, table
+from page_parts.markdown import code, codes, prose, table
+
+_SHARED = 4
+"""Commands from which on an option stands in a table of its own."""
 
 
 def commands() -> str:
-    """Return a section per command: usage, arguments, options, what its help adds."""
-    return "\n".join(_command(name) for name in COMMANDS)
+    """Return a row per command: what it does, its arguments and options."""
+    shared = {action.option_strings[-1] for action in _shared()}
+    rows = []
+    for name in COMMANDS:
+        words = (
+            action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
+            for action in _actions(name)
+        )
+        summary = prose(import_module(f"castsim.commands.{name}").SUMMARY)
+        rows.append((code(name), summary, codes(word for word in words if word not in shared)))
+    return table(("command", "what it does", "arguments and options of its own"), rows)
 
 
-def _command(name: str) -> str:
-    module = import_module(f"castsim.commands.{name}")
+def shared_options() -> str:
+    """Return a row per option that several commands take: what it is, and which they are."""
+    takers = defaultdict(list)
+    for name in COMMANDS:
+        for action in _actions(name):
+            for option in action.option_strings[-1:]:
+                takers[option].append(name)
+    rows = ((code(_spelling(action)), _help(action), codes(takers[action.option_strings[-1]])) for action in _shared())
+    return table(("option", "what it is", "commands"), rows)
+
+
+def _shared() -> Iterator[argparse.Action]:
+    """Yield options of several commands, each as most of them explain it."""
+    explained: defaultdict[str, list[argparse.Action]] = defaultdict(list)
+    for name in COMMANDS:
+        for action in _actions(name):
+            for option in action.option_strings[-1:]:
+                explained[option].append(action)
+    for actions in explained.values():
+        if len(actions) >= _SHARED:
+            ((most, _),) = Counter(action.help for action in actions).most_common(1)
+            yield next(action for action in actions if action.help == most)
+
+
+def _actions(name: str) -> list[argparse.Action]:
     parser = argparse.ArgumentParser(prog=f"castsim {name}", add_help=False)
-    module.declare(parser)
-    usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
-    parts = [
-        f"## castsim {name}",
-        "",
-        f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}.",
-        "",
-        f"```text\n{usage}\n```",
-    ]
-    rows = [(code(_spelling(action)), _help(action)) for action in parser._actions]
-    if rows:
-        parts += ["", table(("argument", "what it is"), rows)]
-    prose, _, examples = (module.__doc__ or "").partition("examples:")
-    if prose.strip():
-        parts += ["", *(_paragraph(text) for text in prose.strip().split("\n\n"))]
-    if examples.strip():
-        lines = "\n".join(line.strip() for line in examples.strip().splitlines())
-        parts += ["", f"```text\n{lines}\n```"]
-    return "\n".join(parts) + "\n"
+    import_module(f"castsim.commands.{name}").declare(parser)
+    return parser._actions
 
 
 def _spelling(action: argparse.Action) -> str:
-    if not action.option_strings:
-        return str(action.metavar or action.dest)
     value = "" if action.nargs == 0 else f" {_metavar(action)}"
     return ", ".join(f"{option}{value}" for option in action.option_strings)
 
@@ -53,11 +71,3 @@ def _metavar(action: argparse.Action) -> str:
 def _help(action: argparse.Action) -> str:
     text = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
     return prose(text)
-
-
-def _paragraph(text: str) -> str:
-    """Return a paragraph; lines that are indented stay as they are, as code."""
-    lines = text.splitlines()
-    if all(line.startswith(" ") for line in lines):
-        return "```text\n" + "\n".join(line.strip() for line in lines) + "\n```\n"
-    return prose(text) + "\n"

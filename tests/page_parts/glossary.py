@@ -87,83 +87,85 @@ _NOTEBOOKS = "results in notebooks"
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     _RUN: {
-        "cycles by cause": "One row per cause, one column per pipe; cycles, and their share of the run. Every column "
-        "adds up to the total.",
+        "cycles by cause": "A row per cause, a column per pipe; every column adds up to the cycles of the run.",
         "line": "Line of the program text.",
         "step": "Number of the instruction inside a launch that the text does not spell out.",
-        "instruction": "What the line does, with formats, shape and the rounding mode in force.",
-        "pipe": "The pipe or slot that executes it: S or SPU (scalar), V or VPU (vector), MTE2 or LOAD (loads), MTE3 "
-        "or STORE (stores), GLOBAL (the way to global memory).",
-        "times": "How often it was executed.",
-        "first start": "Cycle in which it first starts, from 0.",
+        "instruction": "What the line does: formats, shape, the rounding mode in force.",
+        "pipe": "S or SPU (scalar), V or VPU (vector), MTE2 or LOAD (loads), MTE3 or STORE (stores), GLOBAL (global "
+        "memory).",
+        "times": "Executions.",
+        "first start": "Cycle of its first start, from 0.",
         "last end": "Cycle by which its last execution has had its last effect.",
-        "cycles": "In the table of lines: from start to end, all executions added, so that lines may overlap. "
-        "Elsewhere: cycles of the row.",
+        "cycles": "Of lines: from start to end, summed over executions; lines may overlap. Elsewhere: cycles of the "
+        "row.",
         "pipe cycles": "Cycles that its pipe spent on it, waits included; these do not overlap.",
-        "share": "Of the lines: pipe cycles by the cycles of the run. Of `--what-if`: gain by the cycles of the run.",
-        "cycles each": "Cycles from start to end of one execution, on average.",
-        "share of pipe": "Its pipe cycles by those of all lines of the pipe.",
-        "mostly": "The cause that took most of its pipe cycles.",
-        "source": "The line of the text as it is written; of `targets --diff`: the source format.",
+        "share": "Fraction of the cycles of the run: pipe cycles of a line, gain of a limit.",
+        "cycles each": "Mean cycles from start to end.",
+        "share of pipe": "Fraction of the pipe cycles of all lines of the pipe.",
+        "mostly": "The cause of most of its pipe cycles.",
+        "source": "The line of the text; of `targets --diff`: the source format.",
         "by cause": "Its cycles by cause.",
         "waits for": "Its longest wait, beside other work.",
         "fact": "A number or choice of a target description, by its name there.",
         "rejected change": "Of `advise --why`: a change that was tried and is not offered.",
-        "why": "Of `advise --why`: what spoke against the change.",
+        "why": "Of `advise --why`: what spoke against it.",
         "cause": "Why cycles were spent, see above.",
         "instructions behind it": "Who spent them, and how many.",
         "lifted": "The limit that is lifted: a name for `--what-if`.",
-        "change": "The number of a change, by which `castsim advise --apply` knows it.",
+        "change": "The number of a change, for `castsim advise --apply`.",
         "how": "Why a change keeps the outputs: proven, or tried on so many inputs.",
         "what": "What a change does, and where.",
-        "gain": "Cycles that the run is shorter without the limit; of advice, with the change, in percent.",
+        "gain": "Cycles saved without the limit; of advice, by the change, in percent.",
         "what it means": "The limit in words.",
         "lines": "Lines of the text that belong together.",
         "removed": "What `unswizzle` takes out.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost, nothing if "
+        "outcome": "What became of it, and why; in `cast`: rounded, clamped, wrapped, overflow or NaN lost; empty if "
         "exact.",
-        "elements": "Numbers that a cast converted, in all its executions; of vector instructions and TPC code, those "
-        "of active lanes.",
-        "rounded": "How many became another number, and were within the range of the destination.",
-        "clamped": "How many were beyond the range and became its end: the largest or smallest number.",
-        "wrapped": "How many were beyond the range and became another number, as a rule by their low bits.",
+        "elements": "Numbers that a cast converted, over all executions; only active lanes count.",
+        "rounded": "How many became another number within the range of the destination.",
+        "clamped": "How many were beyond the range and became its largest or smallest number.",
+        "wrapped": "How many were beyond the range and became another number, usually their low bits.",
         "NaN lost": "How many were NaN and became a number.",
     },
     _CAST: {
         "given": "The number as it was typed; of tmp tiles: the bytes that the program gives.",
         "input": "The number as it was typed.",
-        "bits": "The code in hexadecimal digits.",
-        "input bits": "The code of the source format, in hexadecimal digits.",
+        "bits": "The code in hexadecimal.",
+        "input bits": "The code of the source format in hexadecimal.",
         "read as": "The number that this code stands for.",
         "target": "`abstract` is the cast without a chip; otherwise the chip, or the specification.",
         "rounding": "The mode in force, which may differ from the one asked for.",
-        "overflow": "What becomes of results beyond the range: saturate, wrap, special (infinity or NaN). In the table "
-        "of casts of `run`: how many numbers became infinity, or NaN.",
+        "overflow": "Policy beyond the range: saturate, wrap, special (infinity or NaN). In `run`: how many numbers "
+        "became infinity or NaN.",
         "sat": "The saturation switch in force.",
         "output bits": "The code of the result.",
+        "number": "The number that was given.",
+        "element": "The narrow element in bits.",
+        "scale": "The scale of its block in bits.",
+        "text": "The string of the cast.",
         "value": "The number that the code stands for.",
         "ulps": "Distance from the abstract cast, in units of the last place.",
         "rejected by": "Specifications that do not accept this result.",
         "codes": "Codes that were tried.",
         "mismatches": "Codes for which the two sides differ.",
-        "codes/s": "Codes tried per second of processor time.",
+        "codes/s": "Codes per second of processor time.",
         "got": "The code that the tier under test gives.",
         "is": "The number that this code stands for.",
         "expected": "The code that the reference gives.",
         "of": "How many there are in all.",
         "differ": "How many give another result.",
-        "replaced by": "The computation that `lower` uses in place of the instruction where it tries all codes.",
+        "replaced by": "What `lower` computes instead of the instruction where it tries all codes.",
     },
     _LOWER: {
         "cast": "Source and destination format; in `run` the instruction.",
-        "answer": "How the target does it: see [conformance of TOSA](conformance-tosa.md) for the words.",
-        "native": "Casts that one instruction does as it stands, or with its modes.",
-        "native with options": "Casts that one instruction does once options of the target are set.",
+        "answer": "How the target does it: see [conformance](conformance.md) for the words.",
+        "native": "Casts by one instruction as it stands, or with its modes.",
+        "native with options": "Casts by one instruction once options of the target are set.",
         "chain": "Casts that several instructions do.",
         "copy": "Casts that change no bit.",
-        "impossible": "Casts that no chain of up to three instructions does.",
+        "impossible": "Casts for which the target has no elements of that width.",
         "options": "Modes of the instruction, and options of the target.",
         "after": "The step behind which the value stands.",
         "format": "The format at that point.",
@@ -171,7 +173,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "operator": "What the node computes.",
         "programs": "Programs that the node became.",
         "verdict": "What is known of the node's values: proven, exhaustively tried, refuted, or no mismatch met.",
-        "claim": "What was claimed of the cast: that a program does it, or that a value refutes it.",
+        "claim": "What was claimed of the cast: a program does it, or a value refutes it.",
         "tried": "What the claim was tried on.",
         "wrong": "Codes for which the claim does not hold.",
     },
@@ -202,6 +204,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "difference": "What one of the two targets has and the other lacks.",
     },
     _SCRATCH: {
+        "cast, saturation off": "A cast of the target that may need a tmp tile.",
         "term": "A part of the sizing formula.",
         "bytes": "Bytes that the part needs; of shapes: bytes really touched.",
         "rows": "Rows of the tile; of `accuracy`: figures of the curve.",
@@ -218,15 +221,25 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "measurements": "The table of published figures.",
         "measured": "The published cycles.",
         "simulated": "The cycles of castsim.",
-        "error %": "Simulated against measured, in percent; behind the public model: that model's error.",
+        "error %": "Simulated against measured; of the public model likewise.",
         "public model": "The cycles by the vendor's public cost model.",
-        "mean %": "Mean of the absolute errors, in percent.",
-        "median %": "Median of the absolute errors, in percent.",
-        "max %": "The largest absolute error, in percent; behind the public model: that model's.",
+        "mean %": "Mean of the absolute errors.",
+        "median %": "Median of the absolute errors.",
+        "max %": "The largest absolute error; of the public model likewise.",
         "left out": "With `--cross-validate`: the figures that were predicted from all others.",
+        "rows were": "Whether facts of the target were fitted to these rows.",
+        "read off": "What the published figures were read off: a chip, a simulator, a document.",
         "free fact": "A fact of the description that may be fitted to published figures.",
         "fit to all rows": "Its value where no figure is left out.",
-        "public: mean %": "Mean of the public model's absolute errors, in percent.",
+        "public: mean %": "Mean of the public model's absolute errors.",
+    },
+    "`calibrate`": {
+        "parameter": "The number of the description that is fitted.",
+        "before": "Its value before; of rows: the simulated cycles.",
+        "fitted": "Its value after.",
+        "+-": "One standard error.",
+        "after": "The simulated cycles with the fitted values.",
+        "off %": "Error of these cycles.",
     },
     "castsim tune": {
         "rank": "Place among the simulated points: fewest cycles first, of equals fewest bytes.",
@@ -234,7 +247,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "per element": "Cycles for each element of the outputs.",
         "buffer bytes": "Size of the range of the tile buffer that the kernel touches.",
         "bound by": "The pipe that spends most cycles on work of its own, waiting left out.",
-        "front": "`*`: no simulated point has fewer cycles or bytes and no more of the other.",
+        "front": "`*`: Pareto-optimal; no simulated point has fewer cycles or bytes and no more of the other.",
         "not simulated": "Points that were bounded only.",
         "does not run": "Points at which the kernel is refused, or never ends.",
         "reason": "Why.",
@@ -271,7 +284,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "causes": "The cycles by cause, as a bar.",
         "operation": "The operation that was measured, and how.",
         "table": "The file of the measurements.",
-        "public: max %": "The largest absolute error of the public model, in percent.",
+        "public: max %": "The largest absolute error of the public model.",
     },
 }
 """Every column of the reports, by the commands that show it."""
@@ -284,9 +297,9 @@ def causes() -> str:
 
 
 def columns() -> str:
-    """Return tables of all columns."""
+    """Return lists of all columns."""
     parts = []
     for where, meanings in COLUMNS.items():
-        rows = ((code(name), meaning) for name, meaning in meanings.items())
-        parts.append(f"### Columns of {where}\n\n{table(('column', 'what it is'), rows)}")
+        lines = "\n".join(f"* {code(name)}: {meaning}" for name, meaning in meanings.items())
+        parts.append(f"### Columns of {where}\n\n{lines}\n")
     return "\n".join(parts)

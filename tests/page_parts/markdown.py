@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Sequence
 
@@ -21,6 +23,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def csv_text(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([headings, *rows])
+    return out.getvalue()
 
 
 def first_sentence(docstring: str | None) -> str:

@@ -9,56 +9,61 @@ from castsim.isa.pto.micro.words import LEGAL, SYNONYMS
 from castsim.isa.pto.vmi.forms import DISTRIBUTIONS, LEGACY, PREFIX
 from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
 from castsim.isa.pto.vmi.forms import SYNONYMS as LOGICAL_SYNONYMS
-from page_parts.markdown import code, codes, table
+from page_parts.markdown import code, codes, csv_text, table
 
 
-def operations() -> str:
-    """Return every operation: one spelling per form, element types, where it may stand."""
+def operation_file() -> str:
+    """Return every operation as CSV: its spellings, element types, where it may stand."""
     rows = (
         (
-            code(f"pto.{name}"),
-            "<br>".join(code(form.spelling(name)) for form in forms_of(name)),
-            codes(row.elements) or "any",
+            f"pto.{name}", "; ".join(form.spelling(name) for form in forms_of(name)), " ".join(row.elements) or "any",
             row.place.value,
         )
         for name, row in ROWS.items()
-    )
-    return table(("operation", "how it is written", "elements", "where"), rows)
+    )  # fmt: skip
+    return csv_text(("operation", "how it is written", "elements", "where"), rows)
 
 
-def conversions() -> str:
-    """Return every pair of `vcvt` with the words that its attributes must have."""
+def conversion_file() -> str:
+    """Return every pair of `vcvt` as CSV, with the words that its attributes must have."""
     rows = (
-        (code(pair.src), code(pair.dst), *(codes(words) or "forbidden" for words in pair.words.values()))
+        (pair.src, pair.dst, *(" ".join(words) or "forbidden" for words in pair.words.values()))
         for pair in CONVERSIONS.values()
     )
-    return table(("from", "to", "rnd", "sat", "part"), rows)
+    return csv_text(("from", "to", "rnd", "sat", "part"), rows)
 
 
-def logical() -> str:
-    """Return every operation on logical registers: an example, its elements, the keys of its dictionary."""
+def logical_file() -> str:
+    """Return every operation on logical registers as CSV: an example, its elements, the keys of its dictionary."""
     rows = (
-        (code(f"pto.{PREFIX}{name}"), code(row.example), codes(row.elements) or "any", codes(row.keys))
+        (f"pto.{PREFIX}{name}", row.example, " ".join(row.elements) or "any", " ".join(row.keys))
         for name, row in LOGICAL.items()
         if name not in LEGACY
     )
+    return csv_text(("operation", "example", "elements", "keys"), rows)
+
+
+def logical() -> str:
+    """Return the older names of operations on logical registers, and other names of their keys."""
     others = ", ".join(f"`{other}` is `{key}`" for other, key in LOGICAL_SYNONYMS.items())
     return (
-        f"{table(('operation', 'example', 'elements', 'keys'), rows)}\n"
-        f"Older names of `{PREFIX}vcvt`: {codes(PREFIX + name for name in LEGACY)}. Other names of keys: {others}. "
-        f"`dist_mode` has the values {codes(DISTRIBUTIONS)}.\n"
+        f"Older names of `{PREFIX}vcvt`: {codes(PREFIX + name for name in LEGACY)}.\n\n"
+        f"Other names of keys: {others}. `dist_mode` has the values {codes(DISTRIBUTIONS)}.\n"
     )
 
 
 def words() -> str:
-    """Return the legal words of every kind, their other names, and the meaning of the roundings."""
-    rows = (
-        (
-            code(kind),
-            codes(legal),
-            "; ".join(f"`{other}` is `{word}`" for other, word in SYNONYMS.get(kind, {}).items()),
-        )
-        for kind, legal in LEGAL.items()
-    )
+    """Return the legal words of every kind and the meaning of the roundings."""
+    rows = ((code(kind), codes(legal)) for kind, legal in LEGAL.items())
     letters = ", ".join(f"`{letter}` is {mode.value}" for letter, mode in ROUNDINGS.items())
-    return f"{table(('word', 'values', 'other names'), rows)}\nRoundings: {letters}.\n"
+    return f"{table(('word', 'values'), rows)}\nRoundings: {letters}.\n"
+
+
+def word_file() -> str:
+    """Return the legal words of every kind as CSV, with their other names."""
+    rows = (
+        (kind, word, " ".join(other for other, own in SYNONYMS.get(kind, {}).items() if own == word))
+        for kind, legal in LEGAL.items()
+        for word in legal
+    )
+    return csv_text(("kind", "word", "other names"), rows)

@@ -10,7 +10,7 @@ from castsim.targets.schema import Fact, Status, Table
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
-from page_parts.markdown import code, codes, first_sentence, table
+from page_parts.markdown import code, codes, csv_text, first_sentence, table
 from page_parts.source_text import told
 
 MECHANISMS = {
@@ -31,17 +31,18 @@ HEADER = {
 
 
 def keys() -> str:
-    """Return the tables that a description of each mechanism has, with their keys."""
-    return "\n".join(_mechanism(name, model) for name, model in MECHANISMS.items())
+    """Return the keys that every description begins with."""
+    return table(("key", "what it holds"), ((code(name), text) for name, text in HEADER.items()))
 
 
-def _mechanism(name: str, model: type[Table]) -> str:
+def key_file() -> str:
+    """Return the tables that a description of each mechanism has, with their keys, as CSV."""
     rows = (
-        (code(path), "optional" if optional else "required", _about(kind), codes(_own_keys(kind)))
+        (name, path, "optional" if optional else "required", _about(kind), " ".join(_own_keys(kind)))
+        for name, model in MECHANISMS.items()
         for path, kind, optional in _tables(model, "", depth=2)
     )
-    made = table(("key", "", "what it holds", "keys in it"), rows)
-    return f'### Keys of mechanism = "{name}"\n\n{made}'
+    return csv_text(("mechanism", "key", "presence", "what it holds", "keys in it"), rows)
 
 
 def _tables(model: type[Table], above: str, depth: int) -> Iterator[tuple[str, object, bool]]:
@@ -96,23 +97,47 @@ def statuses() -> str:
 
 
 def options() -> str:
-    """Return the options of every target."""
+    """Return the options of every target: values, the default first."""
+    assembly = [name for name in target_names() if "tpc" in load_target(name).languages]
     rows = []
+    for (option, default, legal, *_), owners in _options().items():
+        others = (value for value in legal if value != default)
+        rows.append((code(option), codes((default, *others)), "TPC" if owners == assembly else " ".join(owners)))
+    return table(("option", "values, the default first", "targets; TPC is all that run assembly"), rows)
+
+
+def option_file() -> str:
+    """Return the options of every target as CSV, with their meaning and status."""
+    rows = (
+        (" ".join(owners), option, default, " ".join(map(str, legal)), meaning, status)
+        for (option, default, legal, meaning, status), owners in _options().items()
+    )
+    return csv_text(("targets", "option", "default", "values", "meaning", "status"), rows)
+
+
+def _options() -> dict[tuple[str, object, tuple[object, ...], str, str], list[str]]:
+    """Return the targets that have each option with the same default, values, meaning and status."""
+    found: dict[tuple[str, object, tuple[object, ...], str, str], list[str]] = {}
     for name in target_names():
-        for option, found in load_target(name).options.items():
-            legal = codes(found.legal)
-            rows.append((code(name), code(option), code(found.value), legal, _prose(found.meaning), found.status.value))
-    return table(("target", "option", "default", "values", "meaning", "status"), rows)
+        for option, one in load_target(name).options.items():
+            key = (option, one.value, tuple(one.legal), one.meaning, one.status.value)
+            found.setdefault(key, []).append(name)
+    return found
 
 
 def limits() -> str:
-    """Return the limits that `--what-if` lifts, of every target."""
-    rows = []
+    """Return the names of the limits that `--what-if` lifts, of targets that have the same."""
+    found: dict[str, list[str]] = {}
     for name in target_names():
-        for limit, found in load_target(name).what_if.items():
-            rows.append((code(name), code(limit), found.title, codes(found.set)))
-    return table(("target", "limit", "what lifting it means", "facts that it sets"), rows)
+        found.setdefault(codes(load_target(name).what_if), []).append(name)
+    return table(("targets", "limits"), ((codes(owners), names) for names, owners in found.items()))
 
 
-def _prose(text: str) -> str:
-    return text.replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+def limit_file() -> str:
+    """Return the limits that `--what-if` lifts as CSV, with the facts that each sets."""
+    rows = (
+        (name, limit, one.title, " ".join(one.set))
+        for name in target_names()
+        for limit, one in load_target(name).what_if.items()
+    )
+    return csv_text(("target", "limit", "what lifting it means", "facts that it sets"), rows)

@@ -6,12 +6,14 @@ from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control import HANDLERS
+from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.vmi.forms import PREFIX
 from castsim.reports.pairs import pair_rows
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
-from page_parts.markdown import code, codes, table
+from page_parts.markdown import code, codes, csv_text, table
 from page_parts.source_text import told
 
 CHIPS = ("a2a3", "a5")
@@ -22,19 +24,20 @@ def formats() -> str:
     spellings: dict[str, list[str]] = {}
     for spelling, name in (*ELEMENTS.items(), *EXTENSIONS.items(), *PREFIXED.items()):
         spellings.setdefault(name, []).append(spelling)
-    rows = ((code(name), fmt.bits, _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items())
-    return table(("format", "bits", "what it is", "as an element of a `.pto` type"), rows)
+    rows = (
+        (code(name), _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items()
+        if not isinstance(fmt, IntFormat)
+    )  # fmt: skip
+    integers = codes(name for name, fmt in FORMATS.items() if isinstance(fmt, IntFormat))
+    return f"{table(('format', 'what it is', 'in a `.pto` type'), rows)}\nIntegers and truth values: {integers}.\n"
 
 
 def _kind(fmt: Format) -> str:
     if isinstance(fmt, FloatFormat):
-        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("negative zero", fmt.has_negative_zero))
+        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("-0", fmt.has_negative_zero))
         named = ", ".join(word for word, there in has if there)
-        fields = f"{fmt.exponent_bits} exponent and {fmt.fraction_bits} fraction bits, bias {fmt.bias}"
-        return f"float: {fields}; {named or 'finite numbers only'}"
-    if isinstance(fmt, IntFormat):
-        return "signed integer" if fmt.signed else "unsigned integer"
-    return "float of tapered precision"
+        return f"E{fmt.exponent_bits}M{fmt.fraction_bits}, bias {fmt.bias}; {named}"
+    return "tapered precision, 8 bits"
 
 
 def modes() -> str:
@@ -53,40 +56,59 @@ def modes() -> str:
 
 
 def casts() -> str:
-    """Return the casts of the chips that run tiles."""
-    parts = []
+    """Return which casts the chips that run tiles have, a row a source."""
+    found: dict[str, dict[str, list[str]]] = {}
     for chip in CHIPS:
-        headings = ("from", "to", "rounding modes", "default", "fallback", "saturation", "tmp")
-        rows = (
-            (
-                code(row.src), code(row.dst), " ".join(row.modes) or "-", row.default or "exact", row.fallback or "-",
-                row.saturation, row.scratch or "-",
-            )
-            for row in pair_rows(load_target(chip))
-        )  # fmt: skip
-        parts.append(f"### Casts of {chip}\n\n{table(headings, rows)}")
-    return "\n".join(parts)
+        for row in pair_rows(load_target(chip)):
+            found.setdefault(row.src, {name: [] for name in CHIPS})[chip].append(row.dst)
+    rows = ((code(src), *(" ".join(made[chip]) or "-" for chip in CHIPS)) for src, made in found.items())
+    return table(("from", *(f"to, on {chip}" for chip in CHIPS)), rows)
+
+
+def cast_file() -> str:
+    """Return the casts of the chips that run tiles as CSV."""
+    headings = ("target", "from", "to", "rounding modes", "default", "fallback", "saturation", "tmp")
+    rows = (
+        (
+            chip, row.src, row.dst, " ".join(row.modes), row.default or "exact", row.fallback or "", row.saturation,
+            row.scratch or "",
+        )
+        for chip in CHIPS
+        for row in pair_rows(load_target(chip))
+    )  # fmt: skip
+    return csv_text(headings, rows)
 
 
 def operations() -> str:
-    """Return every vector operation with the element types that each chip has, then the other operations."""
+    """Return the vector operations by kind, then the other operations."""
+    kinds: dict[str, dict[str, None]] = {}
+    for operation in VECTOR_OPERATIONS.values():
+        kinds.setdefault(operation.kind.value, {})[operation.name] = None
+    named = {f"pto.{name}" for name in (*VECTOR_OPERATIONS, *ROWS)}
+    others = sorted(
+        name for name in HANDLERS
+        if name.startswith(("pto.", "scf.", "func.")) and not name.startswith(f"pto.{PREFIX}") and name not in named
+    )  # fmt: skip
+    rows = ((kind, codes(names)) for kind, names in kinds.items())
+    return (
+        f"{table(('kind', 'operations'), rows)}\nOperations of another form: {codes(others)}; "
+        "`arith`, `math` and `index` as in [section 7.6](#76-scalar-operations).\n\n"
+        f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes(EVENTS)}.\n"
+    )
+
+
+def operation_file() -> str:
+    """Return every vector operation as CSV, with the element types that each chip has."""
     types = {chip: _types(chip) for chip in CHIPS}
+    headings = ("operation", "kind", "function", "operands", "attribute", *CHIPS, "section")
     rows = (
         (
-            code(operation.name), operation.kind.value, operation.function, codes(operation.spellings),
-            code(operation.attribute or ""), *(types[chip].get(operation.mnemonic, "-") for chip in CHIPS),
-            f"[{operation.section}](../reference/pto.md)",
+            operation.name, operation.kind.value, operation.function, "; ".join(operation.spellings),
+            operation.attribute or "", *(types[chip].get(operation.mnemonic, "") for chip in CHIPS), operation.section,
         )
         for operation in VECTOR_OPERATIONS.values()
     )  # fmt: skip
-    headings = ("operation", "kind", "function", "operands", "attribute", *CHIPS, "facts")
-    others = sorted(name for name in HANDLERS if name.startswith(("pto.", "scf.", "func.", "arith.")))
-    named = {f"pto.{name}" for name in VECTOR_OPERATIONS}
-    rest = codes(name for name in others if name not in named)
-    return (
-        f"{table(headings, rows)}\n### Operations of another form\n\n{rest}\n\n"
-        f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes(EVENTS)}.\n"
-    )
+    return csv_text(headings, rows)
 
 
 def _types(chip: str) -> dict[str, str]:

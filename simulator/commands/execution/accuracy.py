@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.execution.who_computes import going_on, ledger_of, refuse_workers, removal, workers_of
+from castsim.commands.option_values import output_folder
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
+from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate, together
+from castsim.evidence.accuracy.record import write_record
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
+from castsim.reports.cross_validation import cross_validation_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
@@ -30,6 +34,9 @@ def execute(options: Namespace) -> Outcome:
         EngineError: workers that are others, or die.
     """
     check_page(options, {"--data": options.data})
+    given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
+    if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
+        raise ReadError(f"--record is of all shipped measurements; {', '.join(excess)} would leave some out")
     if options.cross_validate is not None:
         refuse_workers(options, "--cross-validate is computed by one process")
         return _cross_validation(options)
@@ -44,6 +51,8 @@ def execute(options: Namespace) -> Outcome:
             progress=progress,
         ).tables
 
+    if (folder := output_folder(options.record, "--record")) is not None:
+        write_record(folder, found)
     write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
@@ -60,9 +69,6 @@ def _cross_validation(options: Namespace) -> Outcome:
     Raises:
         ReadError: no such thing to leave out, no target named, no casts or free facts, a table with other rows.
     """
-    from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate  # noqa: PLC0415 - only if asked for
-    from castsim.reports.cross_validation import cross_validation_document  # noqa: PLC0415 - as above
-
     if options.cross_validate not in tuple(LeftOut):
         message = f"--cross-validate: '{options.cross_validate}' cannot be left out"
         raise ReadError(message, legal=[str(each) for each in LeftOut])
@@ -71,13 +77,13 @@ def _cross_validation(options: Namespace) -> Outcome:
         raise ReadError("--cross-validate needs --target", legal=legal)
     target = load_target(options.target)
     if not target.free_facts:
-        raise ReadError(f"no facts of {target.name} are fitted to casts; nothing to cross-validate", legal=legal)
+        raise ReadError(f"no facts of {target.name} are free; nothing to cross-validate", legal=legal)
     if options.data is not None:
         table = read_table(Path(options.data))
-    elif target.measured_casts is not None:
-        table = read_table(SHIPPED / target.measured_casts.file)
+    elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:
+        table = together([read_table(SHIPPED / each.file) for each in target.measurements])
     else:
-        raise ReadError(f"no casts measured on {target.name} are shipped; name some by --data", legal=legal)
+        table = read_table(SHIPPED / target.measured_casts.file)
     with stage_progress(quiet=options.quiet) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 

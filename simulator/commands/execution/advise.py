@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
+from castsim.commands.execution.cpp_kernels import as_text, recording_of, refuse_elsewhere
 from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
 from castsim.exploration.advice.checking import original
 from castsim.exploration.advice.searching import Advice, advice_on
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import Language, read_source
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.advice import advice_document, advice_text
 
 
@@ -27,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
     number = None if options.apply is None else positive("--apply", options.apply)
     if (number is None) != (options.out is None):
         raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
+    refuse_elsewhere(options, options.program)
     setting = Setting(
         target=options.target,
         entry=options.entry,
@@ -40,16 +43,30 @@ def execute(options: Namespace) -> Outcome:
     )
     if options.program.endswith(GRAPHS):
         raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
-    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
-    if source.language is Language.BINARY:
-        raise ReadError(
-            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
-        )
+    if options.program.endswith(CPP_SUFFIXES):
+        source = as_text(recording_of(options))
+        setting = replace(setting, entry=None, args={})
+    else:
+        source = _read(options)
     advice = advice_on(original(source, setting))
     written = None if number is None else _applied(advice, number, options)
     return Outcome(
         advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
     )
+
+
+def _read(options: Namespace) -> Source:
+    """Read the program.
+
+    Raises:
+        ReadError: it is a binary.
+    """
+    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    if source.language is Language.BINARY:
+        raise ReadError(
+            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
+        )
+    return source
 
 
 def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:

@@ -6,8 +6,10 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
+from castsim.commands.execution.kernel_options import HEADERS, refuse
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.reports.documents import json_of
@@ -25,6 +27,9 @@ def execute(options: Namespace) -> Outcome:
         ReadError, IllegalError: what was typed; the text; something in it that has no encoding.
         TargetDataError: a bad target description.
     """
+    if options.file.endswith(KERNEL_SUFFIX):
+        return _kernel(options)
+    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
     file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
     target, encoding = _target(options.target, text, file)
     if options.text:
@@ -47,6 +52,21 @@ def execute(options: Namespace) -> Outcome:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
     return Outcome(document, shown)
+
+
+def _kernel(options: Namespace) -> Outcome:
+    """Compile a kernel in C, to bundles or to one instruction a line."""
+    from castsim.commands.execution.kernels_in_c import (  # noqa: PLC0415 - loads a compiler
+        compiled_of,
+        scheduled_kernel,
+        sequential_text,
+    )
+
+    source, compiled = compiled_of(options, options.file)
+    shown = sequential_text(compiled) if options.text else scheduled_kernel(compiled).text
+    written = write_out(options.out, shown.encode(), options.file)
+    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
+    return Outcome(document, lambda _: plain_text(shown.rstrip("\n")) if written is None else f"{written}: assembly")
 
 
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:

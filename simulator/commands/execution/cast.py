@@ -6,6 +6,7 @@ import re
 from argparse import Namespace
 from typing import Any
 
+from castsim.commands.execution.cast_strings import STRING, cast_strings
 from castsim.commands.execution.cast_values import ABSTRACT, ALL, cast_values, parse_request
 from castsim.commands.option_values import assignments, take_words
 from castsim.commands.outcome import Outcome
@@ -24,6 +25,8 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed: unknown format, mode or target, no number, no code.
         IllegalError: a pair or mode that the target or the format does not have.
     """
+    if STRING in (options.src.lower(), options.dst.lower()):
+        return cast_strings(options)
     values = [text.strip() for text in options.values]
     roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
     overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from rich.console import Group
 
+from castsim.commands.execution.cpp_kernels import recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.execution.debug_console import Console
 from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import CPP_SUFFIXES
 from castsim.running.stepping.launch import Launch
 
 
@@ -27,6 +29,7 @@ def execute(options: Namespace) -> Outcome:
         raise ReadError("--port is for --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
+    refuse_elsewhere(options, options.program)
     stepper = launch_of(options).stepper()
     console = Console(stepper, silent=options.quiet or options.json == "-")
     document = console.run()
@@ -46,6 +49,10 @@ def launch_of(options: Namespace) -> Launch:
         raise ReadError(
             f"'{program}' is a graph, which has no operations to step through", legal=("a .pto file", "a .tpc file")
         )
+    source = None
+    if program.endswith(CPP_SUFFIXES):
+        source = recording_of(options).source
+        options = without_arguments(options)
     return Launch(
         program,
         options.target,
@@ -56,6 +63,7 @@ def launch_of(options: Namespace) -> Launch:
         options.engine,
         run_limits_of(options),
         None if options.declare is None else Path(options.declare),
+        source,
     )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.cpp_kernels import refuse_elsewhere, side_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN
+from castsim.isa.sources import CPP_SUFFIXES
 from castsim.reports.comparing import SideRequest, diff_sides
 from castsim.reports.difference import difference_document
 from castsim.running import MAX_CYCLES
@@ -31,6 +34,7 @@ def execute(options: Namespace) -> Outcome:
         ComparisonError, ReadError: a side cannot be compared; what was typed.
     """
     limit = _slowdown(options.max_slowdown)
+    refuse_elsewhere(options, options.a, options.b)
     check_page(options, {"A": options.a, "B": options.b})
     found = diff_sides(*_sides(options))
 
@@ -75,10 +79,19 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
         "max_cycles": MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
         "limits": run_limits_of(options),
     }
+    other = options.target_b or options.target
     return (
-        SideRequest(a, options.target, options.entry, shared, **common),
-        SideRequest(b, options.target_b or options.target, options.entry_b or options.entry, own, shared, **common),
+        _recorded(SideRequest(a, options.target, options.entry, shared, **common), options),
+        _recorded(SideRequest(b, other, options.entry_b or options.entry, own, shared, **common), options),
     )
+
+
+def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
+    """Return a side, a kernel in C++ as what it was recorded as: on the side's target, with its options."""
+    if not str(side.program).endswith(CPP_SUFFIXES):
+        return side
+    found = side_of(options, str(side.program), side.entry, side.target, side.prepared)
+    return replace(side, program=found, entry=None, args={})
 
 
 _LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")

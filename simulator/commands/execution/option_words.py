@@ -39,7 +39,6 @@ _OF_ONE: dict[str, Words] = {
     "run sync": lambda: SYNCHRONISATION,
     "run races": lambda: RACES,
     "run stale_reads": lambda: STALE_MODES,
-    "run pipeline": lambda: ("checked", "hardware"),
     "run toolchain": lambda: ("older", "2026-05", "2026-07"),
     "run backend": lambda: ("library", "vpto"),
     "run report": lambda: (RUN, *further_reports()),

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.commands.execution.kernel_launch import launch_of
+from castsim.commands.execution.kernel_options import CORE, refuse
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
-from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of
+from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
 from castsim.commands.failure import error_entry
 from castsim.commands.option_values import (
     GRAPHS,
@@ -35,7 +37,7 @@ from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
-from castsim.isa.sources import Language, Source, read_source
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
@@ -43,12 +45,13 @@ from castsim.reports.run import run_document, run_text
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN
 from castsim.running import MAX_CYCLES, load, run_loaded
-from castsim.synchronisation.races import refusal
+from castsim.synchronisation.races import REPORT, STOP, refusal
 from castsim.targets.options import watched, with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.estimating.trust import Sensitivity
     from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
@@ -68,11 +71,19 @@ def execute(options: Namespace) -> Outcome:
         from castsim.commands.execution.graph import execute_run  # noqa: PLC0415 - loads the planner
 
         return execute_run(options)
+    if options.program.endswith(CPP_SUFFIXES):
+        from castsim.commands.execution.run_cpp import execute_cpp  # noqa: PLC0415 - loads the recorder
+
+        return execute_cpp(options, run_source)
+    refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if options.all_blocks:
+        raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
-        return _executed(options, None if fragment is None else fragment.source)
+        return run_source(options, None if fragment is None else fragment.source)
 
 
-def _executed(options: Namespace, source: Source | None) -> Outcome:
+def run_source(options: Namespace, source: Source | None) -> Outcome:
+    """Run the program of a source, or else the file that the options name."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -87,13 +98,13 @@ def _executed(options: Namespace, source: Source | None) -> Outcome:
     findings = _lint(loaded) if options.lint else None
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
-    result, gains, timeline = _simulate(options, loaded, limits, source)
+    result, gains, timeline, weights = _simulate(options, loaded, limits, source)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
-        list_facts=options.facts, summary=options.summary,
+        sensitivities=weights, list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
     document = run_document(report)
     written += write_run_page(options, report, document)
@@ -128,10 +139,10 @@ def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
 
 def _simulate(
     options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
-) -> tuple[Result, tuple[Gain, ...], Timeline | None]:
-    """Run the program, and once more with each limit lifted; also return what the views show."""
+) -> tuple[Result, tuple[Gain, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
+    """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
     inputs = assignments("--in", options.inputs)
-    if source is not None and not options.timing_only:
+    if source is not None and source.program is None and not options.timing_only:
         inputs = {**drawn_inputs(loaded), **inputs}
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
     with run_progress(loaded.tree) as progress:
@@ -145,9 +156,8 @@ def _simulate(
                 max_cycles=limit,
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
-                pipeline=options.pipeline,
                 stale_reads=options.stale_reads,
-                races=options.races,
+                races=options.races or (STOP if source is None or source.program is None else REPORT),
                 skip=not options.no_skip,
                 limits=run_limits_of(options),
             )
@@ -156,14 +166,15 @@ def _simulate(
         if progress is not None:
             progress.stage("views")
         timeline = timeline_of(options, result, progress)
-        gains = lift_limits(
-            limits,
+        again = (
             loaded.target,
             result,
             lambda lift: _load(options, source, lift)[0],
             lambda program: simulated(program, progress).timing,
         )
-    return result, gains, timeline
+        weights = None if result.untimed else weighed(options, *again)
+        gains = lift_limits(limits, *again)
+    return result, gains, timeline, weights
 
 
 def _check_options(options: Namespace, engines: Sequence[str]) -> None:
@@ -190,11 +201,8 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     if loaded.untimed:
         _check_untimed(options, loaded)
     if loaded.language == Language.TILES.value:
-        usual = {"--stale-reads": (options.stale_reads, "report"), "--pipeline": (options.pipeline, "checked")}
-        for option, (value, default) in usual.items():
-            if value not in (None, default):
-                stale_mode(options.stale_reads, options.pipeline)
-                raise ReadError(f"{option} is about registers of assembly; tile programs have none")
+        if stale_mode(options.stale_reads) != "report":
+            raise ReadError("--stale-reads is about registers of assembly; tile programs have none")
         return
     given = {
         "--sync": options.sync != "insert",
@@ -268,6 +276,7 @@ def _load(
         opaque=opaque_cycles(options.opaque),
         limits=run_limits_of(options),
         level=level_of(options),
+        launch=launch_of(options),
     )
     return loaded, read
 

@@ -12,13 +12,24 @@ from castsim.commands.outcome import Outcome
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
-from castsim.reports.scratch import audit_text, single_document, sweep_document, sweep_text
+from castsim.reports.scratch import (
+    audit_text,
+    every_document,
+    every_text,
+    single_document,
+    sweep_document,
+    sweep_text,
+)
 from castsim.reports.scratch_sweep import sweep
 from castsim.targets import load_target, target_names
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 _LARGEST = 1_000_000
 """Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
 
+
+ALL = "all"
+"""Stands for all casts that use scratch."""
 
 _RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
 
@@ -36,6 +47,8 @@ def execute(options: Namespace) -> Outcome:
                 if getattr(options, option):
                     raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program has its own")
             return _program(options, program)
+        case [word] if word.lower() == ALL:
+            return _all(options)
         case [src, dst]:
             if options.rows is None or options.cols is None:
                 raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
@@ -49,7 +62,10 @@ def execute(options: Namespace) -> Outcome:
                     raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
-            raise ReadError("scratch takes two formats or one .pto file", legal=("SRC DST --rows R --cols C", "X.pto"))
+            raise ReadError(
+                "scratch takes two formats or one .pto file",
+                legal=("SRC DST --rows R --cols C", "all --rows R --cols C", "X.pto"),
+            )
 
 
 def _program(options: Namespace, program: str) -> Outcome:
@@ -85,6 +101,26 @@ def _pair(options: Namespace, src: str, dst: str) -> Outcome:
     return Outcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
 
 
+def _all(options: Namespace) -> Outcome:
+    """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
+    for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
+        if getattr(options, option):
+            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} is not for all casts at once")
+    if options.rows is None or options.cols is None:
+        raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
+    target = _target(options)
+    given = numbers("--rows", options.rows), numbers("--cols", options.cols)
+    strides = given[1] if options.row_stride is None else numbers("--row-stride", options.row_stride)
+    if any(len(values) != 1 for values in (*given, strides)):
+        raise ReadError("a range is for two formats and --sweep")
+    rows, cols = given[0][0], given[1][0]
+    auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.scratch_sequences]
+    widest = max(auditor.packed_stride(cols) for auditor in auditors)
+    audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
+    found = list(zip(auditors, audits, strict=True))
+    return Outcome(every_document(found), lambda _: every_text(found))
+
+
 def numbers(option: str, text: str) -> range:
     """Return the numbers that `N` or `FIRST:LAST[:STEP]` names; LAST is included.
 
@@ -111,8 +147,12 @@ def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
         if name not in RoundMode.__members__:
             raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
         mode = RoundMode[name]
+    return ScratchAuditor(_target(options), src, dst, mode)
+
+
+def _target(options: Namespace) -> StridedRepeatTarget:
     target = load_target(options.target or "a2a3")
     if not target.casts_use_scratch:
         having = [name for name in target_names() if load_target(name).casts_use_scratch]
         raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
-    return ScratchAuditor(target, src, dst, mode)
+    return target

@@ -14,6 +14,7 @@ from castsim.engines.event_dataflow.flags import Flags
 from castsim.engines.event_dataflow.ports import BufferPorts
 from castsim.engines.event_dataflow.records import Entry, ExecutionRecord, Steps
 from castsim.execution.dataflow.operations import WaitFlag
+from castsim.execution.dataflow.transfer_plan import latency_ahead
 from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause, Observer
 
@@ -67,7 +68,8 @@ class DataflowRun:
 class PipeProcess:
     """One in-order pipe. `remaining` counts the operations that the scalar unit has yet to send.
 
-    `drain_end` is the cycle from which on what it has started should keep it no longer.
+    `drain_end` is the cycle from which on what it has started should keep it no longer. `answered` is when memory can
+    answer the transfer at its head, asked while earlier ones stream; where nothing overlaps it stays 0.
     """
 
     def __init__(self, name: str, machine: DataflowRun, remaining: int, observer: Observer | None) -> None:
@@ -79,10 +81,17 @@ class PipeProcess:
         self.current: Entry | None = None
         self.wait: Wait | None = None
         self.wakeup: Event | None = None
+        self.waited = False
+        """Whether it had nothing to do until the scalar unit sent its operation."""
+        self.free = 0
+        """When it was done with the operation before."""
         self.in_flight: list[Entry] = []
         self._draining: Entry | None = None
         self.drain_end = 0
         self._latest: Entry | None = None
+        self.answered = 0
+        self._reach = latency_ahead(machine.target, name)
+        self._behind = Cause.MEMORY_LATENCY if name == machine.target.pipes.store else Cause.DRAIN
 
     def push(self, item: Entry | DrainMarker) -> None:
         """Append to the queue."""
@@ -99,6 +108,11 @@ class PipeProcess:
                 self._latest = entry
         self.in_flight = [entry for entry in self.in_flight if not entry.over(now)]
         return self.in_flight
+
+    def ask_from(self, cycle: int) -> None:
+        """Record that memory is asked by what stands at the head, and all behind it, in `cycle` at the earliest."""
+        if self._reach:
+            self.answered = max(self.answered, cycle + self._reach)
 
     @property
     def working(self) -> bool:
@@ -121,7 +135,7 @@ class PipeProcess:
     def rest(self, cause: Cause, until: int, entry: Entry | None) -> None:
         """Account for cycles without new work: first what is left of earlier work, then `cause`."""
         if self._draining is not None and cause in (Cause.EMPTY, Cause.FLAG_WAIT):
-            self.account.spend(Cause.DRAIN, min(until, self.drain_end), self._draining)
+            self.account.spend(self._behind, min(until, self.drain_end), self._draining)
             self._spend_late_writes(until)
         self.account.spend(cause, until, entry)
 

@@ -26,10 +26,12 @@ def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
             _after_retirement(pipe, item.reached)
             continue
         pipe.current = item
+        pipe.waited = item.arrival > pipe.free
         if item.arrival > env.now:
             yield env.timeout(item.arrival - int(env.now))
         pipe.rest(Cause.EMPTY, int(env.now), None)
         yield from _execute(pipe, issuer, item)
+        pipe.free = int(env.now)
         pipe.current = None
 
 
@@ -38,9 +40,11 @@ def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
     entry.start = int(pipe.machine.env.now)
     match operation:
         case Transfer():
+            pipe.ask_from(entry.arrival)
             yield from _await_operands(pipe, entry)
             yield from run_transfer(pipe, entry, operation)
         case Placeholder():
+            pipe.ask_from(entry.arrival)
             yield from _await_operands(pipe, entry)
             yield from run_placeholder(pipe, entry, operation)
         case SetFlag():
@@ -62,7 +66,10 @@ def _await_operands(pipe: PipeProcess, entry: Entry) -> Steps:
     pipe.wait = None
     # Ended instructions must not keep their predecessors, and those theirs, in memory.
     entry.execution.needs = ()
-    pipe.rest(Cause.OPERAND_WAIT, int(pipe.machine.env.now), entry)
+    now = int(pipe.machine.env.now)
+    if now > entry.start:
+        pipe.ask_from(now)
+    pipe.rest(Cause.OPERAND_WAIT, now, entry)
 
 
 def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: WaitFlag) -> Steps:
@@ -80,6 +87,7 @@ def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: Wait
     if cycle > machine.env.now:
         yield machine.env.timeout(cycle - int(machine.env.now))
     now = int(machine.env.now)
+    pipe.ask_from(cycle)
     pipe.rest(Cause.FLAG_WAIT, now, entry)
     machine.ledger.finish(entry, now)
 
@@ -88,6 +96,7 @@ def _await_retirement(pipe: PipeProcess, entry: Entry) -> Steps:
     env = pipe.machine.env
     for earlier in pipe.retire():
         yield from await_end(env, earlier)
+    pipe.ask_from(int(env.now))
     pipe.rest(Cause.BARRIER, int(env.now), entry)
     pipe.machine.ledger.finish(entry, int(env.now))
 

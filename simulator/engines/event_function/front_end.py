@@ -18,7 +18,7 @@ from castsim.machines.vector_function.timing import (
     bytes_of_row,
     bytes_of_store,
 )
-from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep, TripShape
+from castsim.machines.vector_function.trip_shape import LoadStep, StoreStep
 from castsim.machines.vector_function.trip_timing import MemoryPath, RowState, SpecialPorts
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
@@ -40,6 +40,7 @@ class FrontEnd:
         self._function = function
         self._target = target
         self._facts = facts
+        self._path = MemoryPath()
         self._special = SpecialPorts(self._facts.special_ports)
         self.stores = StoreQueue(pipe.machine, entry, self._facts)
         self.now = int(pipe.machine.env.now) * TICKS
@@ -49,7 +50,7 @@ class FrontEnd:
         yield from self._spend(self._facts.startup, Cause.FILL)
         begun = self.now
         nests = [nest for nest in self._function.timed if nest.runs]
-        if any(nest.rows > 1 or nest.trips > 1 for nest in nests):
+        if any(nest.loops for nest in nests):
             yield from self._spend(self._facts.setup, Cause.LOOP_TURNAROUND)
         for nest in nests:
             yield from self._walk(plan_nest(self._function, nest, self._target), begun)
@@ -63,7 +64,7 @@ class FrontEnd:
         yield from self._spend(plan.row_loop, Cause.LOOP_TURNAROUND)
         yield from self._spend(plan.unpack_head, Cause.BANK_CONFLICT)
         yield from self._spend(plan.post_update, Cause.LOOP_TURNAROUND)
-        path = MemoryPath(plan.path_hold, None if plan.path_opened is None else begun + plan.path_opened)
+        opened = None if plan.path_opened is None else begun + plan.path_opened
         for row in range(nest.rows):
             if row:
                 yield from self._spend(plan.next_row, Cause.LOOP_TURNAROUND)
@@ -71,15 +72,14 @@ class FrontEnd:
                 yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
             state = RowState()
             for trip in range(nest.trips):
-                yield from self._send(nest, plan.shape, path, state, row, trip, branches=plan.branches)
+                yield from self._send(plan, opened, state, row, trip)
 
-    def _send(
-        self, nest: Nest, shape: TripShape, path: MemoryPath, state: RowState, row: int, trip: int, *, branches: bool
-    ) -> Steps:
-        """Send one trip; the front end is free for the next when this returns."""
+    def _send(self, plan: NestPlan, opened: int | None, state: RowState, row: int, trip: int) -> Steps:
+        """Send one trip, for whose nest the memory path was `opened`; the front end is free for the next behind it."""
+        nest, shape = plan.nest, plan.shape
         env = self._pipe.machine.env
         released: Event | None = None
-        if branches:
+        if plan.branches:
             yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
             released = env.event()
         last = trip == nest.trips - 1
@@ -92,7 +92,9 @@ class FrontEnd:
             entry=self._entry,
             facts=self._facts,
             shape=shape,
-            path=path,
+            path=self._path,
+            path_hold=plan.path_hold,
+            path_opened=opened,
             special=self._special,
             row=state,
             loads=tuple((step, self._address(step, row, trip)) for step in loads),

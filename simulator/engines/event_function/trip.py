@@ -32,6 +32,8 @@ class Trip:
     facts: FunctionTicks
     shape: TripShape
     path: MemoryPath
+    path_hold: int
+    path_opened: int | None
     special: SpecialPorts
     row: RowState
     loads: tuple[tuple[LoadStep, int], ...]
@@ -50,7 +52,7 @@ class Trip:
             waited = max(loading)
             ready = self._arrivals(loading)
             arrival = max(ready.values())
-        through = self.path.take(arrival)
+        through = self.path.take(arrival, self.path_hold, self.path_opened)
         for load in self.shape.row_loads:
             self.row.ready.update({name: ready[name] for name in load.results if name in ready})
         computation = Computation(self.sent, ready, self.row, self.special, self.facts.forwarding)

@@ -10,8 +10,16 @@ from castsim.engines.event_dataflow.ports import Pattern
 from castsim.engines.event_dataflow.records import Entry, Steps
 from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
-from castsim.machines.strided.timing import drained, fills, next_repeat, result_delay, results_due, write_asked, written
-from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
+from castsim.machines.strided.timing import (
+    drained,
+    fills,
+    next_repeat,
+    result_delay,
+    results_due,
+    write_asked,
+    written,
+)
+from castsim.machines.strided.timing_facts import always_fills, changes_mask, check_vector, facts_of, pace_of
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause
 
@@ -63,6 +71,10 @@ class StridedUnit:
 
     def __init__(self, target: StridedRepeatTarget) -> None:
         self._target = target
+        self._mask_ready: int | None = None
+        """When the mask holds that was written since the last instruction."""
+        self._left = -(1 << 60)
+        """When the last instruction had begun all of its repeats, or a write of the mask arrived at an idle pipe."""
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
@@ -71,33 +83,53 @@ class StridedUnit:
     def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
         """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
         operation = entry.operation
+        if changes_mask(operation, self._target):
+            change = self._target.timing.vector_pipe.mask_change_cycles
+            self._left = entry.arrival if pipe.waited else self._left
+            self._mask_ready = self._left + change
+            pipe.machine.facts.add("timing.vector_pipe")
+            pipe.machine.ledger.finish(entry, int(pipe.machine.env.now))
+            return
         assert isinstance(operation, VectorOperation)  # checked before the run
-        yield from _run(self._target, pipe, entry, operation)
+        ready, self._mask_ready = self._mask_ready, None
+        yield from _run(self._target, pipe, entry, operation, ready)
+        self._left = int(pipe.machine.env.now)
 
 
-def _run(target: StridedRepeatTarget, pipe: PipeProcess, entry: Entry, operation: VectorOperation) -> Steps:
+def _run(
+    target: StridedRepeatTarget, pipe: PipeProcess, entry: Entry, operation: VectorOperation, ready: int | None
+) -> Steps:
     machine, env = pipe.machine, pipe.machine.env
-    row = target.timing.vector[operation.timing]
+    pace = pace_of(target, operation.timing, operation.repeats)
     machine.facts.update(facts_of(operation))
     start = int(env.now)
-    empty = fills(int(always_fills(target)), len(pipe.retire()), start, pipe.drain_end)
+    empty = fills(int(always_fills(target)) or pace.always, len(pipe.retire()), start, pipe.drain_end)
     entry.begin(start)
     entry.pending = operation.repeats
     pipe.in_flight.append(entry)
+    if ready is not None and ready > start:
+        start, empty = ready, 1
+        pipe.account.spend(Cause.DRAIN, start, entry)
     if empty:
-        start += row.head_cycles
+        start += pace.head
         pipe.account.spend(Cause.FILL, start, entry)
     reads = [_Walk(machine, operation, source, write=False) for source in operation.sources]
     write_back = _WriteBack(machine, entry, _Walk(machine, operation, operation.destination, write=True))
-    delay = result_delay(row.tail_cycles, int(row.results_at_once))
+    delay = result_delay(pace.tail, pace.at_once)
     asks = write_asked(results_due(0, delay))
-    for _ in range(operation.repeats):
+    delayed = 0
+    for repeat in range(operation.repeats):
         yield At(env, start - int(env.now), entry.index)
-        interval_end = start + row.repeat_cycles
+        interval_end = start + pace.interval
         next_start, held = interval_end, 0
         for walk in reads:
             next_start = next_repeat(next_start, walk.grant(machine, start, entry))
             held = max(held, machine.ports.held)
+        if next_start > interval_end:
+            delayed += 1
+        if repeat + 1 == operation.repeats:
+            interval_end += pace.rest
+            next_start += pace.rest + pace.lost[delayed]
         if next_start > interval_end:
             pipe.account.spend(Cause.BUSY, interval_end, entry)
             pipe.account.spend_excess(interval_end, next_start, held, entry)
@@ -106,5 +138,5 @@ def _run(target: StridedRepeatTarget, pipe: PipeProcess, entry: Entry, operation
     if operation.repeats:
         write_back.due = results_due(start, delay)
     pipe.account.spend(Cause.BUSY, start, entry)
-    pipe.note_drain(entry, drained(write_back.due, row.tail_cycles, delay) if operation.repeats else 0)
+    pipe.note_drain(entry, drained(write_back.due, pace.tail, delay) if operation.repeats else 0)
     yield env.timeout(start - int(env.now))

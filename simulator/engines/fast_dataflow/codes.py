@@ -34,7 +34,7 @@ MEMORY_BANDWIDTH = CAUSES.index(Cause.MEMORY_BANDWIDTH)
 EMPTY = CAUSES.index(Cause.EMPTY)
 
 # Kinds of operations, as the machine tells them apart.
-SCALAR, SET, WAIT, FENCE, FENCE_ALL, TRANSFER, VECTOR, FUNCTION = range(8)
+SCALAR, SET, WAIT, FENCE, FENCE_ALL, TRANSFER, VECTOR, FUNCTION, MASK = range(9)
 MARKER = NONE
 """The operation of an entry that only waits for a pipe to drain."""
 

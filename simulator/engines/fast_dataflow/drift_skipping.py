@@ -143,7 +143,10 @@ class DriftSkipper(Skipper):
             self._snapshot(m, frame, lag),
             lags,
             tuple(len(queue) for queue in queues),
-            tuple(sum(each.operation == MARKER or each.arrival <= m.now for each in queue) for queue in queues),
+            tuple(
+                sum(each.operation == MARKER or each.arrival + m.pipes[p].reach <= m.now for each in queue)
+                for p, queue in enumerate(queues)
+            ),
             tuple(queue[0].index if queue else index for queue in queues),
             tuple(self._oldest(m, p) for p in range(count)),
         )

@@ -64,7 +64,7 @@ class Encoder:
     room: dict[str, int] = field(default_factory=dict)
     """Rows that the largest vector function needs, by table."""
     _known: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _known_distances: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _known_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _lowered: dict[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,12 +116,14 @@ class Encoder:
         self.facts.update(facts)
         sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ControlWrite() | ScalarWork() | ScalarAccess():
+            case ScalarWork() | ScalarAccess():
+                return self._add(*sent, SCALAR)
+            case ControlWrite(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
             case Placeholder(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
             case Placeholder(cycles=cycles):
-                nothing = state.TransferRow(0, 0, 1, 0, 0, 0, 0, 0, streaming=cycles)
+                nothing = state.TransferRow(0, 0, 1, 1, 0, 0, 0, 0, 0, streaming=cycles, overlaps=0)
                 return self._add(*sent, TRANSFER, row=self.add("transfers", [nothing]))
             case SetFlag():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
@@ -157,6 +159,7 @@ class Encoder:
             ahead=plan.ahead,
             behind=plan.behind,
             rate=plan.rate,
+            per=plan.per,
             # A load writes the buffer in the event engine's words: it takes the port of its direction.
             write=int(operation.load),
             address=address,
@@ -164,6 +167,7 @@ class Encoder:
             bursts=operation.bursts,
             burst_bytes=operation.burst_bytes,
             streaming=plan.streaming,
+            overlaps=int(plan.overlaps),
         )
         return self.add("transfers", [row])
 
@@ -175,10 +179,13 @@ class Encoder:
 
     def distances(self, blocks: tuple[int, ...]) -> int:
         """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
-        place = self._known_distances.get(blocks)
+        return self.integers(tuple(block % self.unit.banking.period for block in blocks))
+
+    def integers(self, numbers: tuple[int, ...]) -> int:
+        """Store integers and return where they begin in `numbers`."""
+        place = self._known_numbers.get(numbers)
         if place is None:
-            place = self.memory.append("numbers", [block % self.unit.banking.period for block in blocks])
-            self._known_distances[blocks] = place
+            place = self._known_numbers[numbers] = self.memory.append("numbers", numbers)
         return place
 
     def make_room(self, **rows: int) -> None:

@@ -54,7 +54,7 @@ class FunctionRows:
         assert isinstance(operation, VectorFunction)  # checked before the run
         plans = [plan_nest(operation, nest, self.target) for nest in operation.timed if nest.runs]
         registers = {name: number for number, name in enumerate(sorted(_registers(plans)))}
-        loops = any(plan.nest.rows > 1 or plan.nest.trips > 1 for plan in plans)
+        loops = any(plan.nest.loops for plan in plans)
         facts = self.facts
         nests = [_Nest(plan, addresses, registers, places).row() for plan in plans]
         function = function_state.FunctionRow(

@@ -176,6 +176,7 @@ def _open(m: MachineState, p: int, function: FunctionRow) -> None:
         _work(m, p, function.startup, FILL)
     elif phase == SETTING_UP:
         front.begun = front.now
+        front.path_free = 0
         front.number = 0
         front.row_state = -function.registers
         _work(m, p, function.setup, LOOP_TURNAROUND)
@@ -192,7 +193,8 @@ def _open(m: MachineState, p: int, function: FunctionRow) -> None:
     else:
         nest = m.nests[front.nest]
         front.row = 0
-        front.path_free = front.begun + nest.path_offset if nest.path_opened else 0
+        if nest.path_opened:
+            front.path_free = max(front.path_free, front.begun + nest.path_offset)
 
 
 def _go_on(m: MachineState, p: int, function: FunctionRow) -> None:

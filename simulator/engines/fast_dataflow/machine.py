@@ -22,6 +22,7 @@ from castsim.engines.fast_dataflow.codes import (
     GROW,
     LIMIT,
     MARKER,
+    MASK,
     MISSED,
     NEVER,
     NONE,
@@ -37,6 +38,7 @@ from castsim.engines.fast_dataflow.executions import execution_of
 from castsim.engines.fast_dataflow.functions import begin_function, resume_function, serve_function
 from castsim.engines.fast_dataflow.issue import advance, demand, drained, signalled
 from castsim.engines.fast_dataflow.pipes import (
+    ask_from,
     clear_needs,
     drained_at,
     finish,
@@ -50,6 +52,7 @@ from castsim.engines.fast_dataflow.pipes import (
 from castsim.engines.fast_dataflow.requests import (
     begin_transfer,
     begin_vector,
+    change_mask,
     serve_transfer,
     serve_vector,
     serve_write,
@@ -199,9 +202,13 @@ def _step(m: MachineState, p: int) -> None:
     """Let a pipe go on."""
     pipe = m.pipes[p]
     status, e = pipe.status, pipe.current
+    if status == AWAITING_DRAIN:
+        ask_from(m, p, pipe.local)
     if status == FREE:
         _take_next(m, p)
     elif status == ARRIVING:
+        if m.operations[m.entries[e].operation].kind == MASK:
+            m.accounts[p].left = pipe.local
         _arrive(m, p, e)
     elif status == AWAITING_OPERANDS:
         _await_operands(m, p, e)
@@ -228,8 +235,9 @@ def _take_next(m: MachineState, p: int) -> None:
         _after_retirement(m, p, e)
         return
     pipe.current = e
-    if entry.arrival > pipe.local:
+    if entry.arrival + pipe.reach > pipe.local:
         m.issuer.significant += 1
+    if entry.arrival > pipe.local:
         pipe.status = ARRIVING
         pipe.wake = entry.arrival
     else:
@@ -258,6 +266,7 @@ def _arrive(m: MachineState, p: int, e: int) -> None:
         pipe.status = AWAITING_DRAIN
         pipe.wake = drained_at(m, p, NEVER)
     else:
+        ask_from(m, p, entry.arrival)
         _await_operands(m, p, e)
 
 
@@ -272,6 +281,8 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
             pipe.wake = until
             return
         _forget_needs(m, p, entry.execution)
+    if now > entry.start:
+        ask_from(m, p, now)
     rest(m, p, OPERAND_WAIT, now, e)
     if now < m.now:
         m.late = 1
@@ -280,6 +291,8 @@ def _await_operands(m: MachineState, p: int, e: int) -> None:
         begin_vector(m, p, e)
     elif kind == TRANSFER:
         begin_transfer(m, p, e)
+    elif kind == MASK:
+        change_mask(m, p, e)
     else:
         begin_function(m, p, e)
 
@@ -306,8 +319,9 @@ def _await_flag(m: MachineState, p: int, flag: FlagRow) -> None:
         if flag.from_scalar:
             demand(m, p)
         return
-    if cycle > pipe.local:
+    if cycle + pipe.reach > pipe.local:
         m.issuer.significant += 1
+    ask_from(m, p, cycle)
     pipe.wake = max(pipe.local, cycle)
 
 
@@ -344,6 +358,7 @@ def _end(m: MachineState, p: int, e: int) -> None:
     pipe = m.pipes[p]
     pipe.current = NONE
     pipe.status = FREE
-    if m.operations[m.entries[e].operation].kind != VECTOR:
+    operation = m.operations[m.entries[e].operation]
+    if operation.kind != VECTOR and not (operation.kind == TRANSFER and m.transfers[operation.row].overlaps):
         free_entry(m, e)
     _take_next(m, p)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from castsim.engines.fast_dataflow.codes import (
     BANK_CONFLICT,
     BEGUN,
-    DRAIN,
     EMPTY,
     FLAG_WAIT,
     FREE,
@@ -143,7 +142,7 @@ def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Account for cycles without new work: first what is left of earlier work, then `cause`."""
     account = m.accounts[p]
     if account.drain_end != NO_TIME and (cause in (EMPTY, FLAG_WAIT)):
-        _charge(m, p, DRAIN, min(until, account.drain_end), account.draining, account.draining_index)
+        _charge(m, p, m.pipes[p].behind, min(until, account.drain_end), account.draining, account.draining_index)
         if account.cursor < until:
             _spend_late_writes(m, p, until)
     spend(m, p, cause, until, e)
@@ -167,6 +166,25 @@ def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
     if account.latest_end > end:
         latest, index, end = account.latest, account.latest_index, account.latest_end
     _charge(m, p, BANK_CONFLICT, min(until, end), latest, index)
+
+
+def note_drain(m: MachineState, p: int, e: int, end: int) -> None:
+    """Record that a pipe should have no more to do for an entry in cycle `end`."""
+    account = m.accounts[p]
+    if end >= account.drain_end:
+        account.drain_end = end
+        account.draining = e if m.recording else NONE
+        account.draining_index = m.entries[e].index
+
+
+def ask_from(m: MachineState, p: int, cycle: int) -> None:
+    """Record that memory is asked by what stands at the head of a pipe, and all behind it, in `cycle` at the earliest.
+
+    Before the pipe has got there an answer makes no difference.
+    """
+    pipe, account = m.pipes[p], m.accounts[p]
+    if pipe.reach:
+        account.answered = max(account.answered, cycle + pipe.reach, pipe.local)
 
 
 # -------------------------------------------------------------------------------------------------------- in flight
@@ -320,6 +338,7 @@ def fire(m: MachineState, flag: FlagRow, cycle: int) -> int:
         m.issuer.resumed_at = cycle
     else:
         pipe = m.pipes[waiter]
+        ask_from(m, waiter, cycle)
         pipe.wake = max(pipe.local, cycle)
         pipe.version += 1
     return waiter

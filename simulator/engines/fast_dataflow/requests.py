@@ -5,18 +5,27 @@ from __future__ import annotations
 from castsim.engines.fast_dataflow.codes import (
     BANK_CONFLICT,
     BUSY,
+    DRAIN,
     FILL,
     MEMORY_LATENCY,
     NEVER,
+    NO_TIME,
     NONE,
     WORKING,
 )
-from castsim.engines.fast_dataflow.pipes import begin, finish, launch, retire, spend
+from castsim.engines.fast_dataflow.pipes import begin, finish, launch, note_drain, retire, spend
 from castsim.engines.fast_dataflow.ports import grant_block, grant_pattern
 from castsim.engines.fast_dataflow.state import MachineState, TransferRow
 from castsim.execution.dataflow.operations import BLOCK
-from castsim.execution.dataflow.timing import let_through, transfer_due, transfer_end
-from castsim.machines.strided.timing import drained, fills, next_repeat, results_due, write_asked, written
+from castsim.execution.dataflow.timing import let_through, stream_start, transfer_due, transfer_end
+from castsim.machines.strided.timing import (
+    drained,
+    fills,
+    next_repeat,
+    results_due,
+    write_asked,
+    written,
+)
 
 
 def begin_transfer(m: MachineState, p: int, e: int) -> None:
@@ -25,7 +34,9 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
     transfer = m.transfers[m.operations[entry.operation].row]
     begin(m, p, entry, pipe.local)
     pipe.status = WORKING
-    progress.stream = pipe.local + transfer.ahead
+    retire(m, p)
+    answered = m.accounts[p].answered if transfer.overlaps else 0  # a placeholder asks memory for nothing
+    progress.stream = stream_start(pipe.local, transfer.ahead, answered)
     progress.step = 0
     progress.block = 0
     progress.passed = NONE
@@ -54,7 +65,7 @@ def serve_transfer(m: MachineState, p: int) -> None:
                 progress.passed = passed
                 _end_transfer(m, p, transfer, now)
                 return
-        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate)
+        asked = progress.stream + let_through(burst * length + block * BLOCK, transfer.rate, transfer.per)
     progress.step, progress.block, progress.passed = burst, block, passed
     m.pipes[p].request = asked
 
@@ -70,9 +81,23 @@ def _end_transfer(m: MachineState, p: int, transfer: TransferRow, asked: int) ->
     spend(m, p, MEMORY_LATENCY, progress.stream, e)
     spend(m, p, BUSY, due, e)
     spend(m, p, BANK_CONFLICT, stream_end, e)
+    if transfer.overlaps:
+        launch(m, p, e)
+        note_drain(m, p, e, end)
+        end = stream_end
     spend(m, p, MEMORY_LATENCY, end, e)
     pipe.request = NEVER
     pipe.wake = end
+
+
+def change_mask(m: MachineState, p: int, e: int) -> None:
+    """Record when a written mask holds; the pipe itself goes on at once."""
+    pipe, entry, account = m.pipes[p], m.entries[e], m.accounts[p]
+    ready = account.left + m.operations[entry.operation].row
+    account.mask_ready = ready if ready > pipe.local else NO_TIME
+    finish(m, entry, pipe.local)
+    pipe.status = WORKING
+    pipe.wake = pipe.local
 
 
 def begin_vector(m: MachineState, p: int, e: int) -> None:
@@ -87,13 +112,18 @@ def begin_vector(m: MachineState, p: int, e: int) -> None:
     entry.pending = vector.repeats
     entry.written = 0
     launch(m, p, e)
-    start = now
+    start, ready = now, m.accounts[p].mask_ready
+    m.accounts[p].mask_ready = NO_TIME
+    if ready > start:
+        start, empty = ready, 1
+        spend(m, p, DRAIN, start, e)
     if empty:
         start += vector.head
         spend(m, p, FILL, start, e)
     entry.due = now if vector.repeats else 0
     pipe.status = WORKING
     m.progress[p].step = 0
+    m.progress[p].block = 0
     if vector.repeats == 0:
         _leave(m, p, e, start)
     else:
@@ -115,6 +145,11 @@ def serve_vector(m: MachineState, p: int) -> None:
         block = (walk.address + repeat * walk.step) // BLOCK
         following = next_repeat(following, grant_pattern(m, start, block, walk.first, walk.count, 0))
     if following > interval_end:
+        progress.block += 1
+    if repeat + 1 == vector.repeats:
+        interval_end += vector.rest
+        following += vector.rest + m.numbers[vector.lost + progress.block]
+    if following > interval_end:
         spend(m, p, BUSY, interval_end, e)
         spend(m, p, BANK_CONFLICT, following, e)
     entry.due = results_due(following, vector.delay)
@@ -129,15 +164,13 @@ def serve_vector(m: MachineState, p: int) -> None:
 def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     """Let the pipe take its next operation in `cycle`; the results of this one are still on their way."""
     spend(m, p, BUSY, cycle, e)
-    account, entry = m.accounts[p], m.entries[e]
+    entry = m.entries[e]
     vector = m.vectors[m.operations[entry.operation].row]
     end = drained(entry.due, vector.tail, vector.delay) if vector.repeats else entry.due
-    if end >= account.drain_end:
-        account.drain_end = end
-        account.draining = e if m.recording else NONE
-        account.draining_index = entry.index
+    note_drain(m, p, e, end)
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
+    m.accounts[p].left = cycle
 
 
 def _send_result(m: MachineState, time: int, e: int) -> None:

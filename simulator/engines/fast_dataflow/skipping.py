@@ -178,12 +178,21 @@ class Skipper:
         step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
         issued = [one - two for one, two in zip(before.remaining, after.remaining, strict=True)]
         self._pass(m, before, after, times, found, issued)
+        self._move(m, frame, times * (after.trip - before.trip))
         frame.trip += times * (after.trip - before.trip)
         self._executed += times * step.executions
         open_one = self._open_execution(m) is not None
         first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
         _note(self.executions, Jump(first, end, times, step))
         _note(self.operations, Jump(before.index, after.index, times, step))
+
+    def _move(self, m: MachineState, frame: Frame, trips: int) -> None:
+        """Move the accesses that are not over to where those of so many trips later are."""
+        for space, step in (frame.steps or {}).items():
+            for access in chain(m.nodes, m.spaces[space].first) if step else ():
+                if not access.kind & STALE and not over(m, access.execution, m.now):
+                    access.first += trips * step
+                    access.last += trips * step
 
     def _pass(
         self,

@@ -154,10 +154,11 @@ class StateInspection:
     def flags(self) -> tuple[tuple[int, State], ...]:
         """Return version and signals of every flag."""
         found = []
+        reach = max(self._m.pipes[p].reach for p in range(self._m.pipe_count))
         for flag in self._flags:
             cycles = [node.first - self._now for node in chain(self._m.nodes, flag.signals)]
             if flag.from_scalar:
-                self.soft += cycles
+                self.soft += [cycle + reach for cycle in cycles]
                 cycles = [0] * len(cycles)
             found.append((flag.version, tuple(cycles)))
         return tuple(found)
@@ -187,7 +188,7 @@ class StateInspection:
         began = pipe.began_at == now and pipe.began != NONE
         wake = pipe.wake
         if pipe.status == ARRIVING:
-            self.soft.append(wake - now)  # an arrival
+            self.soft.append(wake - now + pipe.reach)  # an arrival
             wake = NEVER
         return (
             relative(pipe, PipeRow, now, self._since),
@@ -231,7 +232,7 @@ class StateInspection:
 
     def _queued(self, entry: EntryRow) -> State:
         if entry.operation != MARKER:
-            self.soft.append(entry.arrival - self._now)
+            self.soft.append(entry.arrival - self._now + self._m.pipes[self._pipe_of(entry)].reach)
         return self._entry(entry)
 
     def _action(self, entry: EntryRow) -> State:
@@ -253,7 +254,7 @@ class StateInspection:
         if m.pipes[p].status == WORKING:
             operation = m.operations[entry.operation]
             if operation.kind == VECTOR:
-                progress = (m.progress[p].step, entry.due - now, entry.pending)
+                progress = (m.progress[p].step, m.progress[p].block, entry.due - now, entry.pending)
             elif operation.kind == TRANSFER and not entry.known:
                 progress = relative(m.progress[p], ProgressRow, now, self._since)
             elif operation.kind == FUNCTION and not entry.known:

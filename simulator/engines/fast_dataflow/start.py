@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.engines.fast_dataflow.codes import NONE, WIDTH
+from castsim.engines.fast_dataflow.codes import MEMORY_LATENCY, NONE, WIDTH
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.execution.dataflow.timing import NO_TICK
+from castsim.execution.dataflow.transfer_plan import latency_ahead
 
 
 def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, recording: bool, patience: int) -> None:
@@ -21,6 +22,9 @@ def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, re
     memory.take("causes", count * WIDTH)
     for pipe, name in zip(m.pipes[1:], encoder.pipes[1:], strict=True):
         pipe.remaining = remaining.get(name, 0)
+        pipe.reach = latency_ahead(encoder.target, name)
+        if name == encoder.target.pipes.store:
+            pipe.behind = MEMORY_LATENCY
         m.issuer.remaining += pipe.remaining
     m.ports = PortsRow(
         period=banking.period,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.codes import FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
+from castsim.engines.fast_dataflow.codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 from castsim.engines.fast_dataflow.function_state import (
     ComputeWaitsRow,
     FrontEndRow,
@@ -69,7 +69,9 @@ class PipeRow(Row):
     """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
-    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends.
+    start its latest operation moved. `version` counts changes; `patient`: it may wait until the loop ends;
+    `reach`: cycles that memory takes to answer transfers that overlap; `behind`: the cause of what is left of earlier
+    work.
     """
 
     status: Value = FREE
@@ -79,6 +81,8 @@ class PipeRow(Row):
     remaining: int = 0
     demands: int = 0
     patient: int = 0
+    reach: int = 0
+    behind: int = DRAIN
     queued: int = 0
     version: int = 0
     current: int = NONE
@@ -96,6 +100,8 @@ class PipeRow(Row):
 
 class AccountRow(Row):
     """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
+    `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
+    all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the mask written since holds.
 
     Its cycles by cause are `MachineState.causes`. Where segments are told, `..._index` are the operations of those
     entries, which may be gone by then, and `segment...` is what the cycles before the cursor belong to.
@@ -106,6 +112,9 @@ class AccountRow(Row):
     draining: EntryNumber = NONE
     latest_end: Cycle = NO_TIME
     latest: EntryNumber = NONE
+    answered: Cycle = NO_TIME
+    left: Cycle = NO_TIME
+    mask_ready: Cycle = NO_TIME
     draining_index: int = NONE
     latest_index: int = NONE
     segment_start: int = 0
@@ -124,7 +133,7 @@ class SegmentRow(Row):
 
 
 class ProgressRow(Row):
-    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat: `step`)."""
+    """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed)."""
 
     step: Value = 0
     block: Value = 0
@@ -247,24 +256,34 @@ class AccessRow(Row):
 
 
 class TransferRow(Row):
-    """A transfer: latency `ahead` of its stream and `behind` it, bytes per 100 cycles, blocks, cycles of the stream."""
+    """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
+
+    `overlaps`: the pipe goes on when the stream ends.
+    """
 
     ahead: int
     behind: int
     rate: int
+    per: int
     write: int
     address: int
     pitch: int
     bursts: int
     burst_bytes: int
     streaming: int
+    overlaps: int
 
 
 class VectorRow(Row):
-    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination."""
+    """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination.
+
+    Cycles lost by the number of delayed repeats are `numbers` from `lost` on.
+    """
 
     head: int
     interval: int
+    rest: int
+    lost: int
     tail: int
     delay: int
     repeats: int

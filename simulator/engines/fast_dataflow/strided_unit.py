@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from castsim.engines.fast_dataflow.codes import VECTOR
+from castsim.engines.fast_dataflow.codes import MASK, VECTOR
 from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.units import Banking, Places, Work
 from castsim.execution.dataflow.operations import BLOCK
@@ -14,7 +14,7 @@ from castsim.machines.strided.banks import places_of_blocks
 from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import VectorOperation
 from castsim.machines.strided.timing import result_delay
-from castsim.machines.strided.timing_facts import always_fills, check_vector, facts_of
+from castsim.machines.strided.timing_facts import always_fills, changes_mask, check_vector, facts_of, pace_of
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget
 
 
@@ -34,20 +34,24 @@ class StridedRows:
 
     def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
         """Put an instruction, with these addresses, into the tables."""
+        if changes_mask(operation, self.target):
+            return Work(MASK, self.target.timing.vector_pipe.mask_change_cycles, ("timing.vector_pipe",))
         assert isinstance(operation, VectorOperation)  # checked before the run
-        row = self.target.timing.vector[operation.timing]
+        pace = pace_of(self.target, operation.timing, operation.repeats)
         walks = []
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
             offsets = repeat_blocks(stream, operation.lanes, operation.mask)
             blocks = tuple(offset // BLOCK for offset in offsets)
             walks.append(WalkRow(address, stream.step, places.distances(blocks), len(blocks)))
         vector = VectorRow(
-            head=row.head_cycles,
-            interval=row.repeat_cycles,
-            tail=row.tail_cycles,
-            delay=result_delay(row.tail_cycles, int(row.results_at_once)),
+            head=pace.head,
+            interval=pace.interval,
+            rest=pace.rest,
+            lost=places.integers(pace.lost),
+            tail=pace.tail,
+            delay=result_delay(pace.tail, pace.at_once),
             repeats=operation.repeats,
-            always=int(always_fills(self.target)),
+            always=int(always_fills(self.target)) or pace.always,
             sources=len(operation.sources),
             first_walk=places.add("walks", walks),
         )

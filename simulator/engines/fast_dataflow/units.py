@@ -58,6 +58,9 @@ class Places(Protocol):
     def distances(self, blocks: tuple[int, ...]) -> int:
         """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
 
+    def integers(self, numbers: tuple[int, ...]) -> int:
+        """Store integers and return where they begin in `numbers`."""
+
     def make_room(self, **rows: int) -> None:
         """Ensure that tables have so many rows for the vector function at work."""
 

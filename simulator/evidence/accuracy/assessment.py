@@ -10,14 +10,15 @@ from statistics import fmean, median
 from castsim.estimating import estimate
 from castsim.estimating.load import estimate_load
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.evidence.accuracy.table import CAST, LOAD, MeasuredRow, MeasuredTable
+from castsim.evidence.accuracy.table import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.distribution import Origin, origin
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.options import with_options
+from castsim.targets.schema import SourceKind
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""
@@ -112,6 +113,11 @@ class Accuracy:
         return None if self.target.name in shipped else next(iter(shipped), None)
 
     @property
+    def unfitted(self) -> tuple[AssessedRow, ...]:
+        """The rows to which no fact was fitted: only these confirm anything."""
+        return tuple(row for row in self.rows if not row.row.fitted)
+
+    @property
     def curves(self) -> tuple[Curve, ...]:
         """Statistics per operation, type pair and shape class, in the order of the table."""
         groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
@@ -128,6 +134,15 @@ def assess(target: Target, table: MeasuredTable) -> Accuracy:
         IllegalError, TileError: a row whose operation or tile the target does not take; with its place in the file.
     """
     return Accuracy(target, table, tuple(assess_row(target, row) for row in table.rows), (origin(),) * len(table.rows))
+
+
+def by_evidence(rows: Iterable[AssessedRow]) -> dict[tuple[bool, SourceKind | None], list[AssessedRow]]:
+    """Return rows by whether they were fitted and what they were read off: unfitted first, strong sources first."""
+    order: list[SourceKind | None] = [*SourceKind, None]
+    found: dict[tuple[bool, SourceKind | None], list[AssessedRow]] = {}
+    for row in sorted(rows, key=lambda each: (each.row.fitted, order.index(each.row.source_kind))):
+        found.setdefault((row.row.fitted, row.row.source_kind), []).append(row)
+    return found
 
 
 def simulated(rows: Iterable[AssessedRow]) -> Statistics:
@@ -157,6 +172,9 @@ def shape_of(target: Target, row: MeasuredRow) -> tuple[str, int, int, int, int]
 
 def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
     """Simulate one row; errors as `assess`."""
+    if not target.has_tiles and row.operation != CAST:
+        legal = [name for name in target_names() if load_target(name).has_tiles]
+        raise IllegalError(f"{target.name} has no tiles, and so no {row.operation}", span=row.span, legal=legal)
     if row.body is not None:
         try:
             cycles = vector_units_of(target).body_cycles(row.body)
@@ -165,18 +183,25 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
-        if row.operation == LOAD:
+        if row.operation in TRANSFERS:
             found = estimate_load(
                 row.src.name,
                 valid_rows,
                 valid_cols,
-                target=target,
+                target=_as_measured(target, row),
                 transfers=row.transfers,
                 by_column=row.layout == "dn",
+                store=row.operation == STORE,
             )
         elif row.operation == CAST:
             found = estimate(
-                row.src.name, row.dst.name, rows, cols, target=target, valid_rows=valid_rows, valid_cols=valid_cols
+                row.src.name,
+                row.dst.name,
+                rows,
+                cols,
+                target=_as_measured(target, row),
+                valid_rows=valid_rows,
+                valid_cols=valid_cols,
             )
         else:
             in_place = row.in_place or not _fits(target, row)
@@ -191,18 +216,18 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 valid_cols=valid_cols,
                 in_place=in_place,
                 scratch=row.parameters == BINARY,
-                apart=row.convention is not None,
                 runtime_valid=row.runtime_valid,
             )
     except CastsimError as error:
-        error.span = row.span
+        if error.span is None or error.span != row.convention_span:
+            error.span = row.span
         raise
     return AssessedRow(
         row=row,
         convention=row.convention or convention,
         simulated_rows=valid_rows,
         simulated_cols=valid_cols,
-        simulated_cycles=found.cycles,
+        simulated_cycles=found.cycles + (target.cycles_around(row.convention, row.operation) if row.convention else 0),
         reason=_reason(target, row),
         convention_meaning=target.meaning_of(row.convention) if row.convention else "",
     )
@@ -220,8 +245,11 @@ def _fits(target: Target, row: MeasuredRow) -> bool:
 def _as_measured(target: Target, row: MeasuredRow) -> Target:
     """Return the target as the row was measured: what its cycles count, the algorithm, the code variant."""
     if row.convention is not None:
-        target = target.measured_as(row.convention)
-    options: dict[str, int | str] = {}
+        try:
+            target = target.measured_as(row.convention)
+        except CastsimError as error:
+            raise error.at(row.convention_span or row.span) from None
+    options: dict[str, int | str] = dict(row.options)
     algorithm = target.options.get("division_algorithm")
     if algorithm is not None and row.parameters in algorithm.legal:
         options["division_algorithm"] = row.parameters

@@ -1,6 +1,6 @@
-"""Cross-validation: casts of a table are left out in turn, the free facts are fitted to the rest, and predict them.
+"""Cross-validation: rows of a table are left out in turn, the free facts are fitted to the rest, and predict them.
 
-The free facts of a target are those that its own measured casts decide (`free_facts` of the description). Each fit
+The free facts of a target are those that its own measured rows decide (`free_facts` of the description). Each fit
 begins at the values of other sources and so knows nothing of what is left out: coordinate descent on the mean error of
 the rows kept, plus a little of their largest, on coarse grids first and on the grid of each fact last.
 """
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import inf
+from pathlib import Path
 from statistics import fmean
 
 from castsim.estimating.arithmetic import Shape
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import OperandPlacement, TileCastRequest
-from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, shape_of, simulated
+from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
 from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, ReadError
@@ -52,15 +53,25 @@ class LeftOut(StrEnum):
     """All pairs whose rows are the same simulations: one would give away the other."""
     SHAPE = "shape"
     """All rows of one shape class with so many rows and trips."""
+    OPERATION = "operation"
+    """All rows of one operation."""
+    WIDTH = "width"
+    """All rows whose source elements have so many bits."""
+    SOURCE = "source"
+    """All rows that were read off the same, and of one table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What was left out, the facts fitted to all other rows, and the rows that these predict."""
+    """What was left out, the facts fitted to all other rows, and the rows that these predict.
+
+    `undecided` are facts that rows left out depend on and no other row: they stay at the values of other sources.
+    """
 
     name: str
     facts: Mapping[str, Decimal]
     rows: tuple[AssessedRow, ...]
+    undecided: tuple[str, ...] = ()
 
     @property
     def statistics(self) -> Statistics:
@@ -91,13 +102,11 @@ def cross_validate(
     """Leave out one group of rows after the other.
 
     Raises:
-        ReadError: the target has no free facts, or the table holds other rows than casts or nothing to keep.
+        ReadError: the target has no free facts, or the table nothing to keep.
         IllegalError, TileError: a row that the target cannot run; with its place.
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
-        raise ReadError(f"no facts of {target.name} are fitted to casts, so there is nothing to cross-validate")
-    if any(row.operation != CAST or row.body is not None for row in table.rows):
-        raise ReadError(f"'{table.file}' holds other operations; only casts are cross-validated")
+        raise ReadError(f"no facts of {target.name} are free: there is nothing to cross-validate")
     model = _Model(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
@@ -109,9 +118,16 @@ def cross_validate(
     for done, (name, out) in enumerate(groups.items(), 1):
         progress(f"without {name}", done, len(groups) + 1)
         values = model.fit(every - out)
-        folds.append(Fold(name, model.named(values), model.predicted(values, out)))
+        folds.append(Fold(name, model.named(values), model.predicted(values, out), model.undecided(out)))
     rows = model.predicted(fitted, every)
     return CrossValidation(target, table, left_out, model.named(fitted), rows, tuple(folds))
+
+
+def together(tables: Sequence[MeasuredTable]) -> MeasuredTable:
+    """Return several tables, at least one, as one."""
+    rows = tuple(row for table in tables for row in table.rows)
+    files = ", ".join(table.file for table in tables)
+    return MeasuredTable(files, tables[0].columns, rows, sum(table.skipped for table in tables))
 
 
 class _Model:
@@ -122,8 +138,13 @@ class _Model:
         self._rows = rows
         self._free = target.free_facts
         self._start: Values = tuple(fact.start for fact in self._free)
+        self._adding = tuple(".added_cycles" in fact.facts[0] for fact in self._free)
+        """Which facts only add to what is simulated."""
         self._shapes = [shape_of(target, row) for row in rows]
-        self._lowered = [_lowered(target, row, shape) for row, shape in zip(rows, self._shapes, strict=True)]
+        self._lowered = [
+            _lowered(target, row, shape) if row.operation == CAST and row.convention is None else None
+            for row, shape in zip(rows, self._shapes, strict=True)
+        ]
         self._targets: dict[Values, Target] = {}
         self._known: dict[tuple[int, Values], int] = {}
         self._asks: list[tuple[bool, ...]] = [()] * len(rows)
@@ -140,6 +161,12 @@ class _Model:
         for number, (row, pair) in enumerate(zip(self._rows, pairs, strict=True)):
             if left_out is LeftOut.PAIR:
                 name = pair
+            elif left_out is LeftOut.OPERATION:
+                name = row.operation
+            elif left_out is LeftOut.WIDTH:
+                name = f"{row.src.storage_bits} bits"
+            elif left_out is LeftOut.SOURCE:
+                name = f"{row.source_kind or 'unknown'} ({Path(row.span.file).name})"
             elif left_out is LeftOut.KERNEL:
                 name = ", ".join(other for other in simulations if simulations[other] == simulations[pair])
             else:
@@ -150,6 +177,16 @@ class _Model:
     def named(self, values: Values) -> Mapping[str, Decimal]:
         """Return values by the path of each fact, the first of those that move together."""
         return {fact.facts[0]: value for fact, value in zip(self._free, values, strict=True)}
+
+    def undecided(self, out: frozenset[int]) -> tuple[str, ...]:
+        """Return the facts that matter to some rows and to no others."""
+        asks = [self._asks[self._first[number]] for number in sorted(out)]
+        kept = [self._asks[self._first[number]] for number in range(len(self._rows)) if number not in out]
+        return tuple(
+            fact.facts[0]
+            for place, fact in enumerate(self._free)
+            if any(ask[place] for ask in asks) and not any(ask[place] for ask in kept)
+        )
 
     def predicted(self, values: Values, numbers: Collection[int]) -> tuple[AssessedRow, ...]:
         """Return rows with the cycles that values give."""
@@ -207,19 +244,38 @@ class _Model:
                 self._simulated((*self._start[:place], self._start[place] + _LARGE, *self._start[place + 1 :]), number)
                 for place in range(len(self._free))
             ]
-            key = (row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
+            key = (row.operation, row.src.bits, row.dst.bits, *self._shapes[number], usual, *moved)
             found.append(firsts.setdefault(key, number))
             self._asks[number] = tuple(cycles != usual for cycles in moved)
         return found
 
     def _simulated(self, values: Values, number: int) -> int:
+        """Return the cycles; what a convention adds to them is no matter of the machine, so that it runs once."""
+        row, around = self._rows[number], 0
+        if row.convention is not None:
+            around = self._edited(values).cycles_around(row.convention, row.operation)
+            triples = zip(self._adding, self._start, values, strict=True)
+            values = tuple(start if adds else value for adds, start, value in triples)
         if (number, values) not in self._known:
-            if values not in self._targets:
-                edits = {path: value for fact, value in zip(self._free, values, strict=True) for path in fact.facts}
-                self._targets[values] = with_values(self._target, edits)
-            found = timed_alone(self._targets[values], self._lowered[number], CAST)
-            self._known[number, values] = found.cycles
-        return self._known[number, values]
+            lowered, chip = self._lowered[number], self._edited(values)
+            if lowered is not None:
+                cycles = timed_alone(chip, lowered, CAST).cycles
+            else:
+                cycles = assess_row(chip, row).simulated_cycles
+                cycles -= chip.cycles_around(row.convention, row.operation) if row.convention is not None else 0
+            self._known[number, values] = cycles
+        return self._known[number, values] + around
+
+    def _edited(self, values: Values) -> Target:
+        """Return the target with values; those on a grid of whole numbers are whole."""
+        if values not in self._targets:
+            edits: dict[str, Decimal | int] = {
+                path: value if fact.step % 1 else int(value)
+                for fact, value in zip(self._free, values, strict=True)
+                for path in fact.facts
+            }
+            self._targets[values] = with_values(self._target, edits)
+        return self._targets[values]
 
 
 def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, int, int]) -> LoweredInstruction:

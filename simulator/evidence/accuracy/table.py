@@ -2,31 +2,36 @@
 
 Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
 cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
-`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `in_place`, `runtime_valid`; of loads
-`transfers` and `layout`. All others are carried along. A table with a column `program` measures programs of vector
-instructions (`castsim.evidence.accuracy.scopes`).
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
+by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
+none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
+are carried along. A table with a column `program` measures programs of vector instructions
+(`castsim.evidence.accuracy.scopes`).
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.evidence.accuracy.names import format_of
 from castsim.evidence.accuracy.scopes import PROGRAM, SCOPE, SCOPE_COLUMNS, body_of
+from castsim.execution.limits import MAX_CYCLES
 from castsim.execution.micro.bodies import Body
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
+from castsim.targets.format_spellings import format_of
+from castsim.targets.schema import SourceKind
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
 """Columns without which there is nothing to compare."""
 
 _PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
 _ONE_FORMAT = "dtype"
+_CYCLES = "measured_cycles"
 _USUAL = "default"
 _MEASURED = "measured"
 _QUALITIES = (_MEASURED, "measured_dma")
@@ -34,12 +39,14 @@ _MOST_DIGITS = 18
 """Of a number in a cell: far more than any shape or time has."""
 _LAYOUTS = ("nd", "dn")
 _ANSWERS = {"": False, "false": False, "true": True}
+_FITTED = {"": False, "no": False, "yes": True}
+_SOURCES = ("", *(str(kind) for kind in SourceKind if kind is not SourceKind.ASSUMPTION))
 
 CAST = "tcvt"
 """The operation of rows that name none."""
 
-LOAD = "tload"
-"""The operation of rows that measure a transfer from global memory."""
+LOAD, STORE = TRANSFERS = ("tload", "tstore")
+"""The operations of rows that measure a transfer from global memory, and to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +58,12 @@ class MeasuredRow:
     Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
     `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
     the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
-    names what the cycles count, None if the table does not say; `in_place` rows put the result on the first source;
-    tiles of `runtime_valid` rows leave their valid region to run time. A
-    load takes `transfers` instructions, each with an equal share of the rows (of the columns if `layout` is `dn`).
-    `body` is the program of a row that measures one; its rows are loops and its columns their trips.
+    names what the cycles count, None if the table does not say; `options` are those of the target that the row was
+    measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
+    region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
+    columns if `layout` is `dn`).
+    `body` is the program of a row that measures one; its rows are loops and its columns their trips. `fitted` rows have
+    decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
     """
 
     cells: Mapping[str, str]
@@ -74,11 +83,16 @@ class MeasuredRow:
     measured_cycles: int
     predicted: int | None
     convention: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     in_place: bool = False
     runtime_valid: bool = False
     transfers: int = 1
     layout: str = "nd"
     body: Body | None = None
+    fitted: bool = False
+    source_kind: SourceKind | None = None
+    convention_span: Span | None = None
+    """The place of the convention."""
 
     @property
     def name(self) -> str:
@@ -174,7 +188,9 @@ class _Record:
 
     def counts(self) -> bool:
         """Whether it is a measured operation."""
-        known = PROGRAM in self._columns or self._operation in (CAST, LOAD) or self._operation in VECTOR_OPERATIONS
+        known = (
+            PROGRAM in self._columns or self._operation in (CAST, *TRANSFERS) or self._operation in VECTOR_OPERATIONS
+        )
         measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
         return known and measured and bool(self._cells["measured_cycles"])
 
@@ -204,13 +220,17 @@ class _Record:
             path=self._path_class(rows, cols, valid_cols),
             outer_trips=self._optional("outer_iters"),
             inner_trips=self._optional("inner_iters_label"),
-            measured_cycles=self._count("measured_cycles"),
+            measured_cycles=self._cycles(),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
             convention=self._cells.get("convention") or None,
+            options=self._options(),
             in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
             runtime_valid=_ANSWERS[self._word("runtime_valid", tuple(_ANSWERS))],
             transfers=self._optional("transfers") or 1,
             layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
+            fitted=self._fitted(),
+            source_kind=self._source_kind(),
+            convention_span=self._span("convention"),
         )
 
     def _scope(self) -> MeasuredRow:
@@ -222,9 +242,17 @@ class _Record:
         return MeasuredRow(
             cells=self._cells, span=span, operation=SCOPE, parameters="", variant=None, src=element, dst=element,
             rows=loops, cols=trips, valid_rows=loops, valid_cols=trips, path="loops",
-            outer_trips=None, inner_trips=None, measured_cycles=self._count("measured_cycles"),
+            outer_trips=None, inner_trips=None, measured_cycles=self._cycles(),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None), body=body,
+            fitted=self._fitted(), source_kind=self._source_kind(),
         )  # fmt: skip
+
+    def _fitted(self) -> bool:
+        return _FITTED[self._word("fitted", tuple(_FITTED))]
+
+    def _source_kind(self) -> SourceKind | None:
+        found = self._word("source_kind", _SOURCES)
+        return SourceKind(found) if found else None
 
     def _word(self, column: str, legal: tuple[str, ...]) -> str:
         """Return a cell in lower case; one that is missing or empty is ''."""
@@ -245,8 +273,26 @@ class _Record:
         text = self._cells[column]
         self._bounded(column, text)
         if not text.isascii() or not text.isdigit() or int(text) == 0:
-            raise ReadError(f"{column} '{text}' is not a positive integer", span=self._span(column))
+            message = f"{column} '{text}' is not a positive integer"
+            legal = ("whole cycles, without a unit",) if column == _CYCLES else ()
+            raise ReadError(message, span=self._span(column), legal=legal)
         return int(text)
+
+    def _options(self) -> dict[str, str]:
+        """Return the options of the target that the row was measured with."""
+        text = self._cells.get("options", "")
+        pairs = [pair.partition("=") for pair in text.split(";")] if text else []
+        if not all(name and value for name, _, value in pairs):
+            raise ReadError(f"options '{text}' are not of the form name=value;name=value", span=self._span("options"))
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+    def _cycles(self) -> int:
+        """Return the measured cycles: whole ones, without a unit, no more than a simulation may take."""
+        cycles = self._count(_CYCLES)
+        if cycles > MAX_CYCLES:
+            message = f"{_CYCLES} {cycles} is more than any simulation may take"
+            raise ReadError(message, span=self._span(_CYCLES), legal=(f"1 .. {MAX_CYCLES}",))
+        return cycles
 
     def _optional(self, column: str) -> int | None:
         return self._count(column) if self._cells.get(column) else None

@@ -130,8 +130,10 @@ def _check_operation(operation: Operation, target: DataflowTarget, check_work: C
             _check_pipe(operation.signaller, every, target)
         case Barrier(pipe):
             _check_pipe(pipe, (*every, ALL_PIPES), target)
-        case ControlWrite() | ScalarWork() | ScalarAccess():
+        case ScalarWork() | ScalarAccess():
             _check_pipe(operation.pipe, (pipes.scalar,), target)
+        case ControlWrite(pipe=pipe) if pipe != pipes.vector:
+            _check_pipe(pipe, (pipes.scalar,), target)
         case Placeholder():
             _check_pipe(operation.pipe, every, target)
         case Transfer():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 TICKS = 100
-"""Ticks per cycle: facts have at most two decimals, and so have rates, in bytes per cycle."""
+"""Ticks per cycle: facts have at most two decimals."""
 
 NO_TICK = -(1 << 60)
 """A tick that is not there: before all others, and still so with any duration added."""
@@ -30,14 +30,22 @@ def rounded(tick: int) -> int:
     return (tick + TICKS // 2) // TICKS
 
 
-def let_through(before: int, rate: int) -> int:
-    """Return the cycles after which a rate, in bytes per 100 cycles, has let all `before` bytes through."""
-    return before * TICKS // rate
+def let_through(before: int, rate: int, per: int) -> int:
+    """Return the cycles after which a rate, in bytes `per` so many cycles, has let all `before` bytes through."""
+    return before * per // rate
 
 
-def streaming(total: int, rate: int) -> int:
+def streaming(total: int, rate: int, per: int) -> int:
     """Return the cycles that `total` bytes take at a rate, rounded half up."""
-    return (2 * total * TICKS + rate) // (2 * rate)
+    return (2 * total * per + rate) // (2 * rate)
+
+
+def stream_start(start: int, ahead: int, waited: int) -> int:
+    """Return when a transfer streams that its pipe takes in cycle `start`.
+
+    Memory takes `ahead` to answer it; where it was asked as soon as it could be, it answers in cycle `waited`.
+    """
+    return max(start + ahead, waited)
 
 
 def transfer_due(stream: int, cycles: int, asked: int) -> int:

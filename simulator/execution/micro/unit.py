@@ -47,8 +47,8 @@ class VectorUnit(Protocol):
         """End it."""
         ...
 
-    def loop(self, loop: For, trips: int) -> None:
-        """Begin a loop of so many trips inside a vecscope."""
+    def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
+        """Begin a loop of so many trips inside a vecscope, which constants of the text fix or not."""
         ...
 
     def trip(self, loop: For) -> None:
@@ -119,7 +119,7 @@ class Followed:
     def leave(self, scope: Section) -> None:
         """Do nothing."""
 
-    def loop(self, loop: For, trips: int) -> None:
+    def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
         """Do nothing."""
 
     def trip(self, loop: For) -> None:

@@ -52,6 +52,8 @@ class MicroWalker:
     _loops: Loops = field(default_factory=Loops)
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
+    _constants: set[str] = field(default_factory=set)
+    """Names of the constants of the text."""
     _flags: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
 
@@ -88,6 +90,7 @@ class MicroWalker:
                 self._micro(node)
             case pto.Constant():
                 self.environment[node.result] = Scalar(constant(node.value, node.type.name))
+                self._constants.add(node.result)
             case pto.Arith() if node.operation == "select":
                 self.unit.branch(node)
                 taken = node.operands[1] if self._number(node.operands[0]) else node.operands[2]
@@ -261,7 +264,7 @@ class MicroWalker:
         with self.budget.inside(node):
             self.budget.foresee(node, len(values))
             if self._depth:
-                self.unit.loop(node, len(values))
+                self.unit.loop(node, len(values), fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
             for value in values:
                 self.budget.spend()
                 self.environment[node.variable] = Scalar(value)

@@ -7,6 +7,13 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.movement import kept_columns
+from castsim.execution.vector_operations.quantising import (
+    QUANTISING,
+    bytes_to_quantise,
+    clobbered_bytes,
+    group_bytes,
+    quantised_bytes,
+)
 from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
 from castsim.execution.vector_operations.shapes import BUFFER, compared_bytes, is_column, moved_columns, padded_rows
 from castsim.execution.vector_operations.sorting import pairs_of
@@ -26,10 +33,12 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
         found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
     if work.counts is not None:
         found.append(count_bytes(work, work.counts))
+    found += group_bytes(work)
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
         found.append(tile_bytes(work.sources[0], write=True))
+    found += clobbered_bytes(work, behaviour)
     if behaviour.window is not None:
         found += [Access(BUFFER, *behaviour.window, write) for write in (False, True)]
     return tuple(found)
@@ -79,6 +88,8 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             return _rows(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
         case Kind.MERGE:
             return _rows(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
+        case kind if kind in QUANTISING:
+            return quantised_bytes(work, behaviour)
         case kind if kind in REARRANGING:
             return written_bytes(work, behaviour)
         case _:
@@ -87,6 +98,8 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
 
 def _read(work: TileWork, behaviour: Behaviour) -> list[Access]:
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    if kind in QUANTISING:
+        return bytes_to_quantise(work, behaviour)
     if kind in REARRANGING:
         return read_bytes(work, behaviour)
     found = [tile_bytes(source, write=False) for source in work.sources]

@@ -73,8 +73,12 @@ def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
 def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
-    if operation.kind is Kind.COMPARE_GATHER:
+    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BLOCK_QUANTISE):
         return ()
+    if operation.kind is Kind.QUANTISE:
+        return ("float_saturation_off_at_start",) if work.tmp is not None else ()
+    if operation.kind is Kind.DEQUANTISE:
+        return ("tdequant_tail",) if facts.dequantises_whole_registers else ()
     if operation.kind is Kind.COMPARE:
         if facts.compare_bytes is None:
             return ("spare_mask_bits",)

@@ -8,6 +8,7 @@ from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.overlaps import check_overlaps
+from castsim.execution.vector_operations.quantising import QUANTISING, spread_end
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_scratch
 from castsim.execution.vector_operations.shapes import (
@@ -36,7 +37,7 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         ScratchError: a scratch tile that is too small.
     """
     operation, rule = _known(target, work)
-    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts):
+    for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts, *work.further):
         if tile is not None:
             check_tile(target, tile, work.span)
     _check_types(target, work, operation, rule)
@@ -63,6 +64,22 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
             f"pto.{work.mnemonic} converts its source in place: %{work.sources[0].name} is left holding {route}"
         )
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
+    if kind is Kind.BLOCK_QUANTISE:
+        found.append(
+            f"pto.{work.mnemonic} leaves CTRL at 1 << 50, which the library writes and does not restore; what follows "
+            f"is computed under CTRL as it was"
+        )
+    if kind is Kind.QUANTISE and work.tmp is not None:
+        found.append(
+            f"pto.{work.mnemonic} works in its source on {target.name}: %{work.sources[0].name} is left holding the "
+            f"rounded products as f16"
+        )
+        behind = spread_end(work, facts)
+        if behind > work.tmp.end:
+            found.append(
+                f"pto.{work.mnemonic} spreads its parameters to bytes {work.tmp.end} .. {behind - 1}, behind its tmp "
+                f"tile %{work.tmp.name}"
+            )
     if kind is Kind.RAMP and work.descending and work.tmp is not None and facts.ramp_negates_sum:
         found.append(
             f"pto.{work.mnemonic} with tmp negates what ascends on {target.name}: it descends from the negated scalar"
@@ -97,6 +114,8 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
                     f"%{work.dst.name} {work.dst.format.name}",
                     span=work.span,
                 )
+    elif operation.kind in QUANTISING:
+        _check_quantised_types(work, operation)
     else:
         _check_equal_types(work, operation)
     if operation.kind is Kind.GATHER:
@@ -121,6 +140,39 @@ def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperat
 
 _ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
 """How many sources have the element type that is computed in, where not all have; the others hold numbers."""
+
+
+def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
+    """Refuse parameters and scratch that are not f32, results of another width, packing that does not narrow."""
+    if operation.kind is Kind.PACK:
+        (source,) = work.sources
+        if (source.element_bits, work.dst.element_bits) not in ((32, 16), (32, 8), (16, 8)):
+            raise ReadError(
+                f"{work.mnemonic} packs elements of 4 bytes to 2 or 1, and of 2 to 1: %{source.name} holds "
+                f"{source.format.name}, %{work.dst.name} {work.dst.format.name}",
+                span=work.span,
+            )
+        return
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        for place, output in enumerate((work.dst, *work.further)):
+            legal = ("i8", "u8") if place < 2 else (work.sources[0].format.name,)
+            if output.format.name not in legal:
+                text = f"{work.mnemonic}: %{output.name} holds {output.format.name}"
+                raise ReadError(text, span=work.span, legal=legal)
+        return
+    plain = [*work.sources[1:], work.tmp if operation.kind is Kind.QUANTISE else work.dst]
+    for tile in plain:
+        if tile is not None and tile.format.name != "f32":
+            raise ReadError(
+                f"{work.mnemonic}: %{tile.name} holds {tile.format.name}, not f32", span=work.span, legal=("f32",)
+            )
+    fmt = work.dst.format
+    if operation.kind is Kind.QUANTISE and not (isinstance(fmt, IntFormat) and fmt.bits == 8):
+        raise ReadError(
+            f"{work.mnemonic} writes integers of 8 bits, %{work.dst.name} holds {fmt.name}",
+            span=work.span,
+            legal=("i8", "ui8"),
+        )
 
 
 def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
@@ -187,6 +239,8 @@ def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
     tiles: list[Tile] = list(work.sources)
     if expands_column(work):
         tiles = []
+    if operation.kind in (Kind.QUANTISE, Kind.DEQUANTISE):
+        tiles = [work.sources[0]]  # parameters may be columns
     if operation.kind is Kind.ROW_BROADCAST:
         columns = [tile for tile in work.sources if is_column(tile)]
         tiles = columns if len(columns) == len(work.sources) else []

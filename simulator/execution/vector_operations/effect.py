@@ -12,6 +12,7 @@ from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
 from castsim.execution.vector_operations.movement import fill, move
+from castsim.execution.vector_operations.quantising import QUANTISING, quantise_tiles
 from castsim.execution.vector_operations.rearranging import REARRANGING, rearrange
 from castsim.execution.vector_operations.reductions import (
     places_of_extremes,
@@ -60,7 +61,9 @@ class TileEffect:
             mask = shifted(work.mask)
         if work.counts is not None:
             counts = shifted(work.counts)
-        return replace(self, work=replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts))
+        further = tuple(shifted(tile) for tile in work.further)
+        moved = replace(work, dst=dst, sources=sources, tmp=tmp, mask=mask, counts=counts, further=further)
+        return replace(self, work=moved)
 
     def apply(self, buffer: Bytes) -> None:
         """Run the operation on the unified buffer; every source is read before anything is written."""
@@ -86,8 +89,8 @@ class TileEffect:
                 sort_groups(buffer, work)
             case Kind.MERGE:
                 merge_lists(buffer, work)
-            case kind if kind in REARRANGING:
-                rearrange(buffer, work, behaviour)
+            case kind if kind in (*REARRANGING, *QUANTISING):
+                (rearrange if kind in REARRANGING else quantise_tiles)(buffer, work, behaviour)
             case _:
                 _per_element(buffer, work, behaviour)
 

@@ -56,6 +56,8 @@ def check_overlaps(
         others = [(work.dst, written), *zip(work.sources, read, strict=True)]
         others += [(held[0], held[1])] if held[0] is not None else []
         _check_apart(work, "counts", work.counts, rest[0], others)
+    for tile, access in zip(work.further, rest, strict=False):
+        _check_apart(work, "output", tile, access, [(work.dst, written), *zip(work.sources, read, strict=True)])
     if work.mask is not None:
         others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
         _check_apart(work, "mask", work.mask, rest[0], others)
@@ -67,6 +69,8 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
     if operation.kind is Kind.TRANSPOSE:
         # All of the source is in tmp before anything is written.
         return target.tile_arithmetic.transposes_through_tmp and work.tmp is not None and transposes_by_blocks(work)
+    if operation.kind in (Kind.QUANTISE, Kind.PACK) and number == 0:  # every store trails its load
+        return work.tmp is None and source.address == dst.address
     if operation.kind is Kind.PART and region(source) != region(dst):
         return False  # the other one is copied over it first
     if operation.kind is Kind.ROW_BROADCAST and _rows_in_order(work, number):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
+from castsim.execution.vector_operations.shapes import BLOCK, MX_GROUP, is_column, region, stored_groups, vector_operand
 from castsim.execution.vector_operations.sorting import GROUP, block_elements, pairs_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
@@ -407,6 +407,64 @@ def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _opera
             raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
 
 
+def _check_quantisation(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+    """Equal regions; parameters for every row; scratch like the source, in columns, where the target uses one."""
+    source, *parameters = work.sources
+    _same_region(work, source)
+    for tile in parameters:
+        _rows(work, tile)
+    rule = target.tile_operation(work.mnemonic)
+    if operation.kind is not Kind.QUANTISE or rule is None or rule.tmp != "used":
+        return
+    for tile in parameters:
+        if not is_column(tile) or tile.valid_cols != 1:
+            raise TileError(
+                f"{work.mnemonic}: %{tile.name} must be a column of one factor per row on {target.name}",
+                span=work.span,
+                legal=(f"{tile.rows}x1 column-major",),
+            )
+    tmp = work.tmp
+    if tmp is None:
+        raise TileError(
+            f"{work.mnemonic} on {target.name} needs a tmp tile of the shape of %{source.name}",
+            span=work.span,
+            legal=(f"outs(%{work.dst.name}, %tmp : T, T)",),
+        )
+    if (tmp.rows, tmp.cols, region(tmp)) != (source.rows, source.cols, region(source)):
+        raise TileError(
+            f"{work.mnemonic} wants a tmp tile of shape and valid region of %{source.name}: "
+            f"{_extent((source.rows, source.cols))}, valid {_extent(region(source))}",
+            span=work.span,
+        )
+
+
+def _check_block_quantisation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    """Whole groups of columns; the tiles of the groups are one row of all, or a row of groups for each row."""
+    source, dst = work.sources[0], work.dst
+    _same_region(work, source)
+    if source.valid_cols % MX_GROUP or source.cols != source.valid_cols or dst.cols != dst.valid_cols:
+        raise TileError(
+            f"{work.mnemonic}: rows of %{source.name} and %{dst.name} must be whole groups of {MX_GROUP} elements, all "
+            f"valid",
+            span=work.span,
+        )
+    groups = source.valid_rows, source.valid_cols // MX_GROUP
+    for tile, need in zip(work.further, stored_groups(work), strict=True):
+        if region(tile) not in (groups, (1, groups[0] * groups[1])):
+            raise TileError(
+                f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
+                f"{_extent(groups)}",
+                span=work.span,
+                legal=(_extent(groups), _extent((1, groups[0] * groups[1]))),
+            )
+        if tile.rows * tile.cols < need:
+            raise TileError(f"{work.mnemonic}: %{tile.name} must have room for {need} elements", span=work.span)
+
+
+def _check_packing(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    _same_region(work, work.sources[0])
+
+
 _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
     Kind.MOVE: _check_move,
     Kind.FILL: _check_fill,
@@ -429,6 +487,10 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], Non
     Kind.COMPARE_GATHER: _check_comparison,
     Kind.SORT: _check_sort,
     Kind.MERGE: _check_merge,
+    Kind.QUANTISE: _check_quantisation,
+    Kind.DEQUANTISE: _check_quantisation,
+    Kind.PACK: _check_packing,
+    Kind.BLOCK_QUANTISE: _check_block_quantisation,
     Kind.CONCATENATE: _check_concatenation,
     Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }

@@ -108,6 +108,8 @@ def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOpera
         line = block_end(work.sources[0].valid_cols * work.sources[0].element_bits // 8, BLOCK)
         bits = block_end(-(-work.sources[0].valid_cols // 8), BLOCK)
         return line + bits if work.sources[0].valid_rows > 1 else 0
+    if operation.kind is Kind.QUANTISE:
+        return 0  # its shape is asked for; what is written behind it is told in a warning
     if operation.kind is Kind.SORT:
         first = work.sources[0]
         return first.valid_rows * block_end(first.valid_cols * first.element_bits // 8, BLOCK)

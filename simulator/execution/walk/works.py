@@ -21,6 +21,7 @@ from castsim.isa.pto.vector_operations import (
     DIRECTIONS,
     PART_MOVES,
     PRINT,
+    SCALE_ALGORITHMS,
     VECTOR_OPERATIONS,
     Kind,
     Role,
@@ -28,7 +29,7 @@ from castsim.isa.pto.vector_operations import (
 )
 
 TRANSFERS = ("tload", "tstore")
-_SPELLED = tuple(name for name in VECTOR_OPERATIONS if "." not in name)
+_SPELLED = tuple(name for name, row in VECTOR_OPERATIONS.items() if row.name == name)
 SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *PART_MOVES, *ALIASES, PRINT)
 """Tile operations that programs may use."""
 
@@ -38,9 +39,6 @@ KNOWN: Mapping[str, str] = {
     "mscatter": "its order of accesses to global memory has no source",
     "tscatter": "no sheet states which of two equal indices wins",
     "tgatherb": "its blocks of indices have no source",
-    "tquant": "its scales have no source",
-    "tquant.mx": "its shared scales have no source",
-    "tdequant": "its scales have no source",
     "tpow": "no source states its results",
     "tpows": "no source states its results",
     "tsubc": "a difference of three, whose roundings have no source",
@@ -71,6 +69,8 @@ def resolve_work(
             scalars.append((bits_of(number_of(name), held), format_named(held)))
         else:
             tiles[role].append(tile_of(name))
+    if operation.tmp_behind and len(node.outputs) > operation.destinations:
+        tiles[Role.TMP].append(tile_of(node.outputs[-1]))
     attributes = dict(node.attributes)
     return TileWork(
         mnemonic=node.mnemonic,
@@ -80,13 +80,14 @@ def resolve_work(
         scalars=tuple(scalars),
         tmp=next(iter(tiles[Role.TMP]), None),
         mask=next(iter(tiles[Role.MASK]), None),
-        mode=_mode(attributes) if operation.attribute == "cmpMode" else None,
+        mode=_mode(attributes, operation),
         scalar_first=form[0] is Role.SCALAR and len(form) > 1,
         binary=attributes.get("isBinary") == "true",
         descending=attributes.get("descending") == "true",
         names_tmp=bool(tiles[Role.TMP]),
         pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
-        counts=tile_of(node.outputs[1]) if operation.destinations > 1 else None,
+        counts=tile_of(node.outputs[1]) if operation.kind is Kind.COMPARE_GATHER else None,
+        further=tuple(map(tile_of, node.outputs[1:])) if operation.kind is Kind.BLOCK_QUANTISE else (),
         offset=offset_of(attributes.get(OFFSET, "0")) or 0,
         by_columns=attributes.get("direction") == DIRECTIONS[1],
     )
@@ -150,7 +151,12 @@ def unsupported(node: pto.TileOperation) -> IllegalError:
     )
 
 
-def _mode(attributes: dict[str, str]) -> str:
-    """Return the comparison."""
+def _mode(attributes: dict[str, str], operation: VectorOperation) -> str | None:
+    """Return the comparison, or the rule of the scales of blocks."""
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        text = attributes.get("quantScaleAlg")
+        return SCALE_ALGORITHMS[0] if text is None else enum_value(text)
+    if operation.attribute != "cmpMode":
+        return None
     text = attributes.get("cmpMode")
     return COMPARISONS[0] if text is None else enum_value(text)

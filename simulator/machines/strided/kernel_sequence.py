@@ -5,8 +5,9 @@ patterns are those that the published issue cycles and the model's own predictio
 
 * flat: all elements as one line, whole repeats first, then one masked repeat;
 * columns: one call per column of whole repeats, one repeat per line, then one masked call for the columns left over;
-* counted: one instruction per line under a mask that holds the number of elements, where a line is longer than a
-  repeat stride can be.
+* counted: one instruction under a mask that holds the number of elements: for each line, where lines are farther
+  apart than a repeat stride can be; for all of them, where they are adjacent, longer than a repeat and no whole ones
+  (docs/reference/a2a3.md section 6.2).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from castsim.machines.strided.plan import start_ctrl, with_bit
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 _ACTION = Arithmetic()
+_HALF_LANES = "_half_lanes"
+"""Ending of the timing rows of instructions under a mask of at most half the lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,11 @@ class KernelSequence:
         """Let earlier vector instructions retire first."""
         self._nodes.append(Barrier(self.target.pipes.vector))
 
-    def control(self, register: str, value: int) -> ControlWrite:
-        """Return a write to control state."""
-        return ControlWrite(register, value, pipe=self.target.pipes.scalar)
+    def control(self, register: str, value: int, *, changes: bool = True) -> ControlWrite:
+        """Return a write to control state; that of a mask which `changes` anything goes through the vector pipe."""
+        pipes = self.target.pipes
+        masks = register in ("mask", "cmpmask") and changes
+        return ControlWrite(register, value, pipe=pipes.vector if masks else pipes.scalar)
 
     def scalar(self, kind: str) -> ScalarWork:
         """Return work of the scalar unit."""
@@ -138,17 +143,20 @@ class KernelSequence:
     def mask(self, value: int) -> None:
         """Enable the lanes of `value`, in which bit i stands for lane i."""
         if value != self._mask:
+            self.leave_count()
             self._nodes.append(self.control("mask", value))
             self._mask = value
 
     def enter_count(self, elements: int) -> None:
         """Let instructions cover the first `elements` elements, whatever their repeats."""
+        if self._counting and self._mask == -elements:
+            return
         if not self._counting:
             ctrl = with_bit(self.normal_ctrl, self.target.control.mask_is_count, True)
             self._nodes.append(self.control("ctrl", ctrl))
             self._counting = True
         self._nodes.append(self.control("mask", elements))
-        self._mask = -1
+        self._mask = -elements
 
     def leave_count(self) -> None:
         """Go back to lane masks."""
@@ -160,6 +168,11 @@ class KernelSequence:
         """Let the scalar unit wait until the vector pipe has finished: it is about to read the buffer."""
         pipes = self.target.pipes
         self._nodes += (SetFlag(pipes.vector, pipes.scalar, 0), WaitFlag(pipes.scalar, pipes.vector, 0))
+
+    def await_scalar(self) -> None:
+        """Let the vector pipe wait until the scalar unit has read what it is about to use."""
+        pipes = self.target.pipes
+        self._nodes += (SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0))
 
     def vector(
         self,
@@ -175,9 +188,12 @@ class KernelSequence:
         """Return one instruction under the current mask, or under `mask` where a count stands for it."""
         if mask is None:
             mask = self._mask
+        element = dst.format.name
+        half = lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2
+        row = self.target.timing_row(f"{mnemonic}{_HALF_LANES}", element) if half else None
         return VectorOperation(
             mnemonic=mnemonic,
-            timing=timing or mnemonic,
+            timing=row or self.target.timing_row(timing or mnemonic, element) or mnemonic,
             repeats=repeats,
             lanes=lanes or self.lanes(dst.format),
             mask=mask,
@@ -272,10 +288,14 @@ class KernelSequence:
 
         It is asked with the region and the elements of a full repeat.
         """
-        operands = (dst, *sources)
+        operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)
-        if adjacent and merges(region, self.lanes(dst.format)):
-            self.flat(mnemonic, region.lines * region.length, dst, sources)
+        elements = region.lines * region.length
+        if adjacent and merges(region, lanes):
+            self.flat(mnemonic, elements, dst, sources)
+        elif adjacent and merges(Region(1, lanes), lanes) and region.lines > 1 and region.length > lanes:
+            self.enter_count(elements)
+            self.add(self.counted(mnemonic, elements, dst, sources))
         elif not self._strides_fit(operands):
             self.counted_lines(mnemonic, region, dst, sources)
         elif region.lines == 1:

@@ -26,6 +26,7 @@ from castsim.machines.strided.kernels_elementwise import (
     lower_reciprocal_root,
 )
 from castsim.machines.strided.kernels_movement import lower_fill, lower_move
+from castsim.machines.strided.kernels_quantising import lower_dequantisation, lower_quantisation
 from castsim.machines.strided.kernels_rearranging import (
     lower_concatenation,
     lower_counted_concatenation,
@@ -72,6 +73,8 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "transposition": lower_transposition,
     "concatenation": lower_concatenation,
     "counted_concatenation": lower_counted_concatenation,
+    "quantisation": lower_quantisation,
+    "dequantisation": lower_dequantisation,
 }
 """What lays out a kernel of each structure."""
 

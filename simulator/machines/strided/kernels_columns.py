@@ -1,9 +1,10 @@
 """Column reductions and column broadcasts.
 
-Reductions in row order: row 0 is copied to the destination, then every row is joined onto it in count mode with a
-barrier each, which is what the model's own figures show (181 cycles for 8 x 64, 25 for every further row). The binary
-form joins neighbouring rows in pairs in tmp, an odd last row onto the first pair, an instruction for each pair, with
-a barrier and the switch to count mode and back for every level (180 cycles for 64 x 64). Broadcasts read row 0 for
+Reductions in row order: row 0 is copied to the destination, then every row is joined onto it with a barrier each. Sums
+take a row as one in count mode; the others take the whole repeats of all rows, then what is left of all rows under a
+mask (formulas of one cycle figure per row, docs/reference/a2a3.md section 6.2). The binary form of a sum joins
+neighbouring rows in pairs in tmp, an odd last row onto the first pair, with a barrier for each pair (1263 cycles for
+64 x 64, which are 64 of these steps). Broadcasts read row 0 for
 every row (repeat stride 0): assumed.
 """
 
@@ -16,7 +17,8 @@ from castsim.execution.tiles import TileWork
 from castsim.execution.tree import Block, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
-from castsim.machines.strided.kernels_elementwise import MERGES, always, never
+from castsim.machines.strided.kernels_elementwise import always, merges_of, never
+from castsim.machines.strided.operations import Barrier
 from castsim.targets.strided_repeat import StridedOperation
 
 
@@ -32,15 +34,31 @@ def lower_column_reduction(sequence: KernelSequence, work: TileWork, kernel: Str
     if src.valid_rows == 1:
         return
     sequence.barrier()
-    sequence.enter_count(length)
+    if kernel.lines == "always":
+        sequence.enter_count(length)
+        parts = [(0, length)]
+    else:
+        lanes = sequence.lanes(src.format)
+        whole = length // lanes * lanes
+        parts = [part for part in ((0, whole), (whole, length - whole)) if part[1]]
+    for first, width in parts:
+        if kernel.lines != "always":
+            sequence.mask(sequence.prefix(width, src.format))
+        sequence.add(loop_of(src.valid_rows - 1, _row(sequence, joining, width, dst.at(column=first), rows, first)))
+
+
+def _row(
+    sequence: KernelSequence, joining: str, width: int, dst: Operand, rows: Operand, first: int
+) -> Callable[[int], Block]:
+    """Return what joins one further row, from a column on, onto the destination."""
 
     def row(number: int) -> Block:
         inner = KernelSequence(sequence.target)
-        inner.add(inner.counted(joining, length, dst, (dst, rows.at(number + 1))))
+        inner.add(inner.counted(joining, width, dst, (dst, rows.at(number + 1, first))))
         inner.barrier()
         return inner.close()
 
-    sequence.add(loop_of(src.valid_rows - 1, row))
+    return row
 
 
 def _in_pairs(sequence: KernelSequence, work: TileWork, joining: str) -> None:
@@ -48,18 +66,15 @@ def _in_pairs(sequence: KernelSequence, work: TileWork, joining: str) -> None:
         raise IllegalError(f"{work.mnemonic} with isBinary needs a tmp tile", span=work.span)
     src, tmp, dst = operand_of(work.sources[0]), operand_of(work.tmp, work.dst.format), operand_of(work.dst)
     rows, length, level = work.sources[0].valid_rows, work.sources[0].valid_cols, src
+    sequence.barrier()
+    sequence.enter_count(length)
     while rows > 1:
         pairs, odd = divmod(rows, 2)
         to = dst if pairs == 1 else tmp
-        sequence.barrier()
-        sequence.enter_count(length)
         sequence.add(loop_of(pairs, _pair(sequence, joining, length, to, level)))
-        sequence.barrier()
         if odd:
             sequence.add(sequence.counted(joining, length, to, (to, level.at(rows - 1))))
             sequence.barrier()
-        sequence.leave_count()
-        sequence.mask(sequence.full)
         rows, level = pairs, tmp
 
 
@@ -68,7 +83,8 @@ def _pair(sequence: KernelSequence, joining: str, length: int, dst: Operand, src
 
     def pair(number: int) -> Block:
         sources = (src.at(2 * number), src.at(2 * number + 1))
-        return Block(tuple(sequence.counted(joining, length, dst.at(number), sources)))
+        joined = sequence.counted(joining, length, dst.at(number), sources)
+        return Block((*joined, Barrier(sequence.target.pipes.vector)))
 
     return pair
 
@@ -88,7 +104,7 @@ def lower_column_broadcast(sequence: KernelSequence, work: TileWork, kernel: Str
     joining, *others = kernel.instructions
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
-    sequence.cover(joining, region, dst, (operand_of(first), values), merges=MERGES[kernel.lines])
+    sequence.cover(joining, region, dst, (operand_of(first), values), merges=merges_of(sequence.target, kernel))
     for instruction in others:
         sequence.barrier()
         sequence.cover(instruction, region, dst, (dst,), merges=always)

@@ -1,9 +1,10 @@
 """Elementwise operations: tile with tile, tile with scalar, one tile.
 
-Forms by the published rows (docs/reference/a2a3.md section 6.3): operations on two tiles merge adjacent lines that are
-whole repeats (16 x 256 of f16: one call of 32 repeats), those with a scalar never merge (7 x 448 of f32: seven calls of
-7), those on one tile merge all adjacent lines (32 x 32 of f16: 8 repeats). Of a single line all of them make one call:
-assumed.
+Adjacent lines (docs/reference/a2a3.md section 6.2): operations on two tiles merge those that are whole repeats (16 x
+256 of f16: one call of 32 repeats) and take shorter ones one by one; those with a scalar merge shorter ones as well,
+unless an option asks for an older library (7 x 448 of f32: seven calls of 7); both take longer ones that are no whole
+repeats as one in count mode. Those on one tile merge all (32 x 32 of f16: 8 repeats). Of a single line all of them make
+one call: assumed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from castsim.execution.vector_operations.shapes import widens
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
 from castsim.machines.strided.operations import Stream
-from castsim.targets.strided_repeat import StridedOperation
+from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
 """Instructions that take integers of so many bits to floats of the same width and back."""
@@ -41,7 +42,7 @@ def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedO
         if number:
             sequence.barrier()
             sources = [dst] if third is None else [dst, third]
-        sequence.cover(instruction, region, dst, sources, merges=MERGES[kernel.lines])
+        sequence.cover(instruction, region, dst, sources, merges=merges_of(sequence.target, kernel))
 
 
 def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
@@ -50,7 +51,7 @@ def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperatio
     Source: none; assumed.
     """
     join, copy = kernel.instructions
-    region, dst, merges = region_of(work.dst), operand_of(work.dst), MERGES[kernel.lines]
+    region, dst, merges = region_of(work.dst), operand_of(work.dst), merges_of(sequence.target, kernel)
     smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
     if region_of(smaller) == region:
         sequence.cover(join, region, dst, [operand_of(source) for source in work.sources], merges=merges)
@@ -71,6 +72,11 @@ def whole_repeats(region: Region, lanes: int) -> bool:
     return region.length % lanes == 0
 
 
+def up_to_repeat(region: Region, lanes: int) -> bool:
+    """Merge adjacent lines that are whole repeats or shorter than one."""
+    return region.length % lanes == 0 or region.length < lanes
+
+
 def never(_region: Region, _lanes: int) -> bool:
     """Merge no lines."""
     return False
@@ -79,9 +85,17 @@ def never(_region: Region, _lanes: int) -> bool:
 MERGES: Mapping[str, Callable[[Region, int], bool]] = {
     "never": never,
     "whole_repeats": whole_repeats,
+    "up_to_repeat": up_to_repeat,
     "always": always,
 }
 """Which adjacent lines one call takes together, by the word of a kernel."""
+
+
+def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[Region, int], bool]:
+    """Return which adjacent lines one call of a kernel takes together."""
+    if kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate":
+        return never
+    return MERGES[kernel.lines]
 
 
 def lower_division(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
@@ -92,7 +106,7 @@ def lower_division(sequence: KernelSequence, work: TileWork, kernel: StridedOper
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
-    merges, arithmetic = MERGES[kernel.lines], sequence.target.tile_arithmetic
+    merges, arithmetic = merges_of(sequence.target, kernel), sequence.target.tile_arithmetic
     if work.dst.address == work.sources[0].address and work.dst.format.name in arithmetic.in_place_reciprocal:
         sequence.cover(multiply, region, dst, (src,), merges=merges)
         return
@@ -126,7 +140,7 @@ def lower_reciprocal_root(sequence: KernelSequence, work: TileWork, kernel: Stri
     estimate, root, divide = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
     if work.tmp is None:
-        sequence.cover(estimate, region, dst, (src,), merges=MERGES[kernel.lines])
+        sequence.cover(estimate, region, dst, (src,), merges=merges_of(sequence.target, kernel))
         return
     ones = Operand(work.tmp.address, dst.format, 0, shared=True)
     sequence.issue("vector_dup", 1, Stream(work.tmp.address, dst.format, 0, 0))

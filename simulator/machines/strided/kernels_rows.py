@@ -2,13 +2,15 @@
 
 Reductions of floats: the whole repeats of a row are joined in pairs in tmp, a partial one onto the first of them, and
 one reducing instruction takes what is left, a repeat per row (docs/reference/pto.md section 7.4). That it takes 7
-cycles a row is published (480 .. 495 cycles for 64 rows). Integers, for which there is no reducing instruction, and
-products are brought down to a block per row by ordinary instructions and finished by the scalar unit: assumed; tmp is
-one block for the former and of the source's shape for the latter.
+cycles a row is published (480 .. 495 cycles for 64 rows). The rows of tmp keep their pitch where they fit: the formulas
+have 9 cycles for every row of 96 f32, and rows packed closer would meet conflicts of reads and writes (10.3).
+Integers, for which there is no reducing instruction, and products are brought down to a block per row by ordinary
+instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's shape for the
+latter.
 
 Broadcasts: a row filled from one element takes a scalar read and a fill, 14 cycles a row as published (933 for 64).
-Joined operations read a block per row; a column of elements is first spread to blocks, eight rows a repeat, into tmp
-or into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
+Joined operations read a block per row; a column of elements is first spread to blocks, eight rows a repeat, into tmp or
+into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
-from castsim.machines.strided.kernels_elementwise import MERGES, always
+from castsim.machines.strided.kernels_elementwise import always, merges_of
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.targets.strided_repeat import StridedOperation
 
-_Join = Callable[[int, int, Operand], None]
+Join = Callable[[int, int, Operand], None]
 
 
 def lower_row_reduction(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
@@ -52,7 +54,9 @@ def _join_pieces(sequence: KernelSequence, work: TileWork, joining: str, region:
     assert work.tmp is not None
     piece = Region(region.lines, lanes)
     count = max(1, whole // 2)
-    tmp = Operand(work.tmp.address, src.format, count * lanes * src.size)
+    packed, own = count * lanes * src.size, operand_of(work.tmp, src.format).line_step
+    roomy = own >= packed and region.lines * own <= work.tmp.size
+    tmp = Operand(work.tmp.address, src.format, own if roomy else packed)
 
     def join(dst: int, one: Operand, two: Operand, part: Region) -> None:
         sequence.down(joining, part, tmp.at(column=dst * lanes), (one, two))
@@ -174,12 +178,14 @@ def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: Stride
     def join(first: int, rows: int, blocks: Operand) -> None:
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
-        sequence.cover(joining, Region(rows, region.length), dst.at(first), operands, merges=MERGES[kernel.lines])
+        sequence.cover(
+            joining, Region(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
+        )
 
     if values.type.block_layout == "row_major":
         join(0, region.lines, Operand(values.address, values.format, values.row_pitch, shared=True))
     else:
-        _join_spread(sequence, work, values, region.lines, join)
+        join_spread(sequence, work, values, region.lines, join)
     for instruction in others:
         sequence.barrier()
         sequence.cover(instruction, region, dst, (dst,), merges=always)
@@ -191,7 +197,7 @@ def broadcast_place(work: TileWork) -> int:
     return 0 if second.valid_cols == work.dst.valid_cols != first.valid_cols else 1
 
 
-def _join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: int, join: _Join) -> None:
+def join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: int, join: Join) -> None:
     """Spread a column of values to a block per row, some rows at a time, and join each time."""
     window, spread = sequence.target.unreserved_scratch, sequence.target.broadcast_scratch
     if spread is None or (work.tmp is None and window is None):

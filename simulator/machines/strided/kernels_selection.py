@@ -15,7 +15,7 @@ from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.formats import format_named
 from castsim.machines.strided.kernel_sequence import KernelSequence, Region, operand_of
 from castsim.machines.strided.kernels_elementwise import always
-from castsim.machines.strided.operations import Barrier, Stream
+from castsim.machines.strided.operations import BLOCK, Barrier, Stream
 from castsim.targets.strided_repeat import StridedOperation
 
 _BITS = format_named("i8")
@@ -32,7 +32,7 @@ def lower_comparison(sequence: KernelSequence, work: TileWork, kernel: StridedOp
     first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
     (mnemonic,) = kernel.instructions
     repeats = -(-first.valid_cols // lanes)
-    sequence.add((sequence.control("mask", sequence.full),))
+    sequence.add((sequence.control("mask", sequence.full, changes=False),))
 
     def row(number: int) -> Block:
         origins = (operand_of(source).at(number).along(sequence.repeat_blocks) for source in work.sources)
@@ -43,11 +43,12 @@ def lower_comparison(sequence: KernelSequence, work: TileWork, kernel: StridedOp
             step = begin * sequence.target.repeat.repeat_bytes
             shifted = (Stream(one.address + step, one.format, 1, one.repeat_stride) for one in moved)
             dst = _bits(work.dst, number, lanes, begin)
-            calls.append(sequence.vector(mnemonic, count, dst, shifted, mask=sequence.full, lanes=lanes))
+            row = f"{mnemonic}_partial" if count * lanes // 8 % BLOCK else mnemonic
+            calls.append(sequence.vector(mnemonic, count, dst, shifted, mask=sequence.full, lanes=lanes, timing=row))
         return Block(tuple(calls))
 
     sequence.add(loop_of(first.valid_rows, row))
-    sequence.add((sequence.control("mask", sequence.full),))
+    sequence.add((sequence.control("mask", sequence.full, changes=False),))
     if work.mode == "ne":
         sequence.barrier()
         tile = operand_of(work.dst, _WORDS)
@@ -106,7 +107,7 @@ def lower_scalar_selection(sequence: KernelSequence, work: TileWork, kernel: Str
         for operation in sequence.counted(kernel.instructions[0], region.length, dst.at(number), (src.at(number),)):
             scalars = Stream(scalar.address, scalar.format, 0, 0, 0, 1)
             extra = (scalars, _bits(mask, number, lanes, done))
-            selected.append(replace(operation, sources=(*operation.sources, *extra)))
+            selected.append(replace(operation, sources=(*operation.sources, *extra), timing="vsel_scalar"))
             done += operation.repeats
         return Block((sequence.control("cmpmask", mask.address), sequence.control("mask", region.length), *selected))
 

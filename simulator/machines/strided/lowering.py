@@ -17,7 +17,7 @@ from castsim.isa.errors import IllegalError, ScratchError, TileError
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.checks import check_cast
 from castsim.machines.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
-from castsim.machines.strided.plan import CastPlan, plan_cast, start_ctrl
+from castsim.machines.strided.plan import CastPlan, plan_cast, start_ctrl, timing_of
 from castsim.machines.strided.scratch import NOTHING, ScratchNeed, scratch_need
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -186,7 +186,7 @@ class _Lowering:
             yield Barrier(self.target.pipes.vector)
         yield VectorOperation(
             mnemonic=plan.mnemonic,
-            timing="vconv",
+            timing=timing_of(self.target, plan),
             repeats=repeats,
             lanes=rule.lanes,
             mask=mask,
@@ -218,7 +218,7 @@ class _Lowering:
         return tile.address + row * tile.row_pitch + column * tile.element_bits // 8
 
     def _write_mask(self, mask: int) -> ControlWrite:
-        return ControlWrite("mask", mask, pipe=self.target.pipes.scalar)
+        return ControlWrite("mask", mask, pipe=self.target.pipes.vector)
 
     def _is_packed(self, tile: Tile) -> bool:
         return tile.element_bits > tile.format.bits and tile.format.bits == 4

@@ -20,6 +20,9 @@ from castsim.machines.tile_modes import DEFAULT_MODE
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import ScratchSequence, StridedCast, StridedRepeatTarget
 
+_CONVERSION = "vconv"
+"""The timing row of conversions that have none of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class CastPlan:
@@ -82,6 +85,12 @@ def switched_saturation(target: StridedRepeatTarget, plan: CastPlan) -> Saturati
     asked = (Saturation.ON, Saturation.OFF)
     on, off = (plan_cast(target, plan.src, plan.dst, None, either, scratch=True) for either in asked)
     return None if (on.action, on.sequence) == (off.action, off.sequence) else plan.saturation
+
+
+def timing_of(target: StridedRepeatTarget, plan: CastPlan) -> str:
+    """Return the timing row of a single conversion: that of its mode if it has one, else that of its pair."""
+    rows = (target.timing_row(name, plan.src.name) for name in (plan.mnemonic, plan.rule.stem, _CONVERSION))
+    return next((row for row in rows if row is not None), plan.rule.stem)
 
 
 def start_ctrl(target: StridedRepeatTarget) -> int:

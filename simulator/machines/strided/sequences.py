@@ -23,7 +23,7 @@ from castsim.machines.strided.operations import (
     StridedOperation,
     VectorOperation,
 )
-from castsim.machines.strided.plan import CastPlan, single_cast, with_bit
+from castsim.machines.strided.plan import CastPlan, single_cast, timing_of, with_bit
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 LOW_BYTE = 255
@@ -153,7 +153,7 @@ class _Sequence:
         plan = single_cast(self.target, pair[0], pair[1], pair[2], ctrl)
         return VectorOperation(
             mnemonic=plan.mnemonic,
-            timing="vconv",
+            timing=timing_of(self.target, plan),
             repeats=extent[0],
             lanes=plan.rule.lanes,
             mask=extent[1],
@@ -175,7 +175,7 @@ class _Sequence:
         int16 = format_named("i16")
         return VectorOperation(
             mnemonic=mnemonic,
-            timing=mnemonic,
+            timing=self.target.timing_row(mnemonic, "i16") or mnemonic,
             repeats=extent[0],
             lanes=self.target.repeat.repeat_bytes * 8 // int16.storage_bits,
             mask=extent[1],
@@ -189,7 +189,7 @@ class _Sequence:
         return ControlWrite("ctrl", value, pipe=self.target.pipes.scalar)
 
     def _mask(self, value: int) -> ControlWrite:
-        return ControlWrite("mask", value, pipe=self.target.pipes.scalar)
+        return ControlWrite("mask", value, pipe=self.target.pipes.vector)
 
     def _barrier(self) -> Barrier:
         return Barrier(self.target.pipes.vector)

@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.operations import VectorOperation
-from castsim.targets.strided_repeat import StridedRepeatTarget
+from castsim.machines.strided.operations import ControlWrite, VectorOperation
+from castsim.targets.strided_repeat import StridedRepeatTarget, VectorTiming
 
 _HEAD_ALWAYS = "always"
+
+
+class Pace(NamedTuple):
+    """The times of one instruction of so many repeats.
+
+    Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
+    delayed repeats, and until the results are in the buffer; `at_once` if they already are; `always` if it fills
+    a pipe at work as well.
+    """
+
+    head: int
+    interval: int
+    rest: int
+    lost: tuple[int, ...]
+    tail: int
+    at_once: int
+    always: int
+
+
+@lru_cache(maxsize=1 << 14)
+def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
+    lost = tuple(map(row.lost, range(repeats + 1))) if row.conflict_cycles else (0,) * (repeats + 1)
+    tail = row.tail(repeats, tail_of_pipe)
+    at_once, always = int(row.results_at_once), int(row.fills_always)
+    return Pace(row.head, row.interval, row.rest(repeats), lost, tail, at_once, always)
+
+
+def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
+    """Return the times of an instruction of so many repeats by the name of its timing row."""
+    return _pace(target.timing.vector[row], target.timing.vector_pipe.tail_cycles, repeats)
+
+
+def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:
+    """Whether an operation of the vector pipe is a write of control state that the next instruction waits for."""
+    return isinstance(operation, ControlWrite) and operation.pipe == target.pipes.vector
 
 
 def check_vector(operation: object, target: StridedRepeatTarget) -> None:
@@ -15,6 +53,8 @@ def check_vector(operation: object, target: StridedRepeatTarget) -> None:
     Raises:
         IllegalError: as said; names the rows that the target has.
     """
+    if changes_mask(operation, target):
+        return
     if not isinstance(operation, VectorOperation):
         raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
     if operation.timing not in target.timing.vector:
@@ -25,7 +65,7 @@ def check_vector(operation: object, target: StridedRepeatTarget) -> None:
 
 def facts_of(operation: VectorOperation) -> tuple[str, ...]:
     """Return the paths of the facts that an instruction rests on."""
-    return (f"timing.vector.{operation.timing}", "banks", "options.vector_head")
+    return (f"timing.vector.{operation.timing}", "timing.vector_pipe", "banks", "options.vector_head")
 
 
 def always_fills(target: StridedRepeatTarget) -> bool:

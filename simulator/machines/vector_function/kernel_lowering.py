@@ -18,6 +18,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.kernel_axes import (
     column_argument,
     column_broadcast,
+    column_expansion,
     column_halving,
     column_reduction,
     fill,
@@ -30,22 +31,26 @@ from castsim.machines.vector_function.kernel_nests import (
     Operands,
     Region,
     compare,
+    compare_in_pairs,
     elementwise,
     move,
     region_of,
     scalar_elements,
     select,
 )
+from castsim.machines.vector_function.kernel_quantising import QUANTISING, quantising_nests
 from castsim.machines.vector_function.kernel_rearranging import ramps_by_vectors, rearranging_nests, scalar_ramp
-from castsim.machines.vector_function.operations import LONG_DIVISION, Nest, VectorFunction
+from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Nest, VectorFunction
 from castsim.machines.vector_function.plan import control_writes
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import FLAT, KernelVariant, VectorFunctionOperation
 
+EXTREMES = ("vmax", "vmin")
+
 DIVISION = ("vdiv",)
 """The instructions of kernels that exist in two precisions."""
 
-_ONE_LOOP = ("compare", "part")
+_ONE_LOOP = ("compare", "part", "fill")
 """Structures whose rows of one vector follow each other without a turn of the loop also where the valid region is known
 at run time only: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
 docs/reference/a5.md section 9."""
@@ -62,10 +67,12 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
         return scalar_ramp(target.pipes.scalar, work)
     variant = kernel_variant(target, work)
     operands = Operands()
-    nests = _nests(_Context(target, work, kernel, variant, operands))
+    context = _Context(target, work, kernel, variant, operands)
+    nests = _nests(context)
+    timed = _timed(context) or nests
     first, *others = operands.addresses or [work.dst.address]
     if kernel.structure not in _ONE_LOOP and any(tile.type.valid_cols is None for tile in (work.dst, *work.sources)):
-        nests = tuple(replace(nest, runtime_trips=True) for nest in nests)
+        timed = tuple(replace(nest, runtime_trips=True) for nest in timed)
     function = VectorFunction(
         name=f"{work.mnemonic} {work.dst.format.name} {variant}",
         source=first,
@@ -75,7 +82,7 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
         register_bytes=target.registers.register_bytes,
         setup=(),
         nests=nests,
-        timed=nests,
+        timed=timed,
         pipe=target.pipes.vector,
         operands=tuple(others),
     )
@@ -128,6 +135,11 @@ class _Context:
         return self.kernel.instructions
 
     @property
+    def divides_integers(self) -> bool:
+        """Whether it divides integers, for which there is no vector instruction."""
+        return self.kernel.instructions == DIVISION and isinstance(self.work.dst.format, IntFormat)
+
+    @property
     def branches(self) -> bool:
         """Whether scalar selects of expansions and padding serialise."""
         return self.target.option("expansion_select") == "serialising"
@@ -166,8 +178,10 @@ def _nests(context: _Context) -> tuple[Nest, ...]:
             return fill(context.operands, region, source, work.dst, copies=copies, branches=context.branches)
         case "part":
             return _in_part(context)
+        case structure if structure in QUANTISING:
+            return quantising_nests(context.operands, work, context.kernel, context.target)
         case _:
-            return rearranging_nests(context.operands, work, context.kernel, context.target.registers.register_bytes)
+            return rearranging_nests(context.operands, work, context.kernel, context.target)
 
 
 def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
@@ -176,6 +190,8 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
     shape = sources[0] if kernel.structure == "compare" else dst
     region = context.region(shape, shape.valid_rows, shape.valid_cols)
     if kernel.structure == "compare":
+        if dst.row_pitch * 8 != region.cols:  # each row stands at its row of the result
+            region = replace(region, flat=False)
         return (compare(operands, region, sources, dst, kernel.instructions[0]),)
     if kernel.structure == "select":
         if work.mask is None:
@@ -185,7 +201,74 @@ def _lane_by_lane(context: _Context) -> tuple[Nest, ...]:
         rows = region_of(dst, dst.valid_rows, dst.valid_cols, region.trip_bytes)
         return (scalar_elements(operands, rows, sources[0], dst, kernel.scalar_integers),)
     peeled = context.variant == "2D_POST_UPDATE"
-    return (elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled),)
+    nest = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=peeled)
+    whole = all(tile.type.valid_cols == tile.cols for tile in (dst, *sources))  # single rows came with the newer text
+    scalar = len(sources) == 1 and kernel.choice == "tile"
+    if scalar and not whole and context.target.option("scalar_tail") == "selected":
+        nest = replace(nest, paced="scalar_select")
+    return (nest,)
+
+
+def _timed(context: _Context) -> tuple[Nest, ...]:
+    """Return the nests that take the time where published cycles are those of others than the values go by; or none.
+
+    Source: vendor's simulator, a5_benchmark.csv of the pto-isa mirror (docs/reference/a5.md section 9).
+    """
+    work, kernel, operands = context.work, context.kernel, context.operands
+    dst = work.dst
+    region = context.region(dst, dst.valid_rows, dst.valid_cols)
+    match kernel.structure:
+        case "elementwise" if context.divides_integers and kernel.scalar_integers is None:
+            divided = elementwise(
+                operands, region, work.sources, dst, (INTEGER_DIVISION,), context.variant, peeled=False
+            )
+            return (divided,)
+        case "elementwise" if kernel.broadcasts:
+            reloads = VECTOR_OPERATIONS[work.mnemonic].accumulates
+            sources = (*work.sources, dst) if reloads else work.sources
+            if context.divides_integers:
+                return ()
+            spread = elementwise(operands, region, sources, dst, context.compute, context.variant, peeled=False)
+            return (replace(spread, broadcasts=kernel.broadcasts, paced="reload" if reloads else None),)
+        case "column_expansion":
+            return (column_expansion(operands, region, work.sources[0], dst),)
+        case "compare":
+            source = work.sources[0]
+            compared = context.region(source, source.valid_rows, source.valid_cols)
+            laid_out = compare_in_pairs if compared.width == 32 else compare
+            return (laid_out(operands, compared, work.sources, dst, kernel.instructions[0]),)
+        case "part" if kernel.instructions[0] not in EXTREMES:
+            return _joined_and_copied(context)
+        case "part":
+            # One pass for each source, which loads the destination too: 2.06 cycles a vector each.
+            return tuple(
+                elementwise(
+                    operands, context.region(dst, source.valid_rows, source.valid_cols), (dst, source), dst,
+                    context.compute, context.variant, peeled=False,
+                )
+                for source in work.sources
+                if source.valid_rows and source.valid_cols
+            )  # fmt: skip
+        case _:
+            return ()
+
+
+def _joined_and_copied(context: _Context) -> tuple[Nest, ...]:
+    """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
+
+    Source: pto-isa include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's
+    simulator.
+    """
+    work, operands, dst = context.work, context.operands, context.work.dst
+    smaller, larger = sorted(work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    rows, below = smaller.valid_rows, dst.valid_rows - smaller.valid_rows
+    if smaller.valid_cols < dst.valid_cols or below <= 0:
+        return ()
+    both = context.region(dst, rows, dst.valid_cols)
+    joined = elementwise(operands, both, work.sources, dst, context.compute, context.variant, peeled=False)
+    rest = replace(larger, address=larger.address + rows * larger.row_pitch)
+    copied = move(operands, context.region(dst, below, dst.valid_cols), rest, dst)
+    return joined, replace(copied, writes=operands.add(dst.address + rows * dst.row_pitch))
 
 
 def _in_part(context: _Context) -> tuple[Nest, ...]:

@@ -6,7 +6,7 @@ Facts: docs/reference/a5.md section 9 (kernels of the operations other than cast
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from castsim.execution.tiles import Tile
 from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, RegisterOperation, SetAll, Store
@@ -83,6 +83,7 @@ class Region:
         close_bytes: int = 0,
         post_update: bool = False,
         writes: int | None = None,
+        paced: str | None = None,
     ) -> Nest:
         """Return the nest over the region; its loads have steps of their own."""
         return Nest(
@@ -102,6 +103,7 @@ class Region:
             close_bytes=close_bytes,
             writes=writes,
             post_update=post_update,
+            paced=paced,
         )
 
 
@@ -178,6 +180,26 @@ def compare(operands: Operands, region: Region, sources: tuple[Tile, ...], desti
     steps = chain((mnemonic,), names, region.width)
     trip: Trip = (*loads, region.predicate, *steps, Store(steps[-1].results[0], "p", f"MASK_B{region.width}"))
     return region.nest(trip, (destination.row_pitch, region.elements // 8))
+
+
+def compare_in_pairs(
+    operands: Operands, region: Region, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
+) -> Nest:
+    """As `compare` on 32 bits: two vectors a trip, whose predicates are stored as one.
+
+    Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
+    """
+    pairs = replace(region, trip_bytes=2 * region.trip_bytes)
+    loads: list[RegisterOperation] = []
+    steps: list[RegisterOperation] = []
+    for number in range(2):
+        names = tuple(f"v{operand}{number}" for operand in range(len(sources)))
+        for name, tile in zip(names, sources, strict=True):
+            loads.append(operands.load(name, "NORM", tile.address + number * region.trip_bytes, pairs.steps(tile)))
+        steps.append(Compute(mnemonic, (f"q{number}",), names, region.width))
+    joined = Compute("punpack", ("q",), ("q0", "q1"), region.width)
+    trip: Trip = (*loads, pairs.predicate, *steps, joined, Store("q", "p", f"MASK_B{region.width}"))
+    return pairs.nest(trip, (destination.row_pitch, pairs.elements // 8))
 
 
 def select(

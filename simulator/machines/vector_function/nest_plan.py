@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from castsim.execution.dataflow.timing import ticks
-from castsim.machines.vector_function.operations import LONG_DIVISION, Compute, Nest, VectorFunction
+from castsim.execution.dataflow.timing import TICKS, ticks
+from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Compute, Nest, VectorFunction
 from castsim.machines.vector_function.profile import profile
 from castsim.machines.vector_function.timing import head_penalty, row_turn
 from castsim.machines.vector_function.trip_shape import TripShape, trip_shape
@@ -53,15 +53,20 @@ def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget
         facts.update(HEAD_FACTS)
         unpack_head = head_of(target, seen.source_bytes)
     every = len(shape.row_loads) + len(shape.loads)
-    if seen.trips > 1 or (nest.runtime_trips and nest.row_loop):
-        if not seen.branch:  # a serialising branch has turned already
-            between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
-        between += first_row
+    known_late = nest.runtime_trips and nest.row_loop
+    ahead = nest.broadcasts * TICKS if known_late else 0
+    if nest.paced is not None:
+        ahead += ticks(timing.paced[nest.paced].row(nest.trips))
+    if (seen.trips > 1 or known_late) and not seen.branch:  # a serialising branch has turned already
+        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
+    between += first_row + ahead
     hold, opened, path_facts = _memory_path(nest, shape, target)
+    if opened is not None and nest is not function.timed[0]:  # the launch hides nothing of a later nest's first line
+        opened = ticks(timing.access.load_cycles - timing.chain.forwarding_cycles)
     return NestPlan(
         nest=nest,
         shape=shape,
-        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 else 0) + first_row,
+        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 or known_late else 0) + first_row + ahead,
         first_row=first_row,
         unpack_head=unpack_head,
         post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
@@ -79,9 +84,12 @@ def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarg
     Source: docs/reference/a5.md section 6.2, rule 10.
     """
     seen = profile(function, nest)
-    if nest.trips == 1 or not seen.half_bytes or not seen.loads:
+    if not seen.half_bytes or not seen.loads:
         return 0
-    return ticks(target.timing.loops.half_byte_row_cycles)
+    if nest.trips == 1 and (seen.barrier or not nest.row_loop):  # a barrier in each row takes longer and hides it
+        return 0
+    loops = target.timing.loops
+    return ticks(loops.half_byte_row_cycles if nest.trips > 1 else loops.half_byte_trip_row_cycles)
 
 
 HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
@@ -103,11 +111,13 @@ def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> I
     steps = (*shape.steps, *shape.closing)
     if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
         yield "timing.loads"
+    if nest.paced is not None:
+        yield f"timing.paced.{nest.paced}"
     if any(step.special is not None for step in steps):
         yield "timing.special_function"
     for item in (*nest.trip, *nest.close):
         if isinstance(item, Compute):
-            if item.mnemonic == LONG_DIVISION:
+            if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
                 yield "timing.division"
             elif item.mnemonic in target.arithmetic:
                 yield f"arithmetic.{item.mnemonic}"

@@ -176,10 +176,16 @@ class Compute:
     results: tuple[str, ...]
     sources: tuple[str, ...]
     width: int
+    held: int | None = None
+    """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
+    it."""
 
 
 LONG_DIVISION = "division"
 """Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
+
+INTEGER_DIVISION = "integer_division"
+"""Mnemonic of the division of integers, which is no vector instruction either and timed likewise."""
 
 
 RegisterOperation = (
@@ -212,6 +218,8 @@ class Nest:
     `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
     themselves. `runtime_trips`: how many trips a row has is known at run time only, so that the loop over them turns
     from row to row also where it is a single trip, which folds away otherwise (docs/reference/a5.md section 9).
+    `broadcasts` are the scalars that each row of such a nest spreads before its trips. `paced` names the fact of
+    `timing.paced` that keeps trips apart for a reason of their own.
     """
 
     rows: int
@@ -231,6 +239,13 @@ class Nest:
     writes: int | None = None
     post_update: bool = False
     runtime_trips: bool = False
+    broadcasts: int = 0
+    paced: str | None = None
+
+    @property
+    def loops(self) -> bool:
+        """Whether it needs a loop: for several trips, or as nobody knew that there is one."""
+        return self.rows > 1 or self.trips > 1 or (self.runtime_trips and self.row_loop)
 
     @property
     def runs(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.operations import LONG_DIVISION, Compute, VectorFunction
+from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Compute, VectorFunction
 from castsim.machines.vector_function.profile import mnemonic
 from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope
 from castsim.machines.vector_function.trip_shape import Computing
@@ -33,5 +33,7 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
 
 def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
     if isinstance(item, Compute):
-        return item.mnemonic == LONG_DIVISION or target.latency(item.mnemonic, item.width) is not None
+        return (
+            item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+        )
     return mnemonic(item) in target.timing.chain.latency_cycles

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from castsim.execution.dataflow.timing import TICKS, ticks
 from castsim.machines.vector_function.operations import (
+    INTEGER_DIVISION,
     LONG_DIVISION,
     Bitwise,
     Compute,
@@ -24,7 +25,7 @@ from castsim.machines.vector_function.profile import mnemonic
 from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
-_PARTS = {Mode.UNPK: 2, Mode.PK: 2, Mode.PK4: 4}
+_PARTS = {Mode.UNPK: 2, Mode.UNPK4: 4, Mode.PK: 2, Mode.PK4: 4}
 """Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
 
 _ONE_ELEMENT = (Mode.BRC, Mode.ONEPT)
@@ -110,9 +111,10 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     loads = tuple(_loads(operations, nest, target))
     steps = tuple(_steps(operations, target))
     stores = tuple(_stores(operations, register_bytes, nest))
-    issue = max(-(-len(loads) // timing.loads.per_cycle) * TICKS, len(stores) * ticks(timing.port.store_cycles))
-    if not loads:
-        issue = 0
+    lines = sum(load.size >= register_bytes for load in loads)
+    issue = issue_ticks(max(len(loads), min(1, len(nest.row))), lines, len(stores), target)
+    if nest.paced is not None:
+        issue = max(issue, ticks(timing.paced[nest.paced].trip(nest.trips)))
     return TripShape(
         row_loads=tuple(_loads(nest.row, nest, target)),
         loads=loads,
@@ -162,14 +164,34 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
             yield Step(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
 
 
+def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
+    """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
+
+    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
+    register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
+    (timing.memory_floor).
+    """
+    timing = target.timing
+    per_cycle = timing.loads.per_cycle
+    if not loads:
+        return 0
+    alone = max(-(-loads // per_cycle) * TICKS, stores * ticks(timing.port.store_cycles))
+    if loads <= 2 or not stores:
+        return alone
+    together = (loads + stores) * TICKS // per_cycle
+    pairs = lines // 2 if lines > 2 else 0
+    return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
+
+
 def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
     """Return what an instruction of a vector operation asks for.
 
-    The long body of the high-precision division keeps the front end for a whole trip; its end overlaps with what
-    follows (docs/reference/a5.md section 6.3).
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
+    its end overlaps with what follows (docs/reference/a5.md section 6.3).
     """
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
-    if item.mnemonic == LONG_DIVISION:
+    if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
+        kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
         held = timing.division.trip_cycles[kind]
         return Step(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
     latency = target.latency(item.mnemonic, item.width)
@@ -180,11 +202,12 @@ def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
         return Step(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
     accumulates = not set(item.results).isdisjoint(item.sources)
     again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
+    held_cycles = row.held if item.held is None else item.held
     return Step(
         item.sources,
         item.results,
         ticks(latency),
-        occupancy=None if row.held is None else ticks(row.held),
+        occupancy=None if held_cycles is None else ticks(held_cycles),
         special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
         again=ticks(again) if accumulates else None,
     )
@@ -202,7 +225,7 @@ def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTa
             row = target.arithmetic.get(item.mnemonic)
             if row is not None and row.port == "exclusive":
                 split.update(item.results)
-            elif not split.isdisjoint(item.sources):
+            elif not split.isdisjoint(item.sources) and len(item.sources) > 2:  # it chooses between two loaded vectors
                 latency = target.latency(item.mnemonic, item.width) or 0
                 held = max(held, ticks(target.timing.access.load_cycles + latency))
     return held if held and target.option("predicate_interleave") == "exclusive" else 0

@@ -14,21 +14,19 @@ from castsim.machines.vector_function.trip_shape import Step
 
 
 class MemoryPath:
-    """What the lines of a nest pass between load and store, `hold` ticks each; with no hold, none do.
+    """What the lines of a function pass between load and store, nest after nest."""
 
-    It may be `opened` at some tick (`timing.path_through`).
-    """
+    def __init__(self) -> None:
+        self._free = 0
 
-    def __init__(self, hold: int, opened: int | None = None) -> None:
-        self._hold = hold
-        self._opened = opened is not None
-        self._free = opened or 0
+    def take(self, arrival: int, hold: int, opened: int | None) -> int:
+        """Pass a line that arrives at tick `arrival` and return when it is through, `hold` ticks each (0: at once).
 
-    def take(self, arrival: int) -> int:
-        """Pass a line that arrives at tick `arrival`; return when it is through."""
-        if not self._hold:
+        A nest may have `opened` the path at some tick (`timing.path_through`).
+        """
+        if not hold:
             return arrival
-        self._free = path_through(self._free, arrival, self._hold, self._opened)
+        self._free = path_through(max(self._free, opened or 0), arrival, hold, opened is not None)
         return self._free
 
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.tpc import DimensionMask, Immediate
+from castsim.isa.tpc import DimensionMask, Feature, Immediate
 from castsim.isa.tpc.program import ADDRESS_BITS, File
 from castsim.machines.vliw.local_access import needs_values, part_of
+from castsim.machines.vliw.merging import merge_of
 from castsim.machines.vliw.packing import as_in_memory, as_in_register, check_packed_tensor, packed_lanes
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import Held, vector
@@ -26,7 +27,7 @@ Mask = NDArray[np.bool_]
 Sources = Mapping[str, Held]
 
 _BYTE = 8
-_UNDEFINED = ("l0cs", "rmw_sel")
+_UNDEFINED = ("l0cs",)
 """Switches whose effect on values no source states."""
 
 
@@ -62,8 +63,13 @@ class GlobalAccess:
         address = sources["src_a"]
         if not values or not isinstance(address, int):
             return None
-        tensor, position = self.memory.element_at(address, plan.site.span)
-        code = int(tensor.codes[position])
+        reads_zero = self._target.option("global_load_outside") == "zero"
+        outside = self.memory.beside(address) if reads_zero else None
+        if outside is not None:
+            tensor, code = outside, 0
+        else:
+            tensor, position = self.memory.element_at(address, plan.site.span)
+            code = int(tensor.codes[position])
         dest = plan.instruction.operand("dest")
         file = getattr(dest, "file", None)
         if file is File.V:
@@ -145,7 +151,14 @@ class GlobalAccess:
         wanted = np.ones(moved.size, np.bool_)
         if isinstance(predicate, np.ndarray):
             wanted = predicate[moved * tensor.format.bits // _BYTE]
-        tensor.write(self._place(plan, sources), codes[moved], wanted)
+        place, values_ = self._place(plan, sources), codes[moved]
+        if plan.instruction.switch("rmw_sel"):
+            word = sources["rmw"]
+            assert isinstance(word, int)
+            flag = 8 if Feature.WHOLE_DIVISION in self._target.dialect.features else 6
+            merge = merge_of(word, tensor.format, flag, plan.site.span)
+            values_ = merge(tensor.read(place, values_.size), values_)
+        tensor.write(place, values_, wanted)
 
     def _tensor(self, plan: InstructionPlan, sources: Sources) -> Tensor:
         operand = plan.instruction.operand("tensor")

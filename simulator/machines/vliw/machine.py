@@ -37,6 +37,7 @@ from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trace import Trace
 from castsim.machines.vliw.trips import Trips
 from castsim.machines.vliw.walk_budget import WalkBudget
+from castsim.targets.tpc_special_functions import descriptors_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_stages import PREDICATE
 
@@ -74,6 +75,9 @@ class VliwCore:
         self.horizon = horizon(target, program)
         self.registers = Registers(target)
         self.configuration = ConfigurationSpace(target, self.horizon)
+        place = descriptors_of(target)
+        if place is not None:
+            self.configuration.describe(memory.tensors.values(), place, target.tensors.limit)
         self.local = LocalAccess(target, self.configuration, self.findings, tables=uses_tables(program))
         writable = frozenset(tensor.name for tensor in memory.declared if tensor.direction != "in")
         self.globals = GlobalAccess(target, memory, writable)

@@ -52,7 +52,7 @@ class Structure:
 
     Raises:
         IllegalError: a loop without a body, beyond the program, too deep or crossing another; a jump that leaves the
-            program or crosses the border of a loop body; a body that writes what its loop counts by; bytes that are no
+            program or crosses the border of a loop body; a body that writes its loop's iterator; bytes that are no
             bundle.
     """
 
@@ -79,8 +79,8 @@ class Structure:
             tuple(loop.number for loop in sorted(self.loops, key=lambda loop: loop.depth) if loop.holds(index))
             for index in range(len(self.bundles) + 1)
         )
-        for loop, (_, instruction) in zip(self.loops, heads, strict=True):
-            self._check_counters(loop, instruction)
+        for loop in self.loops:
+            self._check_counters(loop)
         for index, bundle in enumerate(self.bundles):
             if bundle.spu is not None and bundle.spu.mnemonic in JUMPS:
                 target_index = self.static_target(index, bundle.spu)
@@ -160,17 +160,16 @@ class Structure:
                 if inside and loop.end > other.end:
                     raise IllegalError("the loop ends after the loop around it", span=span)
 
-    def _check_counters(self, loop: LoopShape, instruction: TpcInstruction) -> None:
-        """Reject a body that writes the iterator, bound or step of its loop."""
-        counters = {self.iterator(loop.depth)}
-        for role in ("bound", "step"):
-            operand = instruction.operand(role)
-            if isinstance(operand, Register):
-                counters.add(operand)
+    def _check_counters(self, loop: LoopShape) -> None:
+        """Reject a body that writes the iterator of its loop; LOOP has latched bound and step.
+
+        Source: the vendor's compiler leaves such loops to the hardware (docs/reference/tpc.md section 7.1, control).
+        """
+        iterator = self.iterator(loop.depth)
         for bundle in self.bundles[loop.start : loop.end]:
             for inner in bundle.slots:
                 written = None if inner is None else inner.operand("dest")
-                if inner is not None and written in counters:
+                if inner is not None and written == iterator:
                     raise IllegalError(
                         f"{written} is written in the body of the loop that counts by it", span=inner.span
                     )

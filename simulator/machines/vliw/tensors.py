@@ -153,6 +153,14 @@ class GlobalMemory:
         legal = [f"{t.name}: {t.base:#x} .. {t.base + t.size - 1:#x}" for t in self.tensors.values()]
         raise TileError(f"global address {address:#x}: {size} bytes there lie in no tensor", span=span, legal=legal)
 
+    def beside(self, address: int) -> Tensor | None:
+        """Return the tensor in whose window an address lies, if it is in front of its elements or behind them."""
+        half = 1 << (_WINDOW_BITS - 1)
+        for tensor in self.tensors.values():
+            if tensor.base - half <= address < tensor.base + half:
+                return None if tensor.base <= address < tensor.base + tensor.size else tensor
+        return None
+
     def load_bytes(self, address: int, size: int, span: Span) -> Bytes:
         """Return bytes at a plain address. Errors as `at`."""
         tensor, offset = self.at(address, size, span)

@@ -20,7 +20,7 @@ from castsim.reports.notebooks.operations import shown_window
 from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
-from castsim.reports.sections.head import duration
+from castsim.reports.sections.head import clock, duration
 from castsim.running import Result
 from castsim.running.source_lines import source_lines
 
@@ -136,7 +136,7 @@ class RunPresentation(DrawnPresentation):
             loaded.latencies(result.timing),
         )
         bound = latencies if latencies is not None and latencies.binds else limiter(result.timing)
-        time = f"{duration(float(seconds))} at {loaded.target.frequency.megahertz} MHz, engine {result.engine}"
+        time = f"{duration(float(seconds))} at {clock(loaded.target)}, engine {result.engine}"
         return whole(
             line(head),
             line(f"{grouped(result.cycles)} cycles = {time}", bold=True),

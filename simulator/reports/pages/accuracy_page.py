@@ -8,6 +8,7 @@ from pathlib import Path
 from castsim.evidence.accuracy import Accuracy, AssessedRow
 from castsim.evidence.accuracy.cross_validation import CrossValidation
 from castsim.reports.accuracy import accuracy_document
+from castsim.reports.accuracy_text import accuracy_summary
 from castsim.reports.cross_validation import cross_validation_document
 from castsim.reports.cross_validation_text import cross_validation_text
 from castsim.reports.documents import Document, Json
@@ -29,7 +30,8 @@ def accuracy_page(found: Sequence[Accuracy]) -> Page:
         title="Simulated against measured cycles",
         subtitle=f"castsim accuracy on {', '.join(dict.fromkeys(each.target.name for each in found))}",
         sections=(
-            Section("measurements", "Measurements", (_view(rows),)),
+            Section("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
+            Section("measurements", "Residuals", (_view(rows),)),
             Section("curves", "Curves", (_curves(found),)),
             Section("sources", "Sources", (_sources(document),)),
         ),
@@ -69,12 +71,18 @@ def _rows(target: str, table: str, found: Iterable[AssessedRow]) -> list[Json]:
             "measured": assessed.row.measured_cycles,
             "simulated": assessed.simulated_cycles,
             "error": assessed.error,
+            "evidence": _evidence(assessed),
             "public": assessed.row.predicted,
             "public_error": assessed.predicted_error,
             "reason": assessed.reason,
         }
         for assessed in found
     ]
+
+
+def _evidence(assessed: AssessedRow) -> str:
+    kind = assessed.row.source_kind
+    return f"{'fitted' if assessed.row.fitted else 'not fitted'}{f', {kind}' if kind else ''}"
 
 
 def _types(assessed: AssessedRow) -> str:

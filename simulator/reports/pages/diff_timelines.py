@@ -35,7 +35,8 @@ def _recorded(side: Side) -> Lanes:
     """
     rows: dict[str, list[tuple[int, int, int, int]]] = {}
     numbers: dict[tuple[int, str, str], int] = {}
-    spans = sorted(islice(side.spans(), _MOST + 1), key=lambda span: (span.end, span.start))
+    # Flags are sent before what they wait for ends, and end with it: among equal ends the order of the program decides.
+    spans = sorted(islice(side.spans(), _MOST + 1), key=lambda span: span.end)
     for span in spans[:_MOST]:
         row = rows.setdefault(span.pipe, [])
         start = max(span.start, row[-1][1]) if row else span.start

@@ -12,7 +12,7 @@ from castsim.reports.graph_text import graph_text
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Page, Section, Series
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_values import value_blocks
-from castsim.reports.sections.head import duration
+from castsim.reports.sections.head import clock, duration
 
 
 def graph_page(
@@ -20,9 +20,8 @@ def graph_page(
 ) -> Page:
     """Return the page of a graph: `files` are those of outputs, `emitted` those of programs, `document` its JSON."""
     graph, target = found.graph, found.target
-    clock = f"{target.frequency.megahertz} MHz"
     figures = (
-        Figure("total", found.cycles, "cycles", f"{duration(seconds_of(found))} at {clock}"),
+        Figure("total", found.cycles, "cycles", f"{duration(seconds_of(found))} at {clock(target)}"),
         Figure("nodes", len(found.nodes)),
         Figure("every node proven or tried", "yes" if found.conforms else "no"),
     )

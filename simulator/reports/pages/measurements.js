@@ -1,5 +1,5 @@
 // Simulated against measured cycles: points, errors, the worst. Packed are `rows` of { table, target, operation, types,
-// path, shape, measured, simulated, error, public, public_error, reason }, errors in percent of the measured cycles.
+// path, shape, measured, simulated, error, evidence, public, public_error, reason }, errors in percent of the measured cycles.
 
 const measurements = {};
 
@@ -8,7 +8,7 @@ const ERRORS = [-50, -20, -10, -5, -2, -0.5, 0.5, 2, 5, 10, 20, 50];
 
 page.blocks.measurements = page.view((_, data, host) => {
   const rows = data.rows.map((row, number) => ({ ...row, number, note: row.reason ? "with a reason" : "without one" }));
-  const names = ["table", "target", "operation", "types", "path", "note"];
+  const names = ["evidence", "table", "target", "operation", "types", "path", "note"];
   const [tools, chosen] = page.choices(names.map((name) =>
     ({ name, values: page.distinct(rows.map((row) => row[name])), all: "all" })), () => show());
   const figures = page.make("div");
@@ -41,15 +41,15 @@ page.blocks.measurements = page.view((_, data, host) => {
   };
   const legend = page.legend([{ name: "simulation", tone: "first" },
     ...(others ? [{ name: "public model (hollow)", tone: "second" }] : [])]);
-  page.add(host, tools, figures, page.make("h3", "", "Predicted against measured"), page.add(page.make("div", "tools"), scale),
-    legend, plot.host, detail, page.make("h3", "", "Errors"), errors.element, page.make("h3", "", "Worst first"), worst);
+  page.add(host, tools, figures, page.make("h3", "", "Errors"), errors.element,
+    page.make("h3", "", "Predicted against measured"), page.add(page.make("div", "tools"), scale), legend, plot.host, detail, page.make("h3", "", "Worst first"), worst);
   show();
 });
 
 measurements.signed = (percent) => `${percent < 0 ? "" : "+"}${percent.toFixed(2)} %`;
 
 measurements.words = (row) => [
-  `${row.operation} ${row.types} ${row.shape}`, `${row.target}, ${row.table}${row.path ? `, ${row.path}` : ""}`,
+  `${row.operation} ${row.types} ${row.shape}`, `${row.target}, ${row.table}, ${row.evidence}${row.path ? `, ${row.path}` : ""}`,
   `measured ${page.number(row.measured)} cycles`,
   `simulated ${page.number(row.simulated)}, ${measurements.signed(row.error)}`,
   ...(row.public === null ? [] : [`public model ${page.number(row.public)}, ${measurements.signed(row.public_error)}`]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
+from castsim.estimating.trust import WEIGHTIEST, Share
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
 from castsim.reports.pages.blocks import Bars, Block, Cell, Figure, Figures, Page, Section, Series, Table, Text
@@ -17,7 +18,7 @@ from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.casts import heading_of
-from castsim.reports.sections.head import duration
+from castsim.reports.sections.head import clock, duration
 from castsim.reports.views.timeline import DrawnOperation
 from castsim.reports.views.window import Window
 
@@ -107,8 +108,8 @@ def _summary(report: RunReport) -> Iterator[Block]:
 def _figures(report: RunReport) -> Iterator[Figure]:
     result = report.result
     found = limiter(result.timing)
-    clock = f"{result.loaded.target.frequency.megahertz} MHz"
-    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock}")
+    target = result.loaded.target
+    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock(target)}")
     latencies = report.latencies
     if latencies is not None and latencies.binds:
         yield Figure("bound by", "latency", note=latencies.longest.words())
@@ -205,7 +206,25 @@ def _named(row: DrawnOperation) -> str:
     return row.text if row.text == row.name else f"{row.text}: {row.name}"
 
 
+def _words(found: Share) -> tuple[str, str, str]:
+    return str(found.basis), str(found.standing), ", ".join(found.operations)
+
+
 def _facts(report: RunReport) -> Iterator[Block]:
+    if not report.result.untimed:
+        rests = tuple(
+            (*_words(each), each.cycles, share(each.cycles, report.result.cycles)) for each in report.trust.shares
+        )
+        columns = ("evidence", "compared with it", "operations", "cycles", "share")
+        yield Table("What the cycles rest on", columns, rests, numbers=(3, 4))
+    if report.sensitivities:
+        caption = "What the cycles change by if a number of a fact is 10 % less, and 10 % more"
+        weights = tuple(
+            (each.fact, str(each.status), f"{each.value}", each.less, each.more) for each in report.sensitivities
+        )
+        yield Table(
+            caption, ("number", "status", "value", "-10 %", "+10 %"), weights, numbers=(2, 3, 4), most=WEIGHTIEST
+        )
     if not report.facts or report.result.untimed:
         return
     rows = tuple((fact.name, fact.status, described(fact.value), fact.source) for fact in report.facts)

@@ -1,8 +1,8 @@
-"""The documents of commands on texts: `asm`, `disasm`, `expand`, `latency`, `lint`, `schedule`, `unswizzle`."""
+"""The documents of commands on texts: `asm`, `disasm`, `expand`, `latency`, `lint`, `record`, `schedule` and others."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -42,6 +42,23 @@ class CanonicalText(Form):
     """Name of the target."""
     text: str
     """The text."""
+    output: str | None
+    """The file that it was written to; null if it was not written."""
+
+
+class Recorded(Form):
+    """A kernel in C++ as the `.pto` program of what it did."""
+
+    NAME: ClassVar[str] = "record"
+
+    program: str
+    """The kernel."""
+    blocks: Annotated[int, Field(ge=1)]
+    """How many cores the kernel was told that there are."""
+    statements: Annotated[int, Field(ge=0)]
+    """How many statements the function of the program has."""
+    text: str
+    """The program."""
     output: str | None
     """The file that it was written to; null if it was not written."""
 

@@ -111,6 +111,32 @@ class Cast(Form):
     """What the specifications asked for accept."""
 
 
+class TextResult(Keys):
+    """What one value becomes, from text or to text."""
+
+    given: str
+    """The value as typed."""
+    text: str | None
+    """The result where it is text."""
+    output_bits: Bits | None
+    """The code of the result where it is a number."""
+    value: Value | None
+    """That number, or `nan`, `inf`, `-inf`."""
+
+
+class CastText(Form):
+    """Values cast from text or to text."""
+
+    NAME: ClassVar[str] = "cast-text"
+
+    source_format: str
+    """Name of the source format, or `string`."""
+    destination_format: str
+    """Name of the destination format, or `string`."""
+    results: list[TextResult]
+    """One entry for each value."""
+
+
 class ScratchTerm(Keys):
     """A term of the sizing formula."""
 
@@ -167,6 +193,28 @@ class Scratch(Form, Shape):
     """With `--audit`: whether the formula gives these."""
     reasons: list[str] = Field(default_factory=absent)
     """With `--audit`: why it differs."""
+
+
+class PairScratch(Keys):
+    """What one cast needs."""
+
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    formula_bytes: Bytes
+    """Bytes of the tmp tile by the formula."""
+
+
+class EveryScratch(Form, Shape):
+    """With `all`: the scratch that serves every cast of one shape."""
+
+    NAME: ClassVar[str] = "scratch-all"
+
+    target: str
+    """Name of the target."""
+    casts: list[PairScratch]
+    """The casts that use scratch; the largest decides."""
 
 
 class SweepDifference(Keys):

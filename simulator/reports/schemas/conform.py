@@ -9,6 +9,7 @@ from castsim.planning.judgement import Method
 from castsim.reports.schemas.keys import Cycles, Form, Keys, Name, Percent, Scalar
 from castsim.reports.schemas.lowering import CounterexampleEntry, CyclesPerElement
 from castsim.reports.schemas.objects import WorkerEntry
+from castsim.targets.schema import SourceKind
 
 
 class CellInstruction(Keys):
@@ -120,6 +121,13 @@ class Errors(Keys):
     """The largest."""
 
 
+class Counted(Errors):
+    """Errors of so many rows."""
+
+    rows: int
+    """How many."""
+
+
 class MeasuredTable(Errors):
     """A table of published figures; the statistics are of its rows."""
 
@@ -135,6 +143,8 @@ class MeasuredTable(Errors):
     """Rows simulated."""
     rows_skipped: int
     """Rows passed over."""
+    unfitted: Counted | None
+    """The statistics of those of its rows that no fact was fitted to; null if there are none."""
     public_model: Errors | None
     """The same of the public cost model; null where it says nothing."""
 
@@ -150,6 +160,10 @@ class MeasuredRow(Keys):
     """The operation."""
     measured_cycles: Cycles
     """The published figure."""
+    fitted: bool
+    """Whether facts of the target were fitted to it."""
+    source_kind: SourceKind | None
+    """What it was read off; null if the table does not say."""
     convention: str
     """How the row is read."""
     simulated_rows: int
@@ -187,11 +201,57 @@ class ErrorCurve(Errors):
     """The same of the public cost model; null where it says nothing."""
 
 
+class SourceErrors(Counted):
+    """The errors of rows of one sort."""
+
+    target: str
+    """Name of the target."""
+    source_kind: SourceKind | None
+    """What the cycles were read off; null if the table does not say."""
+    fitted: bool
+    """Whether facts were fitted to them."""
+
+
+class KnownErrors(Keys):
+    """What the shipped record says of the errors of a kind of operation, in percent of the simulated cycles."""
+
+    target: str
+    """Name of the target."""
+    kind: str
+    """Kind of operation; `any` stands for all with few rows."""
+    rows: int
+    """Measured rows that were not fitted."""
+    refitted: int
+    """How many of these are rows of fitted casts, predicted by facts fitted without their kernel."""
+    mean: Percent
+    """Mean of the absolute errors."""
+    median: Percent
+    """Their median."""
+    maximum: Percent
+    """The largest."""
+    share: int
+    """In how many percent of the cases measured cycles lie in the interval."""
+    low: Percent
+    """Its lower end."""
+    high: Percent
+    """Its upper end."""
+    held: Percent
+    """How many percent of the target's rows did, each group left out in turn."""
+
+
 class Accuracy(Form, Errors):
     """Simulated against published cycles; the statistics are of all rows."""
 
     NAME: ClassVar[str] = "accuracy"
 
+    unfitted: Counted | None
+    """The statistics of the rows that no fact was fitted to; null if there are none."""
+    fitted: Counted | None
+    """Those of the rows that facts were fitted to, which confirm nothing; null if there are none."""
+    by_source: list[SourceErrors]
+    """The same by target and by what the cycles were read off."""
+    intervals: list[KnownErrors]
+    """Where measured cycles lie around simulated ones, by target and kind of operation."""
     targets: list[MeasuredTable]
     """The tables."""
     rows: list[MeasuredRow]
@@ -260,3 +320,70 @@ class CrossValidated(Form, Errors):
     """The fit to all rows."""
     folds: list[FoldEntry]
     """One entry for each thing left out."""
+
+
+class CalibratedParameter(Keys):
+    """A number of the description that was fitted."""
+
+    path: str
+    """Its path in the description."""
+    before: float
+    """What the target says."""
+    value: float
+    """What fits the rows."""
+    standard_error: float | None
+    """Its standard error; null at a bound, or where there are no more rows than parameters."""
+    low: float
+    """The least that it could be."""
+    high: float | None
+    """The largest; null if there is none."""
+    at_bound: bool
+    """Whether a bound stopped it."""
+    rows: int
+    """How many rows depend on it."""
+
+
+class CalibratedRow(Keys):
+    """A measured row, simulated before and after."""
+
+    line: int
+    """Its line in the table."""
+    operation: str
+    """The operation and its parameters."""
+    src: str
+    """Name of the source format."""
+    dst: str
+    """Name of the destination format."""
+    measured_cycles: Cycles
+    """What was measured."""
+    before_cycles: Cycles
+    """Simulated on the target."""
+    after_cycles: Cycles
+    """Simulated on the derived target."""
+    before_percent: Percent
+    """How far the target is above what was measured."""
+    after_percent: Percent
+    """How far the derived target is."""
+
+
+class Calibrated(Form):
+    """Numbers of a target fitted to a table; every row of it is a fitted one."""
+
+    NAME: ClassVar[str] = "calibrate"
+
+    target: str
+    """Name of the target."""
+    file: str
+    """The table."""
+    out: str
+    """The derived description."""
+    residual_before_percent: Percent
+    """Root of the mean squared error of the rows on the target."""
+    residual_percent: Percent
+    """The same on the derived target."""
+    warnings: list[str]
+    """What speaks against the fit: errors beyond the noise of the rows, numbers that they hardly determine."""
+    parameters: list[CalibratedParameter]
+    """What was fitted."""
+    rows: list[CalibratedRow]
+    """The rows."""

@@ -18,10 +18,13 @@ from castsim.reports.schemas import (
     conform,
     difference,
     findings,
+    own_conversions,
+    quantise,
     run,
     specifications,
     stepping,
     targets,
+    tosa,
 )
 from castsim.reports.schemas import verification as verify
 from castsim.reports.schemas.graph import Graph
@@ -32,6 +35,7 @@ from castsim.reports.schemas.tuning import Tune
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
+    "record": (assembly.Recorded,),
     "diff": (difference.Difference,),
     "view": (difference.Viewed,),
     "debug": (stepping.Debug,),
@@ -45,13 +49,17 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
         specifications.SpecificationDescription,
         specifications.SpecificationPair,
     ),
-    "cast": (cast.Cast,),
+    "cast": (cast.Cast, cast.CastText),
+    "quantise": (quantise.Quantise,),
+    "compare": (own_conversions.Compare,),
     "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
-    "scratch": (cast.Scratch, cast.ScratchSweep, cast.ProgramScratch),
+    "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
     "lower": (Lower, conform.LoweredMatrix),
     "conform": (conform.Conform,),
     "graph": (Graph,),
+    "tosa": (tosa.Tosa,),
     "accuracy": (conform.Accuracy, conform.CrossValidated),
+    "calibrate": (conform.Calibrated,),
     "check": (findings.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),

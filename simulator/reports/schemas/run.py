@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from castsim.estimating.trust import Standing
 from castsim.execution.walk.memory import Origin
 from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (
@@ -26,6 +27,7 @@ from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleR
 from castsim.reports.schemas.run_kernel import Kernel
 from castsim.reports.schemas.run_launches import Launches
 from castsim.synchronisation.flags.insertion import Place
+from castsim.targets.schema import SourceKind, Status
 
 
 class Pipe(Keys):
@@ -298,6 +300,71 @@ class Gain(Keys):
     """What takes the cycles where it costs; else null."""
 
 
+class RestShare(Keys):
+    """Cycles that rest on one sort of evidence."""
+
+    basis: SourceKind
+    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
+    standing: Standing
+    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
+    cycles: Cycles
+    """How many they are."""
+    operations: list[str]
+    """On what they are spent, most first."""
+
+
+class IntervalEntry(Keys):
+    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
+
+    share: int
+    """In how many percent of the cases."""
+    covered: Cycles
+    """The cycles of which this is told: those of kinds of operations with such rows."""
+    low: Cycles
+    """The lower end for these."""
+    high: Cycles
+    """The upper end."""
+    rows: int
+    """The number of these rows."""
+
+
+class SensitivityEntry(Keys):
+    """The weight of a number of a fact."""
+
+    fact: str
+    """Its path in the description."""
+    status: Status
+    """How well the fact is known."""
+    value: float
+    """The number."""
+    less: int
+    """By how much cycles change if it is 10 percent less."""
+    more: int
+    """By how much they change if it is 10 percent more."""
+
+
+class TrustEntry(Keys):
+    """What the cycles rest on."""
+
+    shares: list[RestShare]
+    """All cycles by evidence; they add up to the total."""
+    interval: IntervalEntry | None
+    """Where measured cycles lie; null if too few rows were measured."""
+    sensitivities: list[SensitivityEntry] | None
+    """Numbers of facts by weight, most first; null if the program is too long to time it again without `--facts`."""
+    clock_status: Status
+    """How well the clock is known by which seconds are computed."""
+
+
+class CoreEntry(Keys):
+    """A core of a kernel in C++ that ran on all of its cores."""
+
+    block: int
+    """Its number, from 0."""
+    cycles: Cycles
+    """Its cycles."""
+
+
 class Run(Form):
     """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
 
@@ -315,6 +382,8 @@ class Run(Form):
     """Cycles of the run."""
     seconds: Seconds | None
     """The same at the target's frequency."""
+    launch_cycles: Cycles = Field(default_factory=absent)
+    """Launch and end of a kernel, which are in no pipe, where they are known."""
     untimed: str = Field(default_factory=absent)
     """Why no cycles are modelled."""
     pipes: dict[Name, Pipe] | None
@@ -344,7 +413,9 @@ class Run(Form):
     casts: list[CastLine] = Field(default_factory=absent)
     """What the casts did to their numbers, by instruction; where values were computed."""
     facts_assumed: list[FactEntry] | None
-    """The facts that the run rests on and no document states."""
+    """The facts that the run rests on and no document states, by weight where it is known."""
+    trust: TrustEntry | None
+    """What the cycles rest on."""
     warnings: list[str]
     """What the program asks for in vain, or does in a surprising way."""
     synchronisation: Synchronisation = Field(default_factory=absent)
@@ -363,6 +434,8 @@ class Run(Form):
     """With `--lint`: findings that depend on the path, on predicates or on start values."""
     kernel: Kernel | None = Field(default_factory=absent)
     """With `--report kernel`: the whole kernel."""
+    cores: list[CoreEntry] = Field(default_factory=absent)
+    """With `--all-blocks`: every core; the document is of the longest."""
 
 
 class Entry(Keys):

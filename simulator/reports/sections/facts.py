@@ -1,4 +1,4 @@
-"""The facts that a run rests on and no document states."""
+"""What the cycles of a run rest on, and the facts that no document states, by weight where it was computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ from castsim.reports.terminal import indented
 
 
 def _data(report: RunReport) -> Document:
-    return {"facts_assumed": json_of(report.facts)}
+    return {"facts_assumed": json_of(report.facts), "trust": trust_data(report)}
+
+
+def trust_data(report: RunReport) -> Document:
+    """Return what the cycles rest on as JSON."""
+    trust, frequency = report.trust, report.result.loaded.target.frequency
+    return {
+        "shares": json_of(trust.shares),
+        "interval": json_of(trust.interval),
+        "sensitivities": json_of(report.sensitivities),
+        "clock_status": json_of(frequency.status),
+    }
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -26,11 +37,15 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     count = len(report.facts)
     counted = f"rests on {count} undocumented fact{'s' * (count > 1)}"
     if not report.list_facts:
-        yield Text(f"{counted} (--facts lists {'them' if count > 1 else 'it'})", style="dim")
+        yield Text(f"{counted} (--facts lists {'them, by weight' if count > 1 else 'it'})", style="dim")
         return
     yield Text(counted, style="bold")
     for fact in report.facts:
         yield indented(Text(f"{fact.name} ({fact.status}): {described(fact.value)}"))
+        for each in report.sensitivities or ():
+            if each.fact.startswith(f"{fact.name}."):
+                name = each.fact.removeprefix(f"{fact.name}.")
+                yield indented(indented(Text(f"{name}: -10 % {each.less:+,} cycles, +10 % {each.more:+,}")))
         yield indented(indented(Text(fact.source, style="dim")))
 
 

@@ -12,6 +12,10 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pipes import limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
+from castsim.targets import Target
+from castsim.targets.schema import Status
+
+_CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 
 
 def _data(report: RunReport) -> Document:
@@ -23,6 +27,7 @@ def _data(report: RunReport) -> Document:
         **document(result.loaded, "file", "entry", "target", file="program"),
         **document(result, "engine", "cycles", cycles="total_cycles"),
         **document(report, "seconds"),
+        **({} if _launch(report) is None else {"launch_cycles": _launch(report)}),
     }
 
 
@@ -38,8 +43,13 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         return
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
-    clock = f"{target.frequency.megahertz} MHz"
-    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock}")
+    yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
+    launch = _launch(report)
+    if launch is not None:
+        yield Text(f"launch: about {grouped(launch)} cycles more, in no pipe (the vendor's simulator)")
+    for sentence in (report.trust.sentence(), report.trust.interval_sentence()):
+        if sentence:
+            yield Text(sentence)
     found, latencies = limiter(result.timing), report.latencies
     if found and latencies is not None and latencies.binds:
         yield Text(latencies.sentence(), style="bold yellow")
@@ -59,6 +69,18 @@ def _next(report: RunReport) -> str:
         return "castsim advise tries shorter orders; --what-if latency shows the cost"
     more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
     return f"--what-if all shows what each limit costs{more if not report.further else ''}"
+
+
+def _launch(report: RunReport) -> int | None:
+    """Return the cycles of a kernel beyond its pipes, None if nothing is known of them."""
+    launch = report.result.loaded.target.kernel_launch
+    return None if launch is None else int(launch.cycles)
+
+
+def clock(target: Target) -> str:
+    """Return the clock in words: one that no document states says so."""
+    status = target.frequency.status
+    return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
 
 
 def duration(seconds: float) -> str:

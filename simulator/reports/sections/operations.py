@@ -15,6 +15,7 @@ from castsim.reports.documents import Document, json_of, key
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.targets import Target, TileTarget
+from castsim.targets.residuals import measured_operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,10 @@ def _note(target: TileTarget, mnemonic: str, element: str) -> OperationNote:
     is_integer = isinstance(format_named(element), IntFormat)
     # Integer results are exact whatever the order; only divisions are not certain for them.
     doubtful = not is_integer or not VECTOR_OPERATIONS[mnemonic].integers_exact
-    return OperationNote(mnemonic, element, element in rule.validated, rule.approximate if doubtful else None)
+    measured = measured_operation(target.name, mnemonic, element, element) is not None
+    return OperationNote(
+        mnemonic, element, measured or element in rule.validated, rule.approximate if doubtful else None
+    )
 
 
 SECTION = ReportSection(_text, _data)

@@ -49,4 +49,4 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
             yield indented(Text(f"{each.sentence()}{times}"))
 
 
-SECTION = ReportSection(_text, _data, options=("--stale-reads", "--pipeline"))
+SECTION = ReportSection(_text, _data, options=("--stale-reads",))

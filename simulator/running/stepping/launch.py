@@ -9,6 +9,7 @@ from pathlib import Path
 from castsim.engines import ENGINES
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import ReadError
+from castsim.isa.sources import Source
 from castsim.running.loading import load
 from castsim.running.stepping.stepper import Stepper
 from castsim.running.stepping.trace import record
@@ -28,6 +29,8 @@ class Launch:
     engine: str | None = None
     limits: Limits = DEFAULT_LIMITS
     declare: Path | None = None
+    source: Source | None = None
+    """What has been read already: what a kernel in C++ was recorded as."""
 
     def stepper(self) -> Stepper:
         """Run the program and stop before its first operation.
@@ -38,7 +41,7 @@ class Launch:
         if self.engine is not None and self.engine not in ENGINES:
             raise ReadError(f"engine '{self.engine}' is not available", legal=ENGINES)
         loaded = load(
-            Path(self.program), self.target, self.entry, self.args,
+            Path(self.program) if self.source is None else self.source, self.target, self.entry, self.args,
             lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
         )  # fmt: skip
         return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits))

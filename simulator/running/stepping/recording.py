@@ -183,8 +183,8 @@ class _Recorded:
     def leave(self, scope: pto.Section) -> None:
         self.inner.leave(scope)
 
-    def loop(self, loop: pto.For, trips: int) -> None:
-        self.inner.loop(loop, trips)
+    def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
+        self.inner.loop(loop, trips, fixed=fixed)
 
     def trip(self, loop: pto.For) -> None:
         self.inner.trip(loop)

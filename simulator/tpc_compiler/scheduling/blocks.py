@@ -140,16 +140,29 @@ def blocks_of(operations: list[Operation], labels: dict[int, list[str]]) -> list
     The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
     """
     found = [Block()]
+    ends = {_goal(each.instruction, "end"): n for n, each in enumerate(operations) if each.mnemonic == "loop"}
+
+    def begin(number: int) -> None:
+        here, names = labels.get(number, []), list[str]()
+        inner_first = sorted((name for name in here if name in ends), key=ends.__getitem__, reverse=True)
+        if inner_first != [name for name in here if name in ends]:  # labels of one place, the outer loop's first
+            here = [*inner_first, *(name for name in here if name not in ends)]
+        for name in here:
+            if name in ends and names:  # inside the body until here: a jump over what ends it stays inside
+                found.append(Block(names))
+                names = []
+            names = [*names, name]
+        if names:
+            found.append(Block(names))
+
     for number, operation in enumerate(operations):
-        if number in labels:
-            found.append(Block(labels[number]))
+        begin(number)
         if operation.ends_block:
             found[-1].end = operation
             found.append(Block())
         else:
             found[-1].operations.append(operation)
-    if len(operations) in labels:
-        found.append(Block(labels[len(operations)]))
+    begin(len(operations))
     return found
 
 

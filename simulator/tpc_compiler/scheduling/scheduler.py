@@ -87,7 +87,15 @@ def schedule(
         IllegalError: an instruction that the target lacks; more virtual registers live than a file has.
         LimitError: more instructions than `max_statements`.
     """
-    return _Scheduler(read_sequential(text, file, target, max_statements), target, longer=longer, until=until).best()
+    source = read_sequential(text, file, target, max_statements)
+    return schedule_program(source, target, longer=longer, until=until)
+
+
+def schedule_program(
+    source: SequentialProgram, target: VliwTarget, *, longer: bool = False, until: float = math.inf
+) -> Scheduled:
+    """Schedule a text that has been read; as `schedule`."""
+    return _Scheduler(source, target, longer=longer, until=until).best()
 
 
 class _Scheduler:

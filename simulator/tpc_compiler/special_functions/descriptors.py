@@ -76,7 +76,7 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
     stored = _word(row, given["value"]) if "value" in names else None
     kernel = schedule(_sequence(address, stored), target, name=row.builtin)
     tree = execute(
-        assemble(kernel.text(), f"<{row.builtin}>", target, {}),
+        assemble(f"// castsim: tensor {tensor} described in i8 [1]\n{kernel.text()}", f"<{row.builtin}>", target, {}),
         {},
         values=False,
         checked=True,

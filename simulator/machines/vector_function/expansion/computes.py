@@ -29,6 +29,10 @@ _UNSUPPORTED: Mapping[str, str] = {
     "transposition": "scattered or gathered addresses, whose constants no text of its kernel states",
     "concatenation": "scattered addresses, whose constants no text of its kernel states",
     "counted_concatenation": "scattered addresses, whose constants no text of its kernel states",
+    "quantisation": "conversions in several steps, whose constants its kernel leaves out",
+    "dequantisation": "widening loads of a quarter, which are timed only",
+    "packing": "a store of parts of lanes without a conversion",
+    "block_quantisation": "passes over exponents, whose constants its kernel leaves out",
     "matrix": "no vector instructions",
 }
 """Structures of kernels that are not written, and what it is that they have."""

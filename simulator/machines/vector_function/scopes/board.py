@@ -68,7 +68,9 @@ class Board:
         micro = facts.target.timing.micro
         self.facts, self.account = facts, account
         self.used: set[str] = set()
-        self.path = MemoryPath(0)
+        self.path = MemoryPath()
+        self.path_hold = 0
+        self.path_opened: int | None = None
         self.released = NO_TICK
         self._arrival = 0
         self._through: int | None = 0
@@ -86,10 +88,17 @@ class Board:
         self._cycle, self._sent, self._loads = NO_TICK, 0, 0
         self._latest_store = NO_TICK
         self._forget_at = _REMEMBERED
-        self._loaded = self._last_start = 0
+        self._loaded = self._last_start = self._serial = 0
+        self.serial_bound = False
+        """Whether the trip keeps the front end for its work at the first port alone."""
         self._store_barrier = NO_TICK
         self._no_load_before = self._no_store_before = NO_TICK
         self._per_cycle = micro.dispatch.per_cycle
+
+    @property
+    def stored(self) -> int:
+        """Return the tick behind the last store's start."""
+        return self._latest_store + self.facts.function.store_interval
 
     # ------------------------------------------------------------------------------------------------- dispatching
 
@@ -112,7 +121,7 @@ class Board:
             self._ports.forget(self.account.now)
             self._groups.forget(self.account.now // TICKS)
         self._arrival, self._through = self.account.now, None
-        self._ports.begin_trip(self.account.now)
+        self._serial, self.serial_bound = self.account.now, False
 
     def _arrive(self) -> None:
         """Begin a cycle of the front end."""
@@ -182,11 +191,15 @@ class Board:
         use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
         ready = max(ready, self.account.now)
         if cost.serial:
-            start = self._ports.start_serial(ready, cost.serial)
+            if self.serial_bound:  # the front end leaves time for its converts, which keep their order
+                start = max(ready, self._serial)
+                self._serial = start + cost.serial
+            else:
+                start = self._ports.start_serial(ready, cost.serial)
         elif cost.special:
             start = self._ports.start_special(ready, cost.latency, cost.special)
         else:
-            start = self._ports.start(ready, cost.latency)
+            start = self._ports.start(ready, cost.latency, cost.held)
         use.wait(Cause.PORT, 0, start - ready)
         chain = (*chain[1 - _LINKS :], (instruction.line, start))
         number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
@@ -210,7 +223,7 @@ class Board:
             if there >= data:
                 data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
         if self._through is None:
-            self._through = self.path.take(self._arrival)
+            self._through = self.path.take(self._arrival, self.path_hold, self.path_opened)
         through = max(data, self._through)
         held.path = through - data
         start = store_start(

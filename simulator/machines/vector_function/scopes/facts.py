@@ -15,14 +15,16 @@ from castsim.targets.vector_function import VectorFunctionTarget
 class Cost:
     """A compute instruction: when its result returns, and to which port it goes.
 
-    `serial`: how long it holds the first port, 0 if any will do; `special`: how long the ports of the special functions
-    wait for it, 0 if it is none. `to_store` is the time until a store can take its result.
+    `serial`: how long it holds the first port, 0 if any will do; `held`: cycles for which it holds the port that it
+    goes to; `special`: how long the ports of the special functions wait for it, 0 if it is none. `to_store` is the
+    time until a store can take its result.
     """
 
     latency: int
     to_store: int
     serial: int = 0
     special: int = 0
+    held: int = 1
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class ScopeFacts:
 
     target: VectorFunctionTarget
     function: FunctionTicks = field(init=False)
-    _costs: dict[tuple[str, int], Cost] = field(default_factory=dict)
+    _costs: dict[tuple[str, int, bool], Cost] = field(default_factory=dict)
     _forwarding: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -41,9 +43,14 @@ class ScopeFacts:
         """Whether the target has a latency of an instruction."""
         return mnemonic in self.target.timing.chain.latency_cycles or self.target.latency(mnemonic, width) is not None
 
+    def alone(self, instruction: Instruction) -> int | None:
+        """Return the cycles for which an access has the port of its kind alone, None if it shares it."""
+        cycles = self.target.timing.micro.single_access.cycles
+        return cycles.get(instruction.mnemonic, cycles.get(instruction.word.partition("_")[0]))
+
     def cost(self, instruction: Instruction) -> Cost:
         """Return what a compute instruction costs; the target has its latency."""
-        key = instruction.mnemonic, instruction.width
+        key = instruction.mnemonic, instruction.width, instruction.integers
         known = self._costs.get(key)
         if known is None:
             known = self._costs[key] = self._cost(*key)
@@ -63,7 +70,7 @@ class ScopeFacts:
             self._forwarding[key] = known
         return known
 
-    def _cost(self, mnemonic: str, width: int) -> Cost:
+    def _cost(self, mnemonic: str, width: int, integers: bool) -> Cost:
         timing = self.target.timing
         held = timing.port.occupancy_cycles.get(mnemonic)
         row = self.target.arithmetic.get(mnemonic)
@@ -77,7 +84,8 @@ class ScopeFacts:
         if row is not None and row.port == "special":
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
-        return Cost(latency, latency - self.function.forwarding, serial, special)
+        several = integers and row is not None and row.integers_held
+        return Cost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
 
     def _latency(self, mnemonic: str, width: int) -> Decimal:
         found = self.target.latency(mnemonic, width)

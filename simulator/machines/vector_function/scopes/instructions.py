@@ -51,6 +51,7 @@ def instruction_of(node: MicroOperation) -> Instruction:
         updates=kind is Kind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
         unpacks=kind is Kind.LOAD and word.startswith("UNPK"),
         masks=masks,
+        integers=_integers(node),
         line=node.span.line,
         text=_text(node),
     )
@@ -78,6 +79,13 @@ def _width(node: MicroOperation) -> int:
     """Return the bits of a lane of the first register that an instruction names."""
     kinds = (*node.operand_types, *node.result_types)
     return next((lane_bits(kind.element) for kind in kinds if isinstance(kind, VectorType)), 32)
+
+
+def _integers(node: MicroOperation) -> bool:
+    """Whether the lanes of the first register that an instruction names are integers."""
+    kinds = (*node.operand_types, *node.result_types)
+    element = next((kind.element for kind in kinds if isinstance(kind, VectorType)), "")
+    return element.removeprefix("u").removeprefix("s").startswith("i")
 
 
 def _bytes(node: MicroOperation, name: str, word: str) -> int:

@@ -67,6 +67,8 @@ class Recorder:
     _scope: Scope | None = None
     _released: dict[int, tuple[str, int]] = field(default_factory=dict)
     """Of buffers, by their numbers, the pipe that released them last, and where in the program."""
+    _unrolled: set[int] = field(default_factory=set)
+    """Loops that are written out."""
     _flags: bool = False
     _facts: ScopeFacts = field(init=False)
 
@@ -96,16 +98,26 @@ class Recorder:
         self._scope = None
         self._add(scope, "vecscope", pipe, (function,), accesses)
 
-    def loop(self, loop: pto.For, trips: int) -> None:
-        """Begin a loop of so many trips inside a vecscope."""
+    def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
+        """Begin a loop of so many trips inside a vecscope, unless the device compiler writes it out.
+
+        It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
+        functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.
+        """
         assert self._scope is not None
-        self._scope.begin_loop(trips, loop.span.line)
+        if fixed and not loop.carried and self._scope.in_loop and self.target.option("short_loops") == "unrolled":
+            micro = self.target.timing.micro
+            if 1 < trips <= micro.unrolling.most_trips and not any(isinstance(item, pto.For) for item in loop.body):
+                self._unrolled.add(id(loop))
+                return
+        self._unrolled.discard(id(loop))
+        self._scope.begin_loop(trips, loop.span.line, fixed=fixed)
 
     def trip(self, loop: pto.For) -> None:
         """End a trip of the innermost loop."""
-        del loop
         assert self._scope is not None
-        self._scope.end_trip()
+        if id(loop) not in self._unrolled:
+            self._scope.end_trip()
 
     def branch(self, node: pto.Operation) -> None:
         """Note a scalar select or a branch inside a vecscope."""

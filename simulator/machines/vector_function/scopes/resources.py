@@ -17,6 +17,8 @@ from castsim.targets.vector_function import FunctionBufferPorts
 _LONG = 1000 * TICKS
 """Longer than any special function holds its port."""
 
+_ENDLESS = 1 << 62
+
 
 class Queue:
     """Instructions that have been dispatched and wait for their start: at most `places`."""
@@ -70,28 +72,38 @@ class Ports:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
     A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
-    and their like pass a serial port.
+    and their like go to the first port alone.
     """
 
     def __init__(self, ports: int) -> None:
         self._starts = [_Cycles() for _ in range(ports)]
         self._results: list[set[int]] = [set() for _ in range(ports)]
         self._special: list[list[int]] = [[] for _ in range(ports)]
-        self._serial = 0
+        self._serial: list[tuple[int, int]] = []
+        """When instructions for the first port alone hold it."""
 
-    def start(self, ready: int, latency: int) -> int:
-        """Start an instruction on whichever port is first; return when."""
-        tick, port = min((self._first(port, ready, latency), port) for port in range(len(self._starts)))
-        return self._take(port, tick, latency)
-
-    def begin_trip(self, tick: int) -> None:
-        """Begin a trip: the serial port, for whose work the front end leaves time, is free for it."""
-        self._serial = tick
+    def start(self, ready: int, latency: int, cycles: int = 1) -> int:
+        """Start an instruction on whichever port is first, which it holds for so many cycles; return when."""
+        tick, port = min((self._first(port, ready, latency, cycles), -port) for port in range(len(self._starts)))
+        return self._take(-port, tick, latency, cycles)
 
     def start_serial(self, ready: int, held: int) -> int:
-        """Start an instruction that passes the serial port, which it holds for so long; those of a trip keep order."""
-        tick = max(ready, self._serial)
-        self._serial = tick + held
+        """Start an instruction on the first port alone, which it holds for so long; its result has a way of its own."""
+        starts, serial, tick, cycles = self._starts[0], self._serial, ready, -(-held // TICKS)
+        while True:
+            near = bisect_right(serial, (tick, _ENDLESS))
+            before = serial[near - 1][1] if near else 0
+            if before > tick or (near < len(serial) and serial[near][0] < tick + held):
+                tick = before if before > tick else serial[near][1]
+                continue
+            first = tick // TICKS
+            taken = [each for each in range(first, first + cycles) if starts.first(each) != each]
+            if not taken:
+                break
+            tick = (taken[-1] + 1) * TICKS
+        for cycle in range(first, first + cycles):
+            starts.take(cycle)
+        insort(serial, (tick, tick + held))
         return tick
 
     def start_special(self, ready: int, latency: int, held: int) -> int:
@@ -106,6 +118,7 @@ class Ports:
         for starts in self._starts:
             starts.forget(cycle)
         self._results = [{each for each in results if each >= cycle} for results in self._results]
+        self._serial = [each for each in self._serial if each[1] >= tick - _LONG]
         self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
 
     def _first_special(self, port: int, tick: int, latency: int, held: int) -> int:
@@ -117,17 +130,19 @@ class Ports:
                 return tick
             tick = special[near] + held
 
-    def _first(self, port: int, tick: int, latency: int) -> int:
+    def _first(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
         starts, results = self._starts[port], self._results[port]
         while True:
             free = starts.first(tick // TICKS)
             tick = max(tick, free * TICKS)
-            if (tick + latency) // TICKS not in results:
+            held = all(starts.first(free + more) == free + more for more in range(1, cycles))
+            if held and (tick + latency) // TICKS not in results:
                 return tick
             tick = _next_cycle(tick)
 
-    def _take(self, port: int, tick: int, latency: int) -> int:
-        self._starts[port].take(tick // TICKS)
+    def _take(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
+        for cycle in range(tick // TICKS, tick // TICKS + cycles):
+            self._starts[port].take(cycle)
         self._results[port].add((tick + latency) // TICKS)
         return tick
 

@@ -31,7 +31,7 @@ class Instruction:
 
     `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers. `text` is what reports call it.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is what reports call it.
     """
 
     mnemonic: str
@@ -42,6 +42,7 @@ class Instruction:
     updates: bool = False
     unpacks: bool = False
     masks: bool = False
+    integers: bool = False
     line: int = 0
     text: str = field(default="", compare=False)
 
@@ -65,12 +66,19 @@ class Issue:
 class Loop:
     """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first of several.
+    `lead` are the ticks that the addresses of its trips take before the first. `late`: it stands in another,
+    or has one inside, and only the run knows how many trips the inner one has, so that a single trip is a loop too.
     """
 
     trips: list[list[Item]] = field(default_factory=list)
     line: int = 0
     lead: int = 0
+    late: bool = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the front end turns it; one with a single trip is none."""
+        return len(self.trips) > 1 or self.late
 
     @property
     def innermost(self) -> bool:
@@ -91,6 +99,11 @@ class Scope:
     _open: list[tuple[Loop, int]] = field(default_factory=list)
     _registers: int = 0
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether what comes next stands in a loop."""
+        return bool(self._open)
+
     def register(self) -> int:
         """Return the number of a register or mask that has not been used."""
         self._registers += 1
@@ -109,11 +122,17 @@ class Scope:
         self._here().append(Issue(instruction, tuple(reads), writes, address, rows))
         return writes
 
-    def begin_loop(self, trips: int, line: int = 0, lead: int = 0) -> None:
-        """Begin a loop of so many trips, which `lead` ticks precede; one without any leaves nothing behind."""
+    def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True) -> None:
+        """Begin a loop of so many trips, which `lead` ticks precede; one without any leaves nothing behind.
+
+        `fixed`: how many they are is known before the run.
+        """
         if trips <= 0:
             return
-        loop = Loop([[]], line, lead)
+        loop = Loop([[]], line, lead, late=not fixed and self.in_loop)
+        if loop.late:
+            for around, _ in self._open:
+                around.late = True
         self._here().append(loop)
         self._open.append((loop, trips))
 

@@ -17,7 +17,6 @@ from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
 from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
-from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -43,7 +42,9 @@ class _FrontEnd:
         readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
         self._board = Board(facts, dict(readers), self._account)
         self._repeats = 0
-        """Loops around this place that have more than one trip."""
+        """Loops around this place that the front end turns."""
+        self._fed = False
+        """Whether the trip of the loop around this place loads."""
 
     def run(self) -> ScopeTiming:
         """Walk the scope and settle when it ends."""
@@ -54,10 +55,14 @@ class _FrontEnd:
             account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
         board.begin_trip()
         straight = _straight(self._scope.body)
+        board.serial_bound = TripWork(straight, self._facts).serial_bound
         self._head(straight)
         self._updates(straight)
         self._walk(self._scope.body)
-        cycles = function_end(board.completed, account.now, function.drain)
+        if self._only_stores():  # 128 stores take 142 cycles: nobody waits until the last has completed
+            cycles = function_end(board.stored, account.now, 0)
+        else:
+            cycles = function_end(board.completed, account.now, function.drain)
         held = board.held
         for cause, wait in (
             (Cause.PORT, held.port),
@@ -73,6 +78,14 @@ class _FrontEnd:
         account.settle(Cause.DRAIN, cycles)
         return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
 
+    def _only_stores(self) -> bool:
+        """Whether loops of stores are all that it has, besides constants made before them."""
+        body = self._scope.body
+        loads = any(issue.instruction.kind is Kind.LOAD for issue in issues(body))
+        loops = [item for item in body if isinstance(item, Loop) and _repeats(item)]
+        other = any(issue.instruction.kind is Kind.COMPUTE for issue in issues(loops))
+        return bool(loops) and not loads and not other
+
     # ---------------------------------------------------------------------------------------------------------- loops
 
     def _walk(self, items: Sequence[Item]) -> None:
@@ -85,28 +98,30 @@ class _FrontEnd:
 
     def _loop(self, loop: Loop) -> None:
         """Walk a loop; one with a single trip is none."""
-        repeats = len(loop.trips) > 1
+        repeats = loop.repeats
         outermost = not self._repeats
         if outermost and repeats:
             self._open(loop)
-        if repeats and loop.lead:
+        if loop.lead:
             self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + loop.lead, loop.line)
         self._repeats += repeats
         innermost = loop.innermost
-        branches = self._branches(loop) if repeats and innermost else 0
+        branches = self._branches(loop) if len(loop.trips) > 1 and innermost else 0
         if branches:
             self._branch(branches)
         for number, trip in enumerate(loop.trips):
             if innermost:
                 self._trip(trip, repeats=repeats, branches=branches)
                 continue
+            self._fed = any(isinstance(item, Issue) and item.instruction.kind is Kind.LOAD for item in trip)
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
+        self._fed = self._fed and innermost
         self._repeats -= repeats
         if outermost and repeats:
             self._begun = self._account.now
-            self._board.path = MemoryPath(0)
+            self._board.path_hold, self._board.path_opened = 0, None
             self._board.begin_trip()
 
     def _open(self, loop: Loop) -> None:
@@ -130,7 +145,7 @@ class _FrontEnd:
         elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
             hold = ticks(timing.memory_path.trip_cycles)
             board.used.add("timing.memory_path")
-        board.path = MemoryPath(hold, opened)
+        board.path_hold, board.path_opened = hold, opened
 
     def _updates(self, issued: Sequence[Issue]) -> None:
         """Loads that advance their addresses themselves take longer to set up."""
@@ -153,13 +168,13 @@ class _FrontEnd:
     def _turn(self, trip: Sequence[Item], line: int) -> None:
         """Go to the next row of a nest: its inner loop starts over."""
         inner = next((_innermost(item) for item in trip if isinstance(item, Loop)), None)
-        if inner is None or len(inner.trips) == 1 or self._branches(inner):
+        if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
             return
         loops = self._facts.target.timing.loops
         between = row_turn(
             ticks(loops.turnaround_cycles),
             ticks(loops.turnaround_hidden_cycles),
-            TripWork(inner.trips[0], self._facts).hold,
+            TripWork(inner.trips[0], self._facts, fed=self._fed).hold,
         )
         self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
 
@@ -178,8 +193,9 @@ class _FrontEnd:
         parts: Sequence[Part] = ()
         if repeats or self._repeats:
             board.begin_trip()
-            work = TripWork(trip, self._facts)
+            work = TripWork(trip, self._facts, fed=self._fed)
             hold, parts = work.hold, work.parts()
+            board.serial_bound = work.serial_bound
         board.holding = [(line, begun + until) for line, until in parts]
         if branches:  # its stores leave behind the branch
             board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
@@ -210,8 +226,8 @@ _NOWHERE = -1
 
 
 def _repeats(loop: Loop) -> bool:
-    """Whether it, or a loop inside of it, has more than one trip."""
-    return len(loop.trips) > 1 or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
+    """Whether it, or a loop inside of it, is one that the front end turns."""
+    return loop.repeats or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
 
 
 def _innermost(loop: Loop) -> Loop:

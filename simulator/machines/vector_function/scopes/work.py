@@ -8,15 +8,21 @@ from itertools import accumulate
 from castsim.execution.dataflow.timing import TICKS
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind
+from castsim.machines.vector_function.trip_shape import issue_ticks
 
 Part = tuple[int, int]
 """A line, and the ticks up to which a trip's time is its own."""
 
 
 class TripWork:
-    """The work of one trip: `hold` are the ticks for which it keeps the front end."""
+    """The work of one trip: `hold` are the ticks for which it keeps the front end.
 
-    def __init__(self, trip: Sequence[Item], facts: ScopeFacts) -> None:
+    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    """
+
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
+        full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
+        copies = False
         loads: list[int] = []
         stores: list[int] = []
         serial: list[Part] = []
@@ -24,22 +30,29 @@ class TripWork:
             if not isinstance(item, Issue):
                 continue
             instruction = item.instruction
+            alone = facts.alone(instruction)
             match instruction.kind:
                 case Kind.LOAD:
-                    loads.append(instruction.line)
+                    copies = copies or bool(stores)
+                    loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
+                    full += instruction.size >= facts.target.registers.register_bytes
                 case Kind.STORE:
-                    stores.append(instruction.line)
+                    stores += [instruction.line] * (alone or 1)
                 case Kind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
-        per_cycle, interval = facts.target.timing.loads.per_cycle, facts.function.store_interval
+                case Kind.COMPUTE:
+                    others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
+        self.serial_bound = bool(serial) and others <= self.hold and not copies
+        """Whether it is that of the instructions for the first port alone, and the others have room on the second.
+
+        Where a load stands behind a store, trips are written out: converts of a later one do not wait for an earlier.
+        """
         self._lines = serial
-        if not loads:
-            return
-        by_loads, by_stores = -(-len(loads) // per_cycle) * TICKS, len(stores) * interval
-        if max(by_loads, by_stores) > self.hold:
-            self.hold = max(by_loads, by_stores)
-            lines = loads if by_loads >= by_stores else stores
+        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        if issue > self.hold and (loads or stores):
+            self.hold, self.serial_bound = issue, False
+            lines = loads if len(loads) >= len(stores) else stores
             self._lines = [(line, self.hold // len(lines)) for line in lines]
 
     def parts(self) -> Sequence[Part]:

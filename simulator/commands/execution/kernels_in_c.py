@@ -1,0 +1,50 @@
+"""Kernels in C as `run`, `asm` and `lint` take them; what is imported here loads the compiler of C."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from castsim.commands.execution.kernel_options import headers_of
+from castsim.commands.option_values import assignments, positive
+from castsim.isa.sources import Source, read_source
+from castsim.running.kernels import compiled_kernel, with_shapes
+from castsim.running.request import LoadRequest
+from castsim.tpc_c.compiling import Compiled
+from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
+
+__all__ = ["compiled_of", "launch_asked", "scheduled_kernel", "sequential_text"]
+
+
+def launch_asked(options: Namespace) -> LaunchRequest:
+    """Return the launch that options describe.
+
+    Raises:
+        ReadError: an option that cannot be read.
+    """
+    tensors = {name: tensor_given(name, text) for name, text in assignments("--tensor", options.tensors).items()}
+    wanted = replace(
+        _headers_of(options),
+        tensors=tensors,
+        index_space=members_given(options.index_space) if options.index_space else (),
+        engines=positive("--tpcs", options.tpcs) if options.tpcs else 1,
+    )
+    return with_shapes(wanted, assignments("--in", getattr(options, "inputs", [])))
+
+
+def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
+    """Return a kernel, compiled for the target that options name."""
+    source = read_source(Path(path), lambda: False)
+    return source, compiled_kernel(source, LoadRequest(options.target, launch=_headers_of(options)))
+
+
+def sequential_text(compiled: Compiled) -> str:
+    """Return a kernel with one instruction a line."""
+    return text_of(compiled, LaunchRequest(), {})
+
+
+def _headers_of(options: Namespace) -> LaunchRequest:
+    folders, macros = headers_of(options)
+    defines = {name: value if given else "1" for name, given, value in (each.partition("=") for each in macros)}
+    return LaunchRequest(defines=defines, folders=folders)

@@ -1,0 +1,213 @@
+"""The host's C++ compiler: finding it, compiling a kernel with castsim's header, and lines of addresses."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.spans import SourceText
+from castsim.pto_cpp.kernel_text import included
+
+COMPILER = "CASTSIM_CXX"
+"""Environment variable that names the compiler."""
+
+SECONDS = 300
+"""What a compilation may take."""
+
+HEADERS = Path(__file__).parent / "include"
+
+_STANDING_IN = (
+    "pto/pto-inst.hpp", "pto/common/pto_instr.hpp", "pto/common/pto_tile.hpp", "pto/common/constants.hpp",
+    "pto/common/type.hpp", "pto/common/event.hpp", "pto/common/debug.hpp", "pto/common/memory.hpp",
+    "pto/common/pto_instr_impl.hpp", "pto/common/utils.hpp", "pto/common/arch_macro.hpp", "acl/acl.h",
+    "runtime/rt_ffts.h", "kernel_operator.h", "tensor.h", "intrinsic.h", "kernel_utils.h", "int4_cvt.hpp"
+)  # fmt: skip
+"""Headers of the device's tools, in whose place castsim's own stand; found after the user's folders."""
+
+_ARCHITECTURES = {
+    False: (
+        "__CCE_AICORE__=220",
+        "__DAV_VEC__",
+        "__DAV_C220__",
+        "__DAV_C220_VEC__",
+        "PTO_NPU_ARCH_A2A3",
+        "MEMORY_BASE",
+    ),
+    True: ("__CCE_AICORE__=310", "__DAV_VEC__", "__DAV_C310__", "__DAV_C310_VEC__", "PTO_NPU_ARCH_A5", "REGISTER_BASE"),
+}
+"""Macros that the device's compiler defines for the vector half of a chip, by whether it is A5."""
+
+_MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
+_UNKNOWN = re.compile(r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A C++ kernel on its way to a program: `text` is what the compiler gets for the file, `entry` a C++ expression."""
+
+    file: Path
+    text: str
+    entry: str
+    names: tuple[str, ...]
+    folders: tuple[Path, ...] = ()
+    macros: tuple[str, ...] = ()
+    a5: bool = False
+
+
+def compiler() -> str:
+    """Return the path of the compiler: `$CASTSIM_CXX`, `c++`, `g++` or `clang++`.
+
+    Raises:
+        ReadError: there is none.
+    """
+    asked = os.environ.get(COMPILER)
+    for name in (asked,) if asked else ("c++", "g++", "clang++"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    what = f"${COMPILER} names '{asked}', which is none" if asked else "none is installed"
+    raise ReadError(
+        f"recording a C++ kernel needs a C++ compiler (g++ 11, clang++ 14 or newer); {what}",
+        legal=("castsim run KERNEL.pto",),
+    )
+
+
+def compile_kernel(kernel: Kernel, folder: Path) -> Path:
+    """Compile a kernel in a folder of its own; return the program.
+
+    Raises:
+        ReadError: there is no compiler, or it reports an error; the first is told with its place.
+    """
+    library = [name for name in included(kernel.text) if name.startswith("pto/") and ".." not in name]
+    for name in {*_STANDING_IN, *library}:
+        path = folder / "headers" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        own = HEADERS / f"castsim_{Path(name).name}"
+        path.write_text(f'#pragma once\n#include "{own.name if own.exists() else "castsim_pto.hpp"}"\n')
+    main, program = folder / "castsim_main.cpp", folder / "kernel"
+    names = ", ".join(f'"{name}"' for name in kernel.names)
+    quoted = str(kernel.file).replace("\\", "\\\\").replace('"', '\\"')
+    main.write_text(
+        '#include "castsim_pto.hpp"\n#define main castsim_main_of_the_file\n'
+        f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
+        f"int main(int count, char **words) {{ return castsim::start(&{kernel.entry}, {{{names}}}, count, words); }}\n",
+        encoding="utf-8",
+    )
+    command = [compiler()]
+    command += ["-std=c++20", "-O0", "-g1", "-w", "-fno-pie", "-no-pie", "-fno-omit-frame-pointer"]
+    command += [] if "clang" in Path(os.path.realpath(command[0])).name else ["-fpermissive"]
+    command += [f"-D{macro}" for macro in (*_ARCHITECTURES[kernel.a5], *kernel.macros)]
+    command += [f"-I{path}" for path in (kernel.file.parent, *kernel.folders, folder / "headers", HEADERS)]
+    command += ["-o", str(program), str(main)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, cwd=folder)
+    except subprocess.TimeoutExpired:
+        raise ReadError(f"{kernel.file}: the compiler takes more than {SECONDS} s") from None
+    except OSError as error:
+        raise ReadError(f"cannot start the compiler {command[0]}: {error.strerror or error}") from None
+    if done.returncode or not program.exists():
+        raise _refusal(kernel, done.stderr.decode("utf-8", "replace"))
+    return program
+
+
+def _refusal(kernel: Kernel, said: str) -> ReadError:
+    """Return the refusal of what does not compile: the compiler's first error, at its place."""
+    found = _MESSAGE.search(said)
+    if found is None:
+        lost = _LINKER.search(said)
+        what = f"nothing defines {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
+        return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
+    file, line, column, message = found.groups()
+    unknown = _UNKNOWN.search(message)
+    hint = ""
+    if unknown is not None and re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", unknown[1]):
+        hint = f"; castsim's header lacks {unknown[1]}, if that is a name of PTO"
+    if file == "castsim_main.cpp" or Path(file).parent == HEADERS:
+        place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
+                      if Path(f[1]).parent != HEADERS), None)  # fmt: skip
+        if place is None:
+            return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}")
+        file, line, column = place[1], place[2], place[3]
+    path = kernel.file if file == str(kernel.file) else Path(file)
+    return ReadError(f"does not compile: {message[:300]}{hint}", span=_span(path, int(line), int(column or 1)))
+
+
+def _span(path: Path, line: int, column: int = 1) -> Span:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        lines = []
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Span(str(path), line, min(column, len(text) + 1), text)
+
+
+@dataclass(slots=True)
+class Lines:
+    """Places of addresses of a compiled kernel, asked of `addr2line`; the first that is not in castsim's header."""
+
+    program: Path
+    file: Path
+    text: str
+    _known: dict[str, Span] = field(default_factory=dict)
+    _texts: dict[str, SourceText] = field(default_factory=dict)
+    _asked: subprocess.Popen[str] | None = None
+
+    def span(self, trail: str) -> Span:
+        """Return the place of the first of some addresses, in hexadecimal and separated by commas."""
+        if trail not in self._known:
+            self._known[trail] = self._span(trail.split(","))
+        return self._known[trail]
+
+    def close(self) -> None:
+        """End the tool."""
+        if self._asked is not None:
+            assert self._asked.stdin is not None and self._asked.stdout is not None
+            self._asked.stdin.close()
+            self._asked.stdout.close()
+            self._asked.wait()
+            self._asked = None
+
+    def _span(self, addresses: Sequence[str]) -> Span:
+        for address in addresses:
+            file, _, line = self._ask(address).partition(":")
+            number = re.match(r"\d+", line)
+            if not file or file.startswith("?") or number is None or Path(file).parent == HEADERS:
+                continue
+            if Path(file).is_absolute() and str(self.file) != file and not Path(file).exists():
+                continue
+            source = self._source(file)
+            starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
+            if int(number[0]) > len(starts):
+                continue
+            start = starts[int(number[0]) - 1]
+            text = source.text[start : source.line_end(start)]
+            blank = len(text) - len(text.lstrip())
+            return Span.within(source, start + blank, max(1, len(text.strip())))
+        return Span.within(self._source(str(self.file)), 0)
+
+    def _source(self, file: str) -> SourceText:
+        if file not in self._texts:
+            own = file == str(self.file)
+            text = self.text if own else Path(file).read_text(encoding="utf-8", errors="replace")
+            self._texts[file] = SourceText(file, text)
+        return self._texts[file]
+
+    def _ask(self, address: str) -> str:
+        if self._asked is None:
+            tool = shutil.which("addr2line") or shutil.which("llvm-addr2line")
+            if tool is None:
+                return ""
+            self._asked = subprocess.Popen(
+                [tool, "-e", str(self.program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        assert self._asked.stdin is not None and self._asked.stdout is not None
+        self._asked.stdin.write(f"0x{address}\n")
+        self._asked.stdin.flush()
+        return self._asked.stdout.readline().strip().partition(" (")[0]

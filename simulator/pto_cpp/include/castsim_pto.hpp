@@ -1,0 +1,466 @@
+// The names of PTO C++ as a kernel meets them: types, tiles, operations, events, and what surrounds a kernel.
+// Only what the public interface fixes is shared with it: names, parameter lists, values of enumerations, behaviour.
+#pragma once
+
+#include "castsim_recorder.hpp"
+
+// ------------------------------------------------------------------------------------------------ words of the device
+
+#define AICORE
+#define PTO_INST
+#define PTO_INTERNAL inline
+#define OP_NAME(NAME)
+#define OP_TYPE(NAME)
+#define __tf__
+#define __in__
+#define __out__
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __fbuf__
+#define __biasbuf__
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __aicore__
+#define __aicore__
+#endif
+ using half = castsim::Float16<5, 10>;
+using bfloat16_t = castsim::Float16<8, 7>;
+using float8_e4m3_t = castsim::Byte<0>;
+using float8_e5m2_t = castsim::Byte<1>;
+using hifloat8_t = castsim::Byte<2>;
+using float8_e8m0_t = castsim::Byte<3>;
+using float4_e1m2x2_t = castsim::Byte<4>;
+using float4_e2m1x2_t = castsim::Byte<5>;
+using aclFloat16 = uint16_t;
+using aclrtStream = void *;
+using GM_ADDR = uint8_t *;
+ namespace pto {
+using int4b_t = castsim::Byte<6>;
+using ::aclFloat16;
+using ::bfloat16_t;
+using ::half;
+}  // namespace pto
+ namespace castsim {
+CASTSIM_ELEMENT(float, "f32") CASTSIM_ELEMENT(half, "f16") CASTSIM_ELEMENT(bfloat16_t, "bf16")
+CASTSIM_ELEMENT(float8_e4m3_t, "e4m3fn") CASTSIM_ELEMENT(float8_e5m2_t, "e5m2") CASTSIM_ELEMENT(hifloat8_t, "hif8")
+CASTSIM_ELEMENT(float8_e8m0_t, "e8m0") CASTSIM_ELEMENT(float4_e1m2x2_t, "e1m2")
+CASTSIM_ELEMENT(float4_e2m1x2_t, "e2m1") CASTSIM_ELEMENT(pto::int4b_t, "i4")
+ template <typename T> constexpr int bits_per_element = int(sizeof(T)) * 8;
+template <> inline constexpr int bits_per_element<float4_e1m2x2_t> = 4;
+template <> inline constexpr int bits_per_element<float4_e2m1x2_t> = 4;
+template <> inline constexpr int bits_per_element<pto::int4b_t> = 4;
+}  // namespace castsim
+
+enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_ALL, PIPE_MTE4, PIPE_MTE5, PIPE_V2, PIPE_FIX };
+enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
+enum cache_line_t { SINGLE_CACHE_LINE, ENTIRE_DATA_CACHE };
+enum dcci_dst_t { CACHELINE_ALL, CACHELINE_UB, CACHELINE_OUT, CACHELINE_ATOMIC };
+enum mem_dsb_t { DSB_ALL, DSB_DDR, DSB_UB, DSB_SEQ };
+ namespace castsim {
+inline const char *const PIPES[] = {"PIPE_S",    "PIPE_V",   "PIPE_M",    "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3",
+                                    "PIPE_ALL",  "PIPE_MTE4", "PIPE_MTE5", "PIPE_V2",   "PIPE_FIX"};
+inline void barrier(const void *place, pipe_t pipe) { order(place, "barrier", PIPES[pipe], "", 0); }
+inline void flag(const void *place, const char *what, pipe_t from, pipe_t to, int event) {
+  order(place, what, PIPES[from], PIPES[to], event);
+}
+}  // namespace castsim
+ CASTSIM_CALL inline void set_flag(pipe_t from, pipe_t to, int event) {
+  castsim::flag(CASTSIM_HERE, "set", from, to, event);
+}
+CASTSIM_CALL inline void wait_flag(pipe_t from, pipe_t to, int event) {
+  castsim::flag(CASTSIM_HERE, "wait", from, to, event);
+}
+CASTSIM_CALL inline void pipe_barrier(pipe_t pipe) { castsim::barrier(CASTSIM_HERE, pipe); }
+template <typename... A> CASTSIM_CALL void dsb(A...) { castsim::barrier(CASTSIM_HERE, PIPE_ALL); }
+template <typename... A> void dcci(A...) {}
+inline void set_mask_norm() {}
+template <typename... A> void set_vector_mask(A...) {}
+template <typename... A> void set_atomic_none(A...) {}
+
+// The core: variables, since kernels have parameters of these names.
+inline int64_t get_block_idx() { return castsim::core.block; }
+inline int64_t get_block_num() { return castsim::core.blocks; }
+inline int64_t get_subblockid() { return castsim::core.sub; }
+inline int64_t get_subblockdim() { return castsim::core.subs; }
+inline int64_t get_coreid() { return castsim::core.block; }
+template <typename A> inline int64_t get_block_idx(A *) { return castsim::core.block; }
+template <typename A> inline int64_t get_block_num(A *) { return castsim::core.blocks; }
+template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::core.sub; }
+#define CASTSIM_LESS(T) constexpr T min(T one, T other) { return other < one ? other : one; } \
+  constexpr T max(T one, T other) { return one < other ? other : one; }
+CASTSIM_LESS(int) CASTSIM_LESS(unsigned) CASTSIM_LESS(long) CASTSIM_LESS(unsigned long) CASTSIM_LESS(long long)
+CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
+
+// What castsim cannot follow is refused where it is called.
+#define CASTSIM_REFUSED(NAME, WHY) template <auto... V, typename... A> CASTSIM_CALL long NAME(A &&...) { \
+    castsim::refuse(CASTSIM_HERE, #NAME " " WHY); } template <typename T, auto... V, typename... A> \
+    requires(sizeof...(V) > 0) CASTSIM_CALL long NAME(A &&...) { castsim::refuse(CASTSIM_HERE, #NAME " " WHY); }
+#define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below tiles; castsim follows operations on tiles")
+#define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim follows one vector core")
+#define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "asks for atomic stores, which castsim does not model")
+ CASTSIM_RAW(vadd) CASTSIM_RAW(vsub) CASTSIM_RAW(vmul) CASTSIM_RAW(vdiv) CASTSIM_RAW(vmax) CASTSIM_RAW(vmin)
+CASTSIM_RAW(vadds) CASTSIM_RAW(vmuls) CASTSIM_RAW(vexp) CASTSIM_RAW(vln) CASTSIM_RAW(vabs) CASTSIM_RAW(vsqrt)
+CASTSIM_RAW(vconv) CASTSIM_RAW(vlds) CASTSIM_RAW(vsts) CASTSIM_RAW(vcvt) CASTSIM_RAW(vector_dup) CASTSIM_RAW(vcgadd)
+CASTSIM_RAW(vcgmax) CASTSIM_RAW(vcmax) CASTSIM_RAW(vcadd) CASTSIM_RAW(vbrcb) CASTSIM_RAW(vgather) CASTSIM_RAW(vcopy)
+CASTSIM_RAW(vreducev2) CASTSIM_RAW(vsel) CASTSIM_RAW(vcmpv) CASTSIM_RAW(vaxpy) CASTSIM_RAW(vnchwconv)
+CASTSIM_RAW(copy_gm_to_ubuf) CASTSIM_RAW(copy_ubuf_to_gm) CASTSIM_RAW(copy_ubuf_to_ubuf)
+CASTSIM_RAW(copy_gm_to_ubuf_align_b8) CASTSIM_RAW(copy_gm_to_ubuf_align_b16) CASTSIM_RAW(copy_gm_to_ubuf_align_b32)
+CASTSIM_RAW(copy_ubuf_to_gm_align_b8) CASTSIM_RAW(copy_ubuf_to_gm_align_b16) CASTSIM_RAW(copy_ubuf_to_gm_align_b32)
+CASTSIM_RAW(set_mask_count) CASTSIM_RAW(set_ctrl) CASTSIM_RAW(get_ctrl) CASTSIM_RAW(sbitset1) CASTSIM_RAW(sbitset0)
+CASTSIM_RAW(set_deqscale)
+CASTSIM_CORES(ffts_cross_core_sync) CASTSIM_CORES(wait_flag_dev) CASTSIM_CORES(set_intra_block)
+CASTSIM_CORES(wait_intra_block) CASTSIM_CORES(set_cross_core) CASTSIM_CORES(set_ffts_base_addr)
+CASTSIM_ATOMIC(set_atomic_add) CASTSIM_ATOMIC(set_atomic_max) CASTSIM_ATOMIC(set_atomic_min)
+CASTSIM_ATOMIC(set_atomic_f32) CASTSIM_ATOMIC(set_atomic_f16) CASTSIM_ATOMIC(set_atomic_s32)
+ namespace pto {
+ using event_t = ::event_t;
+
+// ------------------------------------------------------------------------------------------------ enumerations
+ constexpr int DYNAMIC = -1;
+constexpr int SCALAR_TILE_DIM = 1;
+enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft, ScaleRight };
+enum class BLayout { RowMajor, ColMajor };
+enum class SLayout { NoneBox, RowMajor, ColMajor };
+enum class Layout { ND, DN, NZ, SCALE, MX_A_ZZ, MX_A_ND, MX_A_DN, MX_B_NN, MX_B_ND, MX_B_DN, NCHW, NCDHW, NHWC, FRACTAL_Z };
+enum class PadValue : uint64_t { Null, Zero, Max, Min };
+enum class CompactMode { Null, Normal, RowPlusOne };
+enum class RoundMode { CAST_NONE, CAST_RINT, CAST_ROUND, CAST_FLOOR, CAST_CEIL, CAST_TRUNC, CAST_ODD };
+enum class SaturationMode { ON, OFF };
+enum class CmpMode { EQ, NE, LT, LE, GT, GE };
+enum class MaskPattern { P0101 = 1, P1010, P0001, P0010, P0100, P1000, P1111 };
+enum class AtomicType { AtomicNone, AtomicAdd };
+enum class TCopyMode { SHALLOW_COPY, DEEP_COPY };
+enum class QuantType { MXFP8, MXFP4_E2M1, INT8_SYM, INT8_ASYM };
+enum class QuantScaleAlg { OCP, NV };
+enum class MxQuantAlg { OcpMxFp8E4M3, NvMxFp8E4M3, OcpMxFp4E2M1, NvMxFp4E2M1, Hif4 };
+enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
+#define CASTSIM_ALGORITHM(NAME) enum class NAME { DEFAULT, HIGH_PRECISION };
+CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITHM(SqrtAlgorithm)
+CASTSIM_ALGORITHM(RsqrtAlgorithm) CASTSIM_ALGORITHM(RecipAlgorithm) CASTSIM_ALGORITHM(DivAlgorithm)
+CASTSIM_ALGORITHM(RemAlgorithm) CASTSIM_ALGORITHM(FmodAlgorithm) CASTSIM_ALGORITHM(PowAlgorithm)
+ template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
+template <typename T> constexpr PadValue PadValueCustom(T value) {
+  return PadValue(1ull << 32 | castsim::bits_of(float(value)));
+}
+ struct MrgSortExecutedNumList {
+  uint16_t mrgSortList0 = 0, mrgSortList1 = 0, mrgSortList2 = 0, mrgSortList3 = 0;
+};
+
+// ------------------------------------------------------------------------------------------------ global memory
+ namespace castsim_shapes {
+template <int64_t... Stated> struct Five {
+  static constexpr std::array<int64_t, 5> stated{Stated...};
+  static constexpr int open = ((Stated == DYNAMIC) + ... + 0);
+  int64_t numbers[5];
+  constexpr Five() {
+    for (int place = 0; place < 5; ++place) numbers[place] = stated[place] == DYNAMIC ? 1 : stated[place];
+  }
+  constexpr Five(std::array<int64_t, 5> all) {
+    for (int place = 0; place < 5; ++place) numbers[place] = stated[place] == DYNAMIC ? all[place] : stated[place];
+  }
+  template <size_t Count> static constexpr Five some(std::array<int64_t, Count> values) {
+    Five made;
+    for (int place = 0, next = 0; place < 5 && next < int(Count); ++place)
+      if (stated[place] == DYNAMIC) made.numbers[place] = values[next++];
+    return made;
+  }
+};
+}  // namespace castsim_shapes
+
+#define CASTSIM_FIVE(NAME, MEMBER)                                                                            \
+  template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,            \
+            int64_t N5 = DYNAMIC> struct NAME { using Numbers = castsim_shapes::Five<N1, N2, N3, N4, N5>; \
+    static constexpr std::array<int64_t, 5> static##NAME{N1, N2, N3, N4, N5}; int64_t MEMBER[5]; \
+    constexpr NAME() : NAME(Numbers()) {} constexpr NAME(Numbers five) { \
+      for (int place = 0; place < 5; ++place) MEMBER[place] = five.numbers[place]; } template <typename... N> \
+      requires(sizeof...(N) == 5 && (std::is_convertible_v<N, int64_t> && ...))                               \
+    constexpr NAME(N... all) : NAME(Numbers(std::array<int64_t, 5>{int64_t(all)...})) {} template <typename... N> \
+      requires(sizeof...(N) > 0 && sizeof...(N) < 5 && sizeof...(N) == Numbers::open &&                       \
+               (std::is_convertible_v<N, int64_t> && ...)) constexpr NAME(N... open) \
+        : NAME(Numbers::some(std::array<int64_t, sizeof...(N)>{int64_t(open)...})) {} }; template <typename... N> \
+    requires(sizeof...(N) == 5) NAME(N...) -> NAME<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
+CASTSIM_FIVE(Shape, shape) CASTSIM_FIVE(Stride, stride)
+ template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
+struct TileShape2D : Shape<1, 1, 1, Rows, Cols> {
+  using Shape<1, 1, 1, Rows, Cols>::Shape;
+  static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
+};
+ namespace castsim_shapes {
+constexpr int64_t times(int64_t one, int64_t other) { return one == DYNAMIC || other == DYNAMIC ? DYNAMIC : one * other; }
+template <int64_t R, int64_t C, Layout L>
+using Pitches = std::conditional_t<L == Layout::DN, Stride<times(R, C), times(R, C), times(R, C), 1, R>,
+                                   Stride<times(R, C), times(R, C), times(R, C), C, 1>>;
+}  // namespace castsim_shapes
+ template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
+struct BaseShape2D : castsim_shapes::Pitches<Rows, Cols, L> {
+  static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
+  BaseShape2D() = default;
+  BaseShape2D(int64_t rows, int64_t cols) {
+    const int64_t all = rows * cols;
+    const int64_t numbers[5] = {all, all, all, L == Layout::DN ? 1 : cols, L == Layout::DN ? rows : 1};
+    for (int place = 0; place < 5; ++place) this->stride[place] = numbers[place];
+  }
+};
+ template <typename T, typename ShapeT, typename StrideT, Layout L = Layout::ND>
+struct GlobalTensor : castsim::GlobalState {
+  using DType = T;
+  using RawDType = std::remove_cv_t<T>;
+  using ElementType = RawDType;
+  using Shape = ShapeT;
+  using Stride = StrideT;
+  static constexpr Layout layout = L;
+  GlobalTensor() : GlobalTensor(nullptr) {}
+  GlobalTensor(const volatile void *pointer, const ShapeT &given_shape = ShapeT(),
+               const StrideT &given_stride = StrideT()) {
+    static const char *const names[] = {"nd", "dn", "nz"};
+    address = reinterpret_cast<uintptr_t>(pointer);
+    element = castsim::Element<RawDType>::name();
+    castsim::GlobalState::layout = int(L) < 3 ? names[int(L)] : "other";
+    element_bits = castsim::bits_per_element<RawDType>;
+    for (int place = 0; place < 5; ++place) {
+      shape[place] = given_shape.shape[place];
+      castsim::GlobalState::stride[place] = given_stride.stride[place];
+    }
+  }
+  T *data() const { return reinterpret_cast<T *>(address); }
+  int64_t GetShape(int dimension) const { return shape[size_t(dimension)]; }
+  int64_t GetShape(GlobalTensorDim dimension) const { return shape[size_t(dimension)]; }
+  template <auto Dimension> int64_t GetShape() const { return shape[size_t(Dimension)]; }
+  int64_t GetStride(int dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
+  int64_t GetStride(GlobalTensorDim dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
+  template <auto Dimension> int64_t GetStride() const { return castsim::GlobalState::stride[size_t(Dimension)]; }
+  template <auto Dimension> void SetShape(int64_t value) { shape[size_t(Dimension)] = value; }
+  template <auto Dimension> void SetStride(int64_t value) {
+    castsim::GlobalState::stride[size_t(Dimension)] = value;
+  }
+  void SetShape(const ShapeT &other) { for (int place = 0; place < 5; ++place) shape[place] = other.shape[place]; }
+  void SetShape(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) { shape = {n1, n2, n3, n4, n5}; }
+  void SetStride(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) {
+    castsim::GlobalState::stride = {n1, n2, n3, n4, n5};
+  }
+  void SetAddr(const volatile void *pointer) { address = reinterpret_cast<uintptr_t>(pointer); }
+};
+
+// ------------------------------------------------------------------------------------------------ tiles
+ template <TileType Loc_, typename E, int R, int C, BLayout BL = BLayout::RowMajor, int VR = R, int VC = C,
+          SLayout SL = SLayout::NoneBox, int FractalBytes = 512, PadValue Pad = PadValue::Null,
+          CompactMode Compact = CompactMode::Null>
+struct Tile : castsim::TileState {
+  using DType = E;
+  using TileDType = E *;
+  static constexpr TileType Loc = Loc_;
+  static constexpr BLayout BFractal = BL;
+  static constexpr SLayout SFractal = SL;
+  static constexpr PadValue PadVal = Pad;
+  static constexpr CompactMode Compact_ = Compact;
+  static constexpr int Rows = R, Cols = C, ValidRow = VR, ValidCol = VC, Numel = R * C;
+  static constexpr int SFractalSize = FractalBytes;
+  static constexpr bool isRowMajor = BL == BLayout::RowMajor, isBoxedLayout = SL != SLayout::NoneBox;
+  static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
+  static_assert(VR <= R && VC <= C, "the valid region is larger than the tile");
+ Tile() { describe(VR < 0 ? R : VR, VC < 0 ? C : VC); }
+  template <typename N>
+    requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
+  CASTSIM_CALL Tile(N extent) {
+    describe(VR < 0 ? int64_t(extent) : VR, VC < 0 ? int64_t(extent) : VC);
+    check(CASTSIM_HERE);
+  }
+  template <typename N, typename M>
+    requires(VR < 0 && VC < 0 && std::is_convertible_v<N, int64_t> && std::is_convertible_v<M, int64_t>)
+  CASTSIM_CALL Tile(N extent_of_rows, M extent_of_columns) {
+    describe(int64_t(extent_of_rows), int64_t(extent_of_columns));
+    check(CASTSIM_HERE);
+  }
+  int GetValidRow() const { return valid_rows; }
+  int GetValidCol() const { return valid_cols; }
+  CASTSIM_CALL void SetValidRow(int64_t extent) {
+    valid_rows = int(extent);
+    check(CASTSIM_HERE);
+  }
+  CASTSIM_CALL void SetValidCol(int64_t extent) {
+    valid_cols = int(extent);
+    check(CASTSIM_HERE);
+  }
+  CASTSIM_CALL void SetValidShape(int64_t extent_of_rows, int64_t extent_of_columns) {
+    valid_rows = int(extent_of_rows);
+    valid_cols = int(extent_of_columns);
+    check(CASTSIM_HERE);
+  }
+  CASTSIM_CALL E GetValue(int64_t number) const {
+    const unsigned long long code = castsim::element_of(CASTSIM_HERE, *this, number);
+    E value;
+    memcpy(static_cast<void *>(&value), &code, sizeof value);
+    return value;
+  }
+  CASTSIM_CALL void SetValue(int64_t number, E value) {
+    castsim::set_element(CASTSIM_HERE, *this, number, castsim::code_of(value));
+  }
+  E *data() const { return reinterpret_cast<E *>(uintptr_t(address < 0 ? 0 : address)); }
+  static constexpr int GetRows() { return R; }
+  static constexpr int GetCols() { return C; }
+ private:
+  void describe(int64_t extent_of_rows, int64_t extent_of_columns) {
+    static const char *const locations[] = {"vec", "mat", "left", "right", "acc", "bias", "scaling", "left", "right"};
+    static const char *const scatter[] = {"none_box", "row_major", "col_major"};
+    number = ++castsim::tiles_made;
+    element = castsim::Element<E>::name();
+    element_bits = castsim::bits_per_element<E>;
+    location = locations[int(Loc_)];
+    rows = R;
+    cols = C;
+    valid_rows = int(extent_of_rows);
+    valid_cols = int(extent_of_columns);
+    block_layout = isRowMajor ? "row_major" : "col_major";
+    scatter_layout = scatter[int(SL)];
+    fractal = FractalBytes;
+    compact = int(Compact);
+    pad = (unsigned long long)(Pad);
+    dynamic = VR < 0 || VC < 0;
+  }
+  void check(const void *place) const {
+    if (valid_rows < 0 || valid_cols < 0 || valid_rows > R || valid_cols > C)
+      castsim::refuse(place, "valid region " + std::to_string(valid_rows) + " x " + std::to_string(valid_cols) +
+                                 " in a tile of " + std::to_string(R) + " x " + std::to_string(C));
+  }
+};
+
+#define CASTSIM_CUBE(NAME, WHERE) template <typename E, int R, int C, int VR = R, int VC = C> \
+  using NAME = Tile<TileType::WHERE, E, R, C, BLayout::ColMajor, VR, VC, SLayout::RowMajor, 512>;
+CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc, Acc)
+CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
+ template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
+template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
+ template <AnyTile T, typename A>
+  requires(std::is_integral_v<A> || std::is_enum_v<A>)
+void TASSIGN(T &tile, A address) { tile.address = (long long)(address); }
+template <AnyTile T, typename A> void TASSIGN(T &tile, A *address) {
+  tile.address = (long long)(reinterpret_cast<uintptr_t>(address));
+}
+template <uint64_t Address, AnyTile T> void TASSIGN(T &tile) { tile.address = (long long)(Address); }
+template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
+  global.address = reinterpret_cast<uintptr_t>(pointer);
+}
+
+// ------------------------------------------------------------------------------------------------ events
+ enum class Op : uint16_t {
+  SCALAR, TRESHAPE, VECTOR, TADD, TADDS, TSUB, TSUBS, TMUL, TMULS, TDIV, TDIVS, TMAX, TMAXS, TMIN, TMINS, TAND, TANDS,
+  TOR, TORS, TXOR, TXORS, TSHL, TSHLS, TSHR, TSHRS, TREM, TREMS, TFMOD, TFMODS, TEXP, TLOG, TSQRT, TRSQRT, TRECIP,
+  TABS, TNEG, TNOT, TRELU, TLRELU, TPRELU, TAXPY, TADDC, TSUBC, TADDSC, TSUBSC, TCVT, TCMP, TCMPS, TSEL, TSELS,
+  TEXPANDS, TEXPANDS_MAT, TROWSUM, TROWMAX, TROWMIN, TROWPROD, TROWARGMAX, TROWARGMIN, TROWEXPAND, TROWEXPANDADD,
+  TROWEXPANDSUB, TROWEXPANDMUL, TROWEXPANDDIV, TROWEXPANDMAX, TROWEXPANDMIN, TROWEXPANDEXPDIF, TCOLSUM, TCOLMAX,
+  TCOLMIN, TCOLPROD, TCOLARGMAX, TCOLARGMIN, TCOLEXPAND, TCOLEXPANDADD, TCOLEXPANDSUB, TCOLEXPANDMUL, TCOLEXPANDDIV,
+  TCOLEXPANDMAX, TCOLEXPANDMIN, TCOLEXPANDEXPDIF, TPARTADD, TPARTMUL, TPARTMAX, TPARTMIN, TPARTARGMAX, TPARTARGMIN,
+  TGATHER, TGATHERB, TSCATTER, TSORT32, TMRGSORT, TTRANS, TCONCAT, TTRI, TQUANT, TDEQUANT, TPOW, TPOWS, TPACK,
+  TFILLPAD, TFILLPAD_VEC, TFILLPAD_MAT, TMOV, TMOV_V2V, TMOV_V2M, TMOV_A2V, TMOV_A2M, TMOV_M2L, TMOV_M2R, TMOV_M2B,
+  TMOV_M2S, TEXTRACT, TEXTRACT_M2LR, TEXTRACT_V2M, TINSERT, TCI, TLOAD, TPREFETCH, TSTORE, TSTORE_VEC, TSTORE_ACC,
+  TSTORE_MAT, MGATHER, MGATHER_VEC, MGATHER_MAT, MSCATTER, TMATMUL, TGEMV, TIMG2COL, SETFMATRIX, TPRINT, ALL, OP_COUNT
+};
+ constexpr pipe_t CastsimPipeOf(Op op) {
+  switch (op) {
+    case Op::TLOAD: case Op::TPREFETCH: case Op::TEXPANDS_MAT: case Op::TFILLPAD_MAT: case Op::MGATHER_MAT:
+      return PIPE_MTE2;
+    case Op::TSTORE: case Op::TSTORE_VEC: case Op::TSTORE_MAT:
+      return PIPE_MTE3;
+    case Op::SCALAR: case Op::TRESHAPE: case Op::TCI: case Op::SETFMATRIX:
+      return PIPE_S;
+    case Op::TMATMUL: case Op::TGEMV:
+      return PIPE_M;
+    case Op::TMOV_M2L: case Op::TMOV_M2R: case Op::TMOV_M2B: case Op::TEXTRACT_M2LR: case Op::TIMG2COL:
+      return PIPE_MTE1;
+    case Op::TSTORE_ACC: case Op::TMOV_A2V: case Op::TMOV_A2M: case Op::TMOV_V2M: case Op::TMOV_M2S:
+    case Op::TEXTRACT_V2M:
+      return PIPE_FIX;
+    case Op::TPRINT: case Op::ALL: case Op::OP_COUNT:
+      return PIPE_ALL;
+    default:
+      return PIPE_V;
+  }
+}
+
+// The token that an operation returns. Waiting on it directly signals and waits at once.
+struct RecordEvent {
+  pipe_t from = PIPE_ALL;
+};
+ template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
+  static constexpr pipe_t from = CastsimPipeOf(SrcOp), to = CastsimPipeOf(DstOp);
+  int token;
+  Event() : token(next()) {}
+  CASTSIM_CALL Event(RecordEvent) : token(next()) { record(CASTSIM_HERE); }
+  CASTSIM_CALL Event &operator=(RecordEvent) {
+    record(CASTSIM_HERE);
+    return *this;
+  }
+  CASTSIM_CALL Event &Init() { return record(CASTSIM_HERE); }
+  CASTSIM_CALL Event &Record() { return record(CASTSIM_HERE); }
+  CASTSIM_CALL Event &Wait() { return wait(CASTSIM_HERE); }
+  Event &record(const void *place) {
+    if (from == PIPE_FIX || to == PIPE_FIX) castsim::refuse(place, "an event of the cube unit: castsim follows one vector core");
+    if (from != to) castsim::flag(place, "set", from, to, token);
+    return *this;
+  }
+  Event &wait(const void *place) {
+    if (from != to) {
+      castsim::flag(place, "wait", from, to, token);
+      return *this;
+    }
+#ifdef PTO_NPU_ARCH_A5
+    if (from == PIPE_MTE2 || from == PIPE_MTE3) castsim::barrier(place, from);
+#else
+    castsim::barrier(place, from);
+#endif
+    return *this;
+  }
+ private:
+  static int next() {
+    if (!AutoToken) return int(Id);
+    static int &counter = counters()[from * 16 + to];
+    const int found = counter;
+    counter = (counter + 1) % 8;
+    return found;
+  }
+  static std::array<int, 256> &counters();
+};
+ namespace castsim_events {
+inline std::array<int, 256> counters{};
+}
+template <Op S, Op D, bool A, event_t I> std::array<int, 256> &Event<S, D, A, I>::counters() {
+  return castsim_events::counters;
+}
+ namespace castsim_events {
+template <typename T>
+concept Waited = requires(T event, const void *place) { event.wait(place); } || std::is_same_v<T, RecordEvent>;
+template <Waited... W> void wait_for(const void *place, pipe_t to, W &...events) {
+  [[maybe_unused]] auto one = [&](auto &event) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(event)>, RecordEvent>) {
+      if (event.from == to || event.from == PIPE_ALL) {
+        castsim::barrier(place, event.from);
+      } else {
+        castsim::flag(place, "set", event.from, to, EVENT_ID7);
+        castsim::flag(place, "wait", event.from, to, EVENT_ID7);
+      }
+    } else {
+      event.wait(place);
+    }
+  };
+  (one(events), ...);
+}
+}  // namespace castsim_events
+using castsim_events::Waited;
+ template <Waited... W> CASTSIM_CALL void TSYNC(W &...events) {
+  castsim_events::wait_for(CASTSIM_HERE, PIPE_ALL, events...);
+}
+template <Op Of> CASTSIM_CALL void TSYNC() {
+#ifdef PTO_NPU_ARCH_A5
+  constexpr pipe_t pipe = CastsimPipeOf(Of);
+  static_assert(pipe == PIPE_MTE2 || pipe == PIPE_MTE3 || pipe == PIPE_ALL, "A5 has barriers of MTE2, MTE3 and all pipes");
+#endif
+  castsim::barrier(CASTSIM_HERE, CastsimPipeOf(Of));
+}
+
+#include "castsim_operations.hpp"
+ }  // namespace pto

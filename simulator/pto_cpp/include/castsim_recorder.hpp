@@ -1,0 +1,491 @@
+// The side of a recording that runs in the kernel's own process: numbers, memory, and what is sent to castsim.
+// Everything in namespace castsim is castsim's own; the vendor's library shares names and behaviour alone with it.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+#include <tuple>
+#include <type_traits>
+#include <ucontext.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#define CASTSIM_CALL __attribute__((noinline))
+#define CASTSIM_HERE __builtin_return_address(0)
+ namespace castsim {
+ inline int sent_by = 3, answered_by = 4;      // file descriptors
+constexpr uintptr_t FIRST = 0x100000000000;   // where the first buffer begins
+constexpr uintptr_t DISTANCE = 1ull << 36;    // from one buffer to the next
+constexpr uintptr_t MARGIN = 1ull << 34;      // before the pointer that a kernel is given
+constexpr int MOST_BUFFERS = 64;
+constexpr uintptr_t PAGE = 4096;
+const void *const NOWHERE = nullptr;
+
+// ------------------------------------------------------------------------------------------------ what is sent
+ inline std::string sending;
+ inline void flush() {
+  for (size_t done = 0; done < sending.size();) {
+    const ssize_t count = ::write(sent_by, sending.data() + done, sending.size() - done);
+    if (count <= 0 && errno != EINTR) _exit(3);
+    done += size_t(count > 0 ? count : 0);
+  }
+  sending.clear();
+}
+ inline std::string hexadecimal(unsigned long long value) {
+  char text[24];
+  snprintf(text, sizeof text, "%llx", value);
+  return text;
+}
+
+// A place in the kernel is a return address, or the addresses that lead to a fault, innermost first.
+inline std::string trail_of(const std::string &trail) { return trail; }
+inline std::string trail_of(const void *place) { return hexadecimal(reinterpret_cast<uintptr_t>(place) - 1); }
+
+// Adds the words of a line, with a blank before all but the first.
+template <typename... Words> void say(const Words &...words) {
+  auto one = [](const auto &word) {
+    if (!sending.empty() && sending.back() != '\n') sending += ' ';
+    if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(word)>>) sending += std::to_string(word);
+    else
+      sending += word;
+  };
+  (one(words), ...);
+}
+ inline void end() {
+  sending += '\n';
+  if (sending.size() > 60000) flush();
+}
+ template <typename Place> [[noreturn]] inline void refuse(const Place &place, const std::string &why) {
+  say("E", trail_of(place), why);
+  end();
+  flush();
+  _exit(0);
+}
+
+// Returns whether castsim knows the bytes asked for.
+inline bool answer(void *into, size_t size) {
+  char known = 0;
+  auto take = [](void *to, size_t count) {
+    for (size_t done = 0; done < count;) {
+      ssize_t got = ::read(answered_by, static_cast<char *>(to) + done, count - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) _exit(3);
+      done += size_t(got);
+    }
+  };
+  take(&known, 1);
+  if (known == 'y') take(into, size);
+  return known == 'y';
+}
+
+// ------------------------------------------------------------------------------------------------ global memory
+ struct PageState {
+  bool writable = false;
+  std::string trail;
+  std::array<unsigned char, PAGE> before{};
+};
+ inline std::map<uintptr_t, PageState> pages;
+inline bool any_writable = false;
+ inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
+ inline int buffer_of(uintptr_t address) {
+  if (address < FIRST || address >= FIRST + MOST_BUFFERS * DISTANCE) return -1;
+  return int((address - FIRST) / DISTANCE);
+}
+ inline void forget_page(uintptr_t start) {
+  madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
+  mprotect(reinterpret_cast<void *>(start), PAGE, PROT_NONE);
+}
+
+// What the kernel wrote to global memory by plain assignments, as stores of the scalar unit.
+inline void settle_writes() {
+  if (!any_writable) return;
+  any_writable = false;
+  for (auto page = pages.begin(); page != pages.end();) {
+    const auto &[start, state] = *page;
+    if (!state.writable) {
+      ++page;
+      continue;
+    }
+    const unsigned char *now = reinterpret_cast<const unsigned char *>(start);
+    for (size_t first = 0, last; first < PAGE; first = last) {
+      last = first + 1;
+      if (now[first] == state.before[first]) continue;
+      for (size_t next = last; next < PAGE && next < last + 8; ++next)  // changes at most 8 bytes apart are one piece
+        if (now[next] != state.before[next]) last = next + 1;
+      std::string bytes;
+      for (size_t index = first; index < last; ++index) {
+        bytes += hexadecimal(256 + now[index]).substr(1);
+        bytes += now[index] == state.before[index] ? '?' : '!';
+      }
+      const int buffer = buffer_of(start);
+      say("w", state.trail, buffer, (long long)(start + first) - (long long)base_of(buffer), bytes);
+      end();
+    }
+    forget_page(start);
+    page = pages.erase(page);
+  }
+}
+ inline void forget_buffer(int buffer) {
+  std::erase_if(pages, [buffer](const auto &page) {
+    if (buffer_of(page.first) != buffer) return false;
+    forget_page(page.first);
+    return true;
+  });
+}
+ inline std::string trail_of_fault(void *context) {
+  auto *machine = &static_cast<ucontext_t *>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  uintptr_t counter = uintptr_t(machine->gregs[REG_RIP]) + 1, frame = uintptr_t(machine->gregs[REG_RBP]);
+#elif defined(__aarch64__)
+  uintptr_t counter = machine->pc + 1, frame = machine->regs[29];
+#else
+  uintptr_t counter = 1, frame = uintptr_t(machine) * 0;
+#endif
+  std::string trail = hexadecimal(counter - 1);
+  for (int depth = 0; depth < 6 && frame >= PAGE && frame % sizeof(void *) == 0; ++depth) {
+    const uintptr_t *saved = reinterpret_cast<const uintptr_t *>(frame);
+    if (saved[0] <= frame) break;
+    trail += ',' + hexadecimal(saved[1] - 1);
+    frame = saved[0];
+  }
+  return trail;
+}
+ inline bool is_write(void *context) {
+#if defined(__x86_64__)
+  return static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+  (void)context;
+  return false;  // the second fault on a page is a write
+#endif
+}
+ inline void fault(int number, siginfo_t *info, void *context) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const std::string place = trail_of_fault(context);
+  const int buffer = buffer_of(address);
+  if (number != SIGSEGV || buffer < 0)
+    refuse(place, "accesses memory of the host at an address that is no argument's: null, or of the buffer");
+  const uintptr_t start = address & ~(PAGE - 1);
+  auto *bytes = reinterpret_cast<unsigned char *>(start);
+  const long long offset = (long long)address - (long long)base_of(buffer);
+  auto found = pages.find(start);
+  const bool again = found != pages.end();
+  if (again && found->second.writable) refuse(place, "accesses global memory in a way that cannot be followed");
+  PageState &state = pages[start];
+  state.trail = place;
+  if (!again) {
+    settle_writes();
+    say("p", place, buffer, (long long)start - (long long)base_of(buffer), offset, is_write(context) ? "w" : "r");
+    end();
+    flush();
+    std::array<unsigned char, PAGE> held;
+    if (!answer(held.data(), PAGE)) held.fill(0xA5);
+    mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
+    memcpy(bytes, held.data(), PAGE);
+  }
+  if (again || is_write(context)) {
+    mprotect(bytes, PAGE, PROT_READ | PROT_WRITE);
+    memcpy(state.before.data(), bytes, PAGE);
+    state.writable = any_writable = true;
+  } else {
+    mprotect(bytes, PAGE, PROT_READ);
+  }
+}
+ inline void prepare_memory(int buffers) {
+  for (int buffer = 0; buffer < buffers; ++buffer) {
+    void *wanted = reinterpret_cast<void *>(FIRST + uintptr_t(buffer) * DISTANCE);
+    void *got = mmap(wanted, DISTANCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (got != wanted) refuse(NOWHERE, "the host has no address space for the arguments");
+  }
+  static std::array<char, 1 << 16> stack;
+  stack_t other{};
+  other.ss_sp = stack.data();
+  other.ss_size = stack.size();
+  sigaltstack(&other, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+// ------------------------------------------------------------------------------------------------ numbers
+ constexpr uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
+
+// The code of a float in a narrower format of the same layout, rounded to nearest, ties to even.
+constexpr uint32_t narrowed(float value, int exponent_bits, int fraction_bits) {
+  const uint32_t bits = bits_of(value), sign = bits >> 31 << (exponent_bits + fraction_bits);
+  const uint32_t magnitude = bits & 0x7FFFFFFF, top = (1u << exponent_bits) - 1;
+  if (magnitude > 0x7F800000) return sign | top << fraction_bits | 1u << (fraction_bits - 1);
+  if (magnitude == 0x7F800000) return sign | top << fraction_bits;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  int exponent = int(magnitude >> 23) - 127;
+  if (magnitude < 0x00800000) exponent = -126;
+  uint64_t significand = (magnitude & 0x7FFFFF) | (magnitude < 0x00800000 ? 0 : 0x800000);
+  int drop = 23 - fraction_bits, field = exponent + bias;
+  if (field < 1) {
+    drop += 1 - field;
+    field = 1;
+  }
+  if (drop > 40) return sign;
+  const uint64_t half = 1ull << (drop - 1), rest = significand & ((1ull << drop) - 1);
+  uint64_t kept = significand >> drop;
+  kept += rest > half || (rest == half && (kept & 1));
+  const uint64_t code = kept + (uint64_t(field - 1) << fraction_bits);
+  return code >= uint64_t(top) << fraction_bits ? sign | top << fraction_bits : sign | uint32_t(code);
+}
+ constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
+  const uint32_t top = (1u << exponent_bits) - 1;
+  const uint32_t sign = code >> (exponent_bits + fraction_bits) << 31;
+  uint32_t exponent = code >> fraction_bits & top, fraction = code & ((1u << fraction_bits) - 1);
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  if (exponent == top) return __builtin_bit_cast(float, sign | 0x7F800000 | fraction << (23 - fraction_bits));
+  if (exponent == 0) {
+    if (fraction == 0) return __builtin_bit_cast(float, sign);
+    if (exponent_bits == 8) return __builtin_bit_cast(float, sign | fraction << (23 - fraction_bits));
+    int shift = 0;
+    while (!(fraction >> fraction_bits)) {
+      fraction <<= 1;
+      ++shift;
+    }
+    fraction &= (1u << fraction_bits) - 1;
+    return __builtin_bit_cast(float, sign | uint32_t(1 - shift - bias + 127) << 23 | fraction << (23 - fraction_bits));
+  }
+  return __builtin_bit_cast(float, sign | uint32_t(int(exponent) - bias + 127) << 23 | fraction << (23 - fraction_bits));
+}
+
+// A float of 16 bits; arithmetic is done in f32, as the host compiler of the library does it.
+template <int ExponentBits, int FractionBits> struct Float16 {
+  uint16_t code = 0;
+  constexpr Float16() = default;
+  template <typename N, typename = std::enable_if_t<std::is_arithmetic_v<N>>>
+  constexpr Float16(N value) : code(uint16_t(narrowed(float(value), ExponentBits, FractionBits))) {}
+  template <int E, int F> constexpr explicit Float16(Float16<E, F> other) : Float16(float(other)) {}
+  constexpr operator float() const { return widened(code, ExponentBits, FractionBits); }
+  constexpr Float16 &operator+=(float other) { return *this = Float16(float(*this) + other); }
+  constexpr Float16 &operator-=(float other) { return *this = Float16(float(*this) - other); }
+  constexpr Float16 &operator*=(float other) { return *this = Float16(float(*this) * other); }
+  constexpr Float16 &operator/=(float other) { return *this = Float16(float(*this) / other); }
+};
+
+// Elements that kernels move and convert, and do not compute with on the scalar unit.
+template <int Kind> struct Byte {
+  uint8_t code = 0;
+  constexpr Byte() = default;
+  template <typename N, typename = std::enable_if_t<std::is_integral_v<N>>>
+  constexpr Byte(N value) : code(uint8_t(value)) {}
+  constexpr operator uint8_t() const { return code; }
+};
+ template <typename T> struct Element;
+template <typename T>
+  requires std::is_integral_v<T>
+struct Element<T> {
+  static const char *name() {
+    constexpr bool is_signed = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return is_signed ? "i8" : "u8";
+    if constexpr (sizeof(T) == 2) return is_signed ? "i16" : "u16";
+    if constexpr (sizeof(T) == 4) return is_signed ? "i32" : "u32";
+    return is_signed ? "i64" : "u64";
+  }
+};
+#define CASTSIM_ELEMENT(TYPE, NAME) template <> struct Element<TYPE> { static const char *name() { return NAME; } };
+ template <typename T> inline unsigned long long code_of(T value) {
+  unsigned long long code = 0;
+  memcpy(&code, &value, sizeof value);
+  return code;
+}
+
+// ------------------------------------------------------------------------------------------------ operands
+ struct TileState {
+  int number = 0;
+  long long address = -1;  // none
+  const char *element = "";
+  const char *location = "";
+  int rows = 0, cols = 0, valid_rows = 0, valid_cols = 0;
+  const char *block_layout = "", *scatter_layout = "";
+  int fractal = 512, compact = 0, element_bits = 8, dynamic = 0;
+  unsigned long long pad = 0;
+};
+ inline int tiles_made = 0;
+ struct GlobalState {
+  uintptr_t address = 0;
+  const char *element = "";
+  const char *layout = "";
+  int element_bits = 8;
+  std::array<int64_t, 5> shape{}, stride{};
+};
+ struct Operand {
+  enum Kind { TILE, SCALAR, INDEX, GLOBAL, ATTRIBUTE, INPUTS } kind;
+  const TileState *tile = nullptr;
+  const GlobalState *global = nullptr;
+  unsigned long long code = 0;
+  const char *element = "", *text = "";
+};
+ inline Operand given(const TileState &tile) { return {Operand::TILE, &tile}; }
+inline Operand given(const GlobalState &global) { return {Operand::GLOBAL, nullptr, &global}; }
+template <typename T> inline Operand scalar(T value) {
+  return {Operand::SCALAR, nullptr, nullptr, code_of(value), Element<T>::name()};
+}
+inline Operand index(long long value) { return {Operand::INDEX, nullptr, nullptr, (unsigned long long)value}; }
+inline Operand attribute(const char *key, const char *text) {
+  return {Operand::ATTRIBUTE, nullptr, nullptr, 0, key, text};
+}
+inline Operand attribute(const char *key, long long number) {
+  return {Operand::ATTRIBUTE, nullptr, nullptr, (unsigned long long)number, key, nullptr};
+}
+inline Operand inputs() { return {Operand::INPUTS}; }
+ template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
+  std::string text = head;
+  ((text += ',', text += std::to_string(parts)), ...);
+  return text;
+}
+ inline std::string words_of(const TileState &tile) {
+  const std::string text = joined("t", tile.number, tile.address, tile.rows, tile.cols, tile.valid_rows, tile.valid_cols,
+                                  tile.fractal, tile.compact, tile.pad, tile.dynamic);
+  return text + ',' + tile.element + ',' + tile.location + ',' + tile.block_layout + ',' + tile.scatter_layout;
+}
+ inline std::string words_of(const GlobalState &global, const void *place) {
+  const int buffer = buffer_of(global.address);
+  if (buffer < 0) refuse(place, "moves global memory that no argument points to");
+  const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
+  std::string text = head + ',' + global.element + ',' + global.layout;
+  for (const auto &five : {global.shape, global.stride})
+    for (int64_t number : five) text = joined(text, number);
+  return text;
+}
+ inline std::string words_of(const Operand &operand, const void *place) {
+  switch (operand.kind) {
+    case Operand::TILE: return words_of(*operand.tile);
+    case Operand::GLOBAL: return words_of(*operand.global, place);
+    case Operand::SCALAR: return std::string("s,") + operand.element + ',' + hexadecimal(operand.code);
+    case Operand::INDEX: return joined("i", (long long)operand.code);
+    case Operand::ATTRIBUTE: break;
+    case Operand::INPUTS: return "|";
+  }
+  const std::string head = std::string("a,") + operand.element;
+  return operand.text ? head + ',' + operand.text : joined(head, (long long)operand.code);
+}
+ inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
+  settle_writes();
+  say("o", trail_of(place), mnemonic);
+  for (const Operand &operand : operands) say(words_of(operand, place));
+  end();
+  const Operand &first = *operands.begin();
+  if (first.kind == Operand::GLOBAL) forget_buffer(buffer_of(first.global->address));  // a store
+}
+ inline void order(const void *place, const char *what, const char *from, const char *to, int event) {
+  settle_writes();
+  say("f", trail_of(place), what, from, to, event);
+  end();
+}
+ inline unsigned long long element_of(const void *place, const TileState &tile, long long number) {
+  settle_writes();
+  say("q", trail_of(place), words_of(tile), number);
+  end();
+  flush();
+  unsigned long long code = 0;
+  answer(&code, sizeof code);
+  return code;
+}
+ inline void set_element(const void *place, const TileState &tile, long long number, unsigned long long code) {
+  operation(place, "tsetval", {given(tile), index(number), {Operand::SCALAR, nullptr, nullptr, code, tile.element}});
+}
+
+// ------------------------------------------------------------------------------------------------ the entry's call
+ struct Core {
+  long long block = 0, blocks = 1, sub = 0, subs = 1;
+  bool fixed = false;
+};
+inline Core core;
+}  // namespace castsim
+
+// Built-in variables of the device compiler; kernels have parameters of these names.
+inline int64_t block_idx = 0, block_num = 1;
+ namespace castsim {
+inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_num = core.blocks = blocks; }
+ inline std::map<std::string, std::string> values;
+inline std::vector<std::string> names;
+ template <typename T> inline T number_from(const std::string &name, const std::string &text) {
+  errno = 0;
+  char *rest = nullptr;
+  if constexpr (std::is_same_v<T, bool>) {
+    return text != "0" && text != "false" && text != "False";
+  } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+    if (text[0] == '-' || std::is_enum_v<T> || std::is_signed_v<T>) {
+      const long long value = strtoll(text.c_str(), &rest, 0);
+      if (!errno && !*rest && T(value) == T(T(value)) && (long long)T(value) == value) return T(value);
+    } else {
+      const unsigned long long value = strtoull(text.c_str(), &rest, 0);
+      if (!errno && !*rest && (unsigned long long)T(value) == value) return T(value);
+    }
+    refuse(NOWHERE, "argument " + name + ": " + text + " does not fit its type");
+  } else {
+    const double value = strtod(text.c_str(), &rest);
+    if (*rest) refuse(NOWHERE, "argument " + name + ": " + text + " is no number");
+    if constexpr (std::is_same_v<T, double>) return value;
+    return T(float(value));
+  }
+}
+ template <typename T> inline T argument(int position) {
+  const std::string &name = names[size_t(position)];
+  const auto found = values.find(name);
+  if constexpr (std::is_pointer_v<T>) {
+    if (found != values.end() && found->second == "0") return nullptr;
+    if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg takes 0, the null pointer");
+    sending += "b " + std::to_string(position);
+    if constexpr (requires { Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name(); })
+      sending += std::string(" ") + Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name();
+    sending += '\n';
+    return reinterpret_cast<T>(base_of(position));
+  } else {
+    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_constructible_v<T, float>,
+                  "castsim passes pointers and numbers to the entry, no structures");
+    if (found == values.end()) refuse(NOWHERE, "missing " + name);
+    return number_from<T>(name, found->second);
+  }
+}
+ template <typename... Parameters, size_t... Positions>
+inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>) {
+  const std::tuple<std::remove_cvref_t<Parameters>...> arguments{
+      argument<std::remove_cvref_t<Parameters>>(int(Positions))...};
+  entry(std::get<Positions>(arguments)...);
+}
+ template <typename... Parameters>
+inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names, int count, char **words) {
+  sent_by = atoi(words[1]);
+  answered_by = atoi(words[2]);
+  for (const char *name : given_names) names.emplace_back(name);
+  if (names.size() != sizeof...(Parameters)) {
+    names.clear();
+    for (size_t position = 0; position < sizeof...(Parameters); ++position)
+      names.push_back("arg" + std::to_string(position));
+  }
+  core.block = atoll(words[3]);
+  core.blocks = atoll(words[4]);
+  core.fixed = core.blocks > 0;
+  if (!core.fixed) core.blocks = 1;
+  block_idx = core.block;
+  block_num = core.blocks;
+  core.sub = atoll(words[5]);
+  core.subs = atoll(words[6]);
+  for (int word = 7; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
+  if (sizeof...(Parameters) > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
+  prepare_memory(sizeof...(Parameters));
+  call(entry, std::index_sequence_for<Parameters...>());
+  settle_writes();
+  sending += "z " + std::to_string(core.blocks) + "\n";
+  flush();
+  _exit(0);
+}
+ }  // namespace castsim

@@ -1,0 +1,450 @@
+"""From what a kernel sent to a `.pto` program: one line, one or more nodes of `castsim.isa.pto.program`.
+
+The facts on transfers and on operands that the library lets pass: docs/reference/pto_cpp.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.scratch_forms import form_of
+from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS
+from castsim.isa.warning_text import WarningKind, WarningText
+
+_INDEX = pto.ScalarType("index")
+_I64 = pto.ScalarType("i64")
+_LARGEST_PAD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SentTile:
+    """A tile as the kernel sent it: `number` tells C++ objects apart, an `address` of -1 is none.
+
+    `rows` and `cols` are the valid extents of the moment; `dynamic`: its type leaves one of them open.
+    """
+
+    number: int
+    address: int
+    type: pto.TileType
+    rows: int
+    cols: int
+    dynamic: bool
+
+    @classmethod
+    def of(cls, text: str) -> SentTile:
+        """Read `t,NUMBER,ADDRESS,...`."""
+        parts = text.split(",")
+        number, address, rows, cols, valid_rows, valid_cols, fractal, compact, pad, dynamic = map(int, parts[1:11])
+        element, location, block, scatter = parts[11:]
+        kind = pto.TileType(
+            location, element, rows, cols, valid_rows, valid_cols, block, scatter, fractal, pad, compact
+        )
+        return cls(number, address, kind, valid_rows, valid_cols, bool(dynamic))
+
+
+@dataclass(frozen=True, slots=True)
+class SentGlobal:
+    """A global tensor as the kernel sent it: bytes behind the pointer of an argument, shape and strides in elements."""
+
+    buffer: int
+    offset: int
+    element: str
+    layout: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> SentGlobal:
+        """Read `g,BUFFER,OFFSET,...`."""
+        parts = text.split(",")
+        numbers = tuple(map(int, parts[5:]))
+        return cls(int(parts[1]), int(parts[2]), parts[3], parts[4], numbers[:5], numbers[5:])
+
+
+@dataclass(slots=True)
+class Maker:
+    """Makes the nodes of one function; what it has defined is used again.
+
+    `elements` are the formats of arguments as far as they are known, by position; `sizes` how many elements those have
+    that the user gave; `capacity` is the buffer's in bytes.
+    """
+
+    names: Sequence[str]
+    elements: dict[int, str]
+    span_of: Callable[[str], Span]
+    a5: bool
+    capacity: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    body: list[pto.Operation] = field(default_factory=list)
+    warnings: dict[WarningText, None] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    """How many elements of each argument are used."""
+    addressed: bool | None = None
+    """Whether tiles have addresses; None until one is met."""
+    _defined: dict[object, str] = field(default_factory=dict)
+    _issued: dict[tuple[pto.Operation, Span], pto.Operation] = field(default_factory=dict)
+    _regions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _count: int = 0
+    _span: Span = field(init=False)
+    _prefix: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._prefix = "r"
+        while any(name.startswith(self._prefix) and name[len(self._prefix) :].isdecimal() for name in self.names):
+            self._prefix += "r"
+
+    def take(self, line: str) -> None:
+        """Take in one line that is no question.
+
+        Raises:
+            CastsimError: castsim cannot follow what it says; carries its place.
+        """
+        kind, place, *rest = line.split(" ")
+        self._span = self.span_of(place)
+        if kind == "f":
+            self._order(*rest)
+        elif kind == "o":
+            self._operation(rest[0], rest[1:])
+        elif kind == "q":
+            tile = self._tile(SentTile.of(rest[0]))
+            element = self._scalar_type(tile[1].element)
+            self._append(pto.ScalarAccess, "tgetval", *tile, self._index(int(rest[1])), self._name(), element)
+        elif kind == "p":
+            self._plain_load(int(rest[0]), int(rest[2]), rest[3])
+        elif kind == "w":
+            self._plain_store(int(rest[0]), int(rest[1]), rest[2])
+        elif kind == "n":
+            self._warn(WarningKind.OPERATION, " ".join(rest))
+
+    def function(self, name: str, used: Sequence[int]) -> pto.Function:
+        """Return the function of what was taken in; `used` are the positions of the arguments that point to memory."""
+        ends = self.body
+        if any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in ends):
+            ends = [*ends, pto.Barrier(pto.Pipe.ALL)]
+        arguments = tuple(
+            pto.Argument(self.names[position], pto.PointerType(self.elements[position])) for position in used
+        )
+        marks = ((pto.RECORDED, ""), ("pto.entry", ""))
+        return pto.Function(name, arguments, (*ends, pto.Return()), marks)
+
+    # ---------------------------------------------------------------------------------------------- operations
+
+    def _order(self, what: str, first: str, second: str, event: str) -> None:
+        if what == "barrier":
+            self._append(pto.Barrier, pto.Pipe(first))
+        elif not 0 <= int(event) <= 7:
+            raise ReadError(f"flag {event}: there are the flags 0 to 7", span=self._span)
+        else:
+            make = pto.SetFlag if what == "set" else pto.WaitFlag
+            self._append(make, pto.Pipe(first), pto.Pipe(second), int(event))
+
+    def _operation(self, mnemonic: str, words: list[str]) -> None:
+        bar = words.index("|") if "|" in words else len(words)
+        outputs, inputs = words[:bar], [word for word in words[bar + 1 :] if word[0] != "a"]
+        attributes = dict(word.split(",")[1:] for word in words if word[0] == "a")
+        if mnemonic in ("tload", "tstore"):
+            self._transfer(mnemonic, outputs[0], inputs[0])
+        elif mnemonic == "tcvt":
+            self._cast(outputs[0], inputs, attributes)
+        elif mnemonic == "tsetval":
+            self._set_element(words)
+        elif any(word[0] == "g" for word in words):
+            raise IllegalError(f"castsim has no {mnemonic.upper()}", span=self._span)
+        else:
+            self._work(mnemonic, outputs, inputs, attributes)
+
+    def _work(self, mnemonic: str, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
+        names, kinds = self._operands(inputs)
+        if mnemonic == "tgather" and "maskPattern" in attributes:
+            mnemonic += ".mask"
+        elif mnemonic == "tgather" and len(outputs) > 1:
+            mnemonic += ".compare"
+        known = VECTOR_OPERATIONS.get(mnemonic)
+        if known is not None and form_of(known, kinds) is None and form_of(known, kinds[:-1]) is not None:
+            names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
+        results = [self._tile(SentTile.of(word)) for word in outputs]
+        if known is not None and form_of(known, kinds) is None:
+            raise IllegalError(
+                f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=known.spellings
+            )
+        found = {}
+        if "cmpMode" in attributes:
+            found["cmpMode"] = f"#pto<cmp {COMPARISONS[int(attributes['cmpMode'])]}>"
+        if "maskPattern" in attributes:
+            found["maskPattern"] = f"#pto.mask_pattern<{PATTERNS[int(attributes['maskPattern']) - 1]}>"
+        if "offset" in attributes:
+            found["offset"] = f"{attributes['offset']} : i32"
+        for key, word in (("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg")):
+            if key in attributes:
+                found[key] = f"#pto<{word} {attributes[key]}>"
+        found |= {key: attributes[key] for key in ("isBinary", "descending") if key in attributes}
+        self._append(
+            pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
+            tuple(kind for _, kind in results), tuple(sorted(found.items()))
+        )  # fmt: skip
+
+    def _operands(self, words: list[str]) -> tuple[list[str], list[pto.Type]]:
+        names: list[str] = []
+        kinds: list[pto.Type] = []
+        for word in words:
+            if word[0] == "t":
+                name, kind = self._tile(SentTile.of(word))
+                names.append(name)
+                kinds.append(kind)
+            elif word[0] == "i":
+                names.append(self._index(int(word[2:])))
+                kinds.append(_INDEX)
+            else:
+                _, element, code = word.split(",")
+                signless = element.replace("u", "i") if element[0] == "u" else element
+                kinds.append(self._scalar_type(signless))
+                names.append(self._code(int(code, 16), signless))
+        return names, kinds
+
+    def _cast(self, output: str, inputs: list[str], attributes: dict[str, str]) -> None:
+        tiles = [SentTile.of(word) for word in (output, *inputs)]
+        dst, src, *tmp = map(self._tile, _alike(tiles))
+        saturation = {"ON": Saturation.ON, "OFF": Saturation.OFF}.get(attributes["sat"])
+        name, kind = tmp[0] if tmp else (None, None)
+        rounding = pto.RoundMode[attributes["rmode"]]
+        self._append(pto.Tcvt, dst[0], src[0], dst[1], src[1], name, kind, rounding, saturation)
+
+    def _set_element(self, words: list[str]) -> None:
+        name, kind = self._tile(SentTile.of(words[0]))
+        element = kind.element.replace("u", "i") if kind.element[0] == "u" else kind.element
+        value = self._code(int(words[2].split(",")[2], 16), element)
+        self._append(
+            pto.ScalarAccess, "tsetval", name, kind, self._index(int(words[1][2:])), value, self._scalar_type(element)
+        )
+
+    def _plain_load(self, buffer: int, offset: int, way: str) -> None:
+        """Load the element that the kernel reads first of a page; further ones of the page are not seen."""
+        element = self.elements.get(buffer, "")
+        size = element_format(element).storage_bits // 8 if element in SCALARS.values() else 0
+        if way == "r" and size and offset % size == 0:
+            where, base = self._index(offset // size), pto.PointerType(element)
+            self._check_end(buffer, offset // size + 1)
+            kind = self._scalar_type(element)
+            self._append(pto.ScalarAccess, "load_scalar", self.names[buffer], base, where, self._name(), kind)
+
+    def _plain_store(self, buffer: int, offset: int, data: str) -> None:
+        """Store the elements of which a byte was changed by an assignment."""
+        if buffer not in self.elements:
+            raise ReadError(
+                f"writes elements of {self.names[buffer]}, whose type no transfer and no input tells",
+                span=self._span, legal=(f"--in {self.names[buffer]}=zeros.npy",)
+            )  # fmt: skip
+        element = self.elements[buffer]
+        size = element_format(element).storage_bits // 8
+        codes = {offset + i: (int(data[3 * i : 3 * i + 2], 16), data[3 * i + 2] == "!") for i in range(len(data) // 3)}
+        for start in range(offset // size * size, offset + len(codes), size):
+            found = [codes.get(start + place, (0, False)) for place in range(size)]
+            if any(changed for _, changed in found):
+                code = int.from_bytes(bytes(byte for byte, _ in found), "little")
+                signless = element.replace("u", "i") if element[0] == "u" else element
+                value = self._code(code, signless)
+                where = self._index(start // size)
+                kind = self._scalar_type(element)
+                self._check_end(buffer, start // size + 1)
+                base = pto.PointerType(element)
+                self._append(pto.ScalarAccess, "store_scalar", self.names[buffer], base, where, value, kind)
+
+    # ----------------------------------------------------------------------------------------------- transfers
+
+    def _transfer(self, mnemonic: str, output: str, given: str) -> None:
+        ends = (output, given) if mnemonic == "tload" else (given, output)
+        sent, view = SentTile.of(ends[0]), SentGlobal.of(ends[1])
+        if view.layout not in ("nd", "dn"):
+            raise IllegalError(f"{mnemonic.upper()} of layout {view.layout.upper()}: the cube unit's", span=self._span)
+        by_column = view.layout == "dn"
+        shape, strides = self._moved(sent, view, by_column=by_column)
+        if 0 in shape:
+            return
+        tile, part = self._tile(sent), self._part(view, shape, strides)
+        pairs = (part, tile) if mnemonic == "tload" else (tile, part)
+        (first, first_type), (second, second_type) = pairs
+        self._append(pto.TileOperation, mnemonic, (first,), (first_type,), (second,), (second_type,))
+
+    def _moved(self, tile: SentTile, view: SentGlobal, *, by_column: bool) -> tuple[list[int], list[int]]:
+        """Return shape and strides of what the library moves: bursts of the tile's valid extent, whatever the view is.
+
+        On A2/A3 the gap between bursts is programmed, so that they begin elsewhere where the extents differ.
+        """
+        shape, strides = list(view.shape), list(view.strides)
+        burst, along, outer = (tile.rows, 3, 4) if by_column else (tile.cols, 4, 3)
+        if min(shape) < 0:
+            raise TileError(f"a global tensor of shape {shape}", span=self._span)
+        if burst == 0 or 0 in shape:
+            return [0], [1]
+        if shape[along] != burst:
+            if shape[outer] > 1:
+                if not self.a5:
+                    strides[outer] = burst + strides[outer] - shape[along]
+                what = "columns" if not by_column else "rows"
+                moved = f"bursts are {strides[outer]} elements apart" if not self.a5 else "as many are moved"
+                self._warn(
+                    WarningKind.REGION,
+                    f"{burst} valid {what} of the tile, {shape[along]} of the global tensor: {moved}",
+                )
+            shape[along] = burst
+        if strides[outer] < 0:
+            raise TileError(f"bursts {strides[outer]} elements apart", span=self._span)
+        for place, extent in enumerate(shape):
+            if extent == 1 and strides[place] < 1:
+                strides[place] = 1
+        first = next((place for place in range(3) if shape[place] > 1), 3)
+        return shape[first:], strides[first:]
+
+    def _part(self, view: SentGlobal, shape: list[int], strides: list[int]) -> tuple[str, pto.PartitionType]:
+        name = self.names[view.buffer]
+        known = self.elements.setdefault(view.buffer, view.element)
+        if known != view.element:
+            raise ReadError(
+                f"{name} is used as {known} and as {view.element}; castsim gives an argument one type", span=self._span
+            )
+        bits = element_format(view.element).bits
+        bits = bits if bits < 8 else element_format(view.element).storage_bits
+        if view.offset < 0:
+            raise TileError(f"moves what lies {-view.offset} bytes before {name}", span=self._span)
+        if view.offset * 8 % bits:
+            raise TileError(f"{name}: byte {view.offset} is inside an element of {view.element}", span=self._span)
+        offset = view.offset * 8 // bits
+        self._check_end(view.buffer, offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
+        key = (view.buffer, offset, tuple(shape), tuple(strides), view.layout)
+        dims = tuple(shape)
+        kind = pto.PartitionType(dims, view.element)
+        if key not in self._defined:
+            pointer = name
+            if offset:
+                pointer = self._once(
+                    (view.buffer, offset), lambda at: pto.AddPointer(
+                        at, name, self._index(offset), pto.PointerType(view.element), span=self._span)
+                )  # fmt: skip
+            open_type = pto.ViewType((None,) * len(dims), view.element)
+            whole = self._name()
+            extents = tuple(map(self._index, shape))
+            self._append(
+                pto.MakeView, whole, pointer, extents, tuple(map(self._index, strides)), view.layout, open_type
+            )
+            part = self._name()
+            zeros = (self._index(0),) * len(dims)
+            self._append(pto.PartitionView, part, whole, zeros, extents, open_type, kind)
+            self._defined[key] = part
+        return self._defined[key], kind
+
+    def _check_end(self, buffer: int, end: int) -> None:
+        self.ends[buffer] = max(self.ends.get(buffer, 0), end)
+        size = self.sizes.get(self.names[buffer])
+        if size is not None and end > size:
+            raise TileError(
+                f"element {end - 1} of {self.names[buffer]}, which has {size}: outside the tensor", span=self._span
+            )
+
+    # ------------------------------------------------------------------------------------------------- operands
+
+    def _tile(self, sent: SentTile) -> tuple[str, pto.TileType]:
+        """Return a tile of the program for one that was sent.
+
+        As the library compares the valid regions of tiles with open extents at run time, if at all, its type has none.
+        """
+        kind = self._within(sent)
+        self._check_tile(sent)
+        address = self._constant(sent.address, _I64) if self.addressed else None
+        key = (sent.address if self.addressed else -sent.number, kind, sent.dynamic)
+        if not sent.dynamic and (sent.rows, sent.cols) == (kind.rows, kind.cols):
+            return self._once(key, lambda name: pto.AllocTile(name, kind, address, span=self._span)), kind
+        kind = replace(kind, valid_rows=None, valid_cols=None)
+        rows, cols = self._index(sent.rows), self._index(sent.cols)
+        return self._once(key, lambda name: pto.AllocTile(name, kind, address, rows, cols, span=self._span)), kind
+
+    def _check_tile(self, sent: SentTile) -> None:
+        location, placed = sent.type.location, sent.address >= 0
+        if location != "vec":
+            text = f"a tile of '{location}': the cube unit's; castsim follows vector kernels"
+            raise IllegalError(text, span=self._span)
+        if sent.type.pad > _LARGEST_PAD:
+            raise IllegalError("a pad value of the kernel's own is not modelled", span=self._span)
+        if self.addressed is None:
+            self.addressed = placed
+        if self.addressed != placed:
+            text = "a tile without an address beside tiles that have one"
+            raise ReadError(text, span=self._span, legal=("TASSIGN(tile, ADDRESS)",))
+        if not placed and self._regions.setdefault(sent.number, (sent.rows, sent.cols)) != (sent.rows, sent.cols):
+            raise ReadError("a tile without an address changes its valid region", span=self._span)
+
+    def _within(self, sent: SentTile) -> pto.TileType:
+        """Return a tile's type; one that is declared larger than the buffer has the lines that are valid."""
+        kind, fmt = sent.type, element_format(sent.type.element)
+        bits = 4 if fmt.bits == 4 else fmt.storage_bits
+        if sent.address + kind.rows * kind.cols * bits // 8 <= self.capacity:
+            return kind
+        if kind.block_layout == "row_major":
+            return replace(kind, rows=max(sent.rows, 1))
+        return replace(kind, cols=max(sent.cols, 1))
+
+    def _scalar_type(self, element: str) -> pto.ScalarType:
+        if element not in SCALARS.values():
+            raise IllegalError(f"a scalar of type {element}: castsim has no such scalars", span=self._span)
+        return pto.ScalarType(element)
+
+    def _index(self, value: int) -> str:
+        return self._constant(value, _INDEX)
+
+    def _code(self, code: int, element: str) -> str:
+        """Return a constant of a code: a signed number of an integer type, the bits of a float."""
+        bits = element_format(element).storage_bits
+        code &= (1 << bits) - 1
+        if element[0] == "i" and code >> (bits - 1):
+            code -= 1 << bits
+        return self._constant(code, self._scalar_type(element))
+
+    def _constant(self, value: int, kind: pto.ScalarType) -> str:
+        return self._once(("constant", value, kind), lambda name: pto.Constant(name, value, kind, span=self._span))
+
+    def _once(self, key: object, make: Callable[[str], pto.Operation]) -> str:
+        if key not in self._defined:
+            name = self._name()
+            self.body.append(make(name))
+            self._defined[key] = name
+        return self._defined[key]
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"{self._prefix}{self._count}"
+
+    def _append(self, kind: Callable[..., pto.Operation], *fields: object) -> None:
+        node = kind(*fields, span=self._span)
+        if self.addressed is not False:  # what a line does again is one instruction; flags are inserted one by one
+            node = self._issued.setdefault((node, self._span), node)
+        self.body.append(node)
+
+    def _warn(self, kind: WarningKind, text: str) -> None:
+        self.warnings[WarningText(kind, text, self._span)] = None
+
+
+def _alike(tiles: list[SentTile]) -> list[SentTile]:
+    """Return the tiles of a cast with the same physical shape where that changes no byte: the library compares none.
+
+    The number of rows tells nothing of where an element lies, nor does the pitch of a single row.
+    """
+    dst, src, *tmp = tiles
+    if dst.type.block_layout != "row_major" or src.type.block_layout != "row_major":
+        return tiles
+    rows, valid = max(dst.rows, src.rows, 1), max(dst.cols, src.cols, 1)
+    changed = []
+    for each in (dst, src):
+        kind = replace(each.type, rows=rows)
+        if rows == 1 and dst.type.cols != src.type.cols:
+            kind = replace(kind, cols=-(-valid // _COLUMNS) * _COLUMNS)
+        changed.append(replace(each, type=kind))
+    return [*changed, *tmp]
+
+
+_COLUMNS = 64
+"""Columns of which every format fills whole blocks."""

@@ -1,0 +1,284 @@
+"""Arrays to block formats and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.mode_words import mode_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.numerics import (
+    FormatLike,
+    Policy,
+    abstract_policy,
+    array_from_codes,
+    codes_from_array,
+    convert_codes,
+    format_name,
+    native_dtype,
+)
+from castsim.numerics.policy import default_rounding
+from castsim.quantisation.block_formats import BlockFormat, block_format
+from castsim.quantisation.division import quotient
+from castsim.quantisation.rules import RULES, ScaleRule, largest, scale_codes
+from castsim.quantisation.statistics import ErrorStatistics, error_statistics
+
+F64 = NDArray[np.float64]
+
+SPANS = ("block", "group", "token", "channel", "tensor")
+"""What shares a scale: a run along the axis (block, group), a row along it, an index of it, everything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """A quantised array: elements of the array's shape, and one scale for each block.
+
+    `elements` and `scales` have the native dtypes of their formats, or hold codes where there is none. `blocks` has
+    the size of a block along each axis; the last block of an axis may be smaller. Scales have as many dimensions as
+    elements. `statistics` tell the error.
+    """
+
+    elements: Codes
+    scales: Codes
+    format: BlockFormat
+    blocks: tuple[int, ...]
+    statistics: ErrorStatistics
+
+    def __repr__(self) -> str:
+        shape, size = ("x".join(map(str, each)) or "1" for each in (self.elements.shape, self.blocks))
+        return f"Quantised({self.format.name}, {shape}, {self.scales.size} scales {self.format.scale.name} of {size})"
+
+    def dequantise(self, dst: FormatLike = "f32") -> Codes:
+        """Return the numbers that elements and scales stand for, each rounded once to `dst`.
+
+        Raises:
+            ReadError: unknown format.
+        """
+        return _dequantised(self.elements, self.scales, self.format, self.blocks, format_named(format_name(dst)))
+
+
+def quantise(
+    array: ArrayLike,
+    src: FormatLike | None = None,
+    dst: str | None = None,
+    *,
+    block: int | Sequence[int] | None = None,
+    per: str | None = None,
+    axis: int = -1,
+    scale: str | None = None,
+    scale_format: FormatLike | None = None,
+    rounding: str | None = None,
+    zero_scale: str = "smallest",
+) -> Quantised:
+    """Quantise an array to a block format, bit-exactly.
+
+        quantise(x, "mxfp8_e4m3"), quantise(x, "f32", "i8", per="token"), quantise(x, "e4m3fn", block=(128, 128))
+
+    Args:
+        array: numbers or codes of a float format, any shape; lists are f64 unless `src` says otherwise.
+        src: format of the array; None: that of its dtype. If only one format is given, it is `dst`.
+        dst: a block format (mxfp8_e4m3, mxfp8_e5m2, mxfp6_e3m2, mxfp6_e2m3, mxfp4_e2m1, mxint8, nvfp4), or the format
+            of the elements, which then have f32 scales.
+        block: elements along `axis` that share a scale, or sizes along the last axes; None: as the format has it.
+        per: block or group (runs along `axis`), token (all along `axis`), channel (all but `axis`), tensor; None: block
+            if there is a size, else token.
+        axis: the axis of blocks, tokens and channels.
+        scale: rule of the scale: floor, ceil, even, rceil or nearest; None: the format's own.
+        scale_format: e8m0, f32, e4m3fn or another float format with NaN; None: the format's own.
+        rounding: of the elements; None: rint (HiFloat8: round).
+        zero_scale: scale of blocks of zeros: smallest (0 where the format has it) or one.
+
+    Returns:
+        Elements, scales, and statistics of the error. Numbers beyond the largest element are clamped to it, as are
+        infinities; a block that holds NaN has the scale NaN, and its elements are NaN, or 0 in formats without it.
+
+    Raises:
+        ReadError: unknown format, rule, span, axis or dtype; a block of no elements.
+        IllegalError: a source that is no float format, elements or scales that the format cannot have.
+    """
+    if dst is None:
+        if not isinstance(src, str):
+            raise ReadError("the block format is missing", legal=["quantise(x, 'mxfp8_e4m3')"])
+        src, dst = None, src
+    assert dst is not None
+    chosen = block_format(dst)
+    if scale_format is not None:
+        chosen = chosen.with_scale(format_named(format_name(scale_format)))
+    if scale is not None:
+        if str(scale).lower() not in RULES:
+            raise ReadError(f"unknown scale rule '{scale}'", legal=RULES)
+        chosen = replace(chosen, rule=ScaleRule(str(scale).lower()))
+    if zero_scale not in (legal := ("smallest", "one")):
+        raise ReadError(f"unknown scale of zeros '{zero_scale}'", legal=legal)
+    numbers = _numbers(array, src)
+    blocks = _blocks(numbers.shape, chosen.block if block is None else block, per, axis)
+    return _quantised(numbers, chosen, blocks, _policy(chosen.element, rounding), zero_is_one=zero_scale == "one")
+
+
+def dequantise(
+    elements: Codes | Quantised,
+    scales: Codes | None = None,
+    src: str | None = None,
+    dst: FormatLike = "f32",
+    *,
+    block: int | Sequence[int] | None = None,
+    per: str | None = None,
+    axis: int = -1,
+    scale_format: FormatLike | None = None,
+) -> Codes:
+    """Return the numbers that elements and scales stand for, each rounded once to `dst`.
+
+        dequantise(quantised), dequantise(elements, scales, "mxfp8_e4m3", "bf16")
+
+    Args:
+        elements: what `quantise` returned, which needs no more, or an array of elements.
+        scales: one for each block, of any shape with as many elements.
+        src: the block format, as for `quantise`.
+        dst: format of the result.
+        block, per, axis, scale_format: as for `quantise`.
+
+    Raises:
+        ReadError: unknown format, span or dtype; scales that do not fit the blocks.
+        IllegalError: as `quantise`.
+    """
+    if isinstance(elements, Quantised):
+        return elements.dequantise(dst)
+    if scales is None or src is None:
+        raise ReadError("scales and the block format are missing", legal=["dequantise(e, s, 'mxfp8_e4m3')"])
+    chosen = block_format(src)
+    if scale_format is not None:
+        chosen = chosen.with_scale(format_named(format_name(scale_format)))
+    blocks = _blocks(np.shape(elements), chosen.block if block is None else block, per, axis)
+    counts = tuple(-(-size // each) for size, each in zip(np.shape(elements), blocks, strict=True))
+    if np.size(scales) != prod(counts):
+        raise ReadError(f"{np.size(scales)} scales for {prod(counts)} blocks", legal=(f"scales of shape {counts}",))
+    return _dequantised(elements, np.asarray(scales).reshape(counts), chosen, blocks, format_named(format_name(dst)))
+
+
+def _numbers(array: ArrayLike, src: FormatLike | None) -> F64:
+    """Return an array as f64.
+
+    Raises:
+        ReadError: a dtype that no format has, or not that of `src`.
+        IllegalError: not a float format.
+    """
+    fmt = None if src is None else format_named(format_name(src))
+    given: Codes
+    if isinstance(array, np.ndarray | np.generic):
+        given = np.asarray(array)
+    else:
+        dtype = None if fmt is None else native_dtype(fmt)
+        try:
+            given = np.asarray(array, np.float64 if dtype is None else dtype)
+        except (TypeError, ValueError) as error:
+            raise ReadError(f"the values to quantise are not an array of numbers: {error}") from None
+    fmt = format_named(format_name(given.dtype)) if fmt is None else fmt
+    if isinstance(fmt, IntFormat) or not fmt.has_zero:
+        legal = [name for name, row in FORMATS.items() if not isinstance(row, IntFormat) and row.has_zero]
+        raise IllegalError(f"quantised are floats, not {fmt.name}", legal=legal)
+    return _wide(codes_from_array(given, fmt), fmt)
+
+
+def _wide(codes: Codes, fmt: Format) -> F64:
+    """Return the exact numbers of codes of up to 53 significant bits."""
+    wide = codes if fmt.name == "f64" else convert_codes(codes, fmt, FORMATS["f64"], _EXACT)
+    return wide.astype(np.uint64, copy=False).view(np.float64)
+
+
+_EXACT = Policy(Rounding.RINT, Overflow.SPECIAL)
+
+
+def _policy(element: Format, rounding: str | None) -> Policy:
+    """Return how elements are rounded.
+
+    Raises:
+        IllegalError: a rounding that the format does not have, or that needs random words.
+    """
+    mode = default_rounding(element) if rounding is None else mode_named(Rounding, str(rounding), "rounding")
+    if mode is Rounding.STOCHASTIC:
+        raise IllegalError("elements are not rounded by 'stochastic'", legal=("rint", "trunc"))
+    return abstract_policy(FORMATS["f64"], element, mode, Overflow.SATURATE)
+
+
+def _blocks(shape: tuple[int, ...], block: int | Sequence[int] | None, per: str | None, axis: int) -> tuple[int, ...]:
+    """Return the size of a block along each axis.
+
+    Raises:
+        ReadError: an unknown span, an axis that is not there, a size that is none, or one where the span says it.
+    """
+    span = ("token" if block is None else "block") if per is None else str(per).lower()
+    if span not in SPANS:
+        raise ReadError(f"unknown span '{per}'", legal=SPANS)
+    if span == "tensor" or not shape:
+        return tuple(max(1, size) for size in shape)
+    if isinstance(block, tuple | list) and span in ("block", "group"):
+        if len(block) > len(shape) or not block or not all(map(_is_size, block)):
+            raise ReadError(f"blocks of {tuple(block)} in an array of shape {shape}", legal=("sizes from 1",))
+        return (1,) * (len(shape) - len(block)) + tuple(map(int, block))
+    if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
+        raise ReadError(f"no axis {axis} in shape {shape}", legal=(f"{-len(shape)} to {len(shape) - 1}",))
+    at = int(axis) % len(shape)
+    whole = [max(1, size) for size in shape]
+    if span == "channel":
+        return tuple(1 if each == at else size for each, size in enumerate(whole))
+    size = whole[at] if span == "token" else block
+    if not _is_size(size):
+        what = "the size of the blocks is missing" if size is None else f"a block of {size!r} elements"
+        raise ReadError(what, legal=("block=32",))
+    assert isinstance(size, int)
+    return tuple(size if each == at else 1 for each in range(len(shape)))
+
+
+def _is_size(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 1
+
+
+def _quantised(
+    numbers: F64, chosen: BlockFormat, blocks: tuple[int, ...], policy: Policy, zero_is_one: bool
+) -> Quantised:
+    greatest = np.abs(numbers)
+    for axis, size in enumerate(blocks):
+        if size > 1:
+            starts = np.arange(0, greatest.shape[axis], size)
+            greatest = np.maximum.reduceat(greatest, starts, axis=axis) if starts.size else greatest
+    assert isinstance(chosen.scale, FloatFormat)
+    scales = scale_codes(
+        greatest, chosen.element, chosen.unit_exponent, chosen.scale, chosen.rule, zero_is_one=zero_is_one
+    )
+    divisors = _spread(np.ldexp(_wide(scales, chosen.scale), chosen.unit_exponent), numbers.shape, blocks)
+    scaled = quotient(numbers, np.where(divisors == 0, 1.0, divisors))  # 0 / 1 in blocks of zeros
+    scaled = np.where(np.isnan(divisors), np.nan, scaled)
+    codes = convert_codes(scaled.view(np.uint64), FORMATS["f64"], chosen.element, policy)
+    values = _wide(codes, chosen.element) * divisors
+    return Quantised(
+        array_from_codes(codes, chosen.element),
+        array_from_codes(scales, chosen.scale),
+        chosen,
+        blocks,
+        error_statistics(numbers, values, np.abs(scaled) > largest(chosen.element), int(np.isnan(greatest).sum())),
+    )
+
+
+def _spread(scales: F64, shape: tuple[int, ...], blocks: tuple[int, ...]) -> F64:
+    """Return the scale of each element."""
+    for axis, size in enumerate(blocks):
+        if scales.shape[axis] != shape[axis]:
+            scales = np.repeat(scales, size, axis=axis)
+            scales = scales[(slice(None),) * axis + (slice(shape[axis]),)]
+    return scales
+
+
+def _dequantised(elements: Codes, scales: Codes, chosen: BlockFormat, blocks: tuple[int, ...], dst: Format) -> Codes:
+    values = _wide(codes_from_array(np.asarray(elements), chosen.element), chosen.element)
+    factors = np.ldexp(_wide(codes_from_array(scales, chosen.scale), chosen.scale), chosen.unit_exponent)
+    with np.errstate(invalid="ignore"):
+        products = values * _spread(factors, values.shape, blocks)  # exact: 16 bits times 24
+    codes = convert_codes(products.view(np.uint64), FORMATS["f64"], dst, abstract_policy(FORMATS["f64"], dst))
+    return array_from_codes(codes, dst)

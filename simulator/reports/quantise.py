@@ -1,0 +1,82 @@
+"""What block quantisation made of an array, as data and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from castsim.isa.codes import Codes
+from castsim.isa.formats import FORMATS, Format
+from castsim.numerics import codes_from_array, value_of
+from castsim.quantisation import Quantised
+from castsim.reports.documents import Document, document
+from castsim.reports.numbers import Number, bits_text, json_value
+
+SHOWN = 256
+"""Elements of an array that are shown one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedRow:
+    """One number: its code, its element and the scale of its block as codes, and what these stand for together."""
+
+    code: int
+    number: Number
+    element: int
+    scale: int
+    value: Number
+
+
+def quantised_rows(array: Codes, src: Format, made: Quantised) -> tuple[QuantisedRow, ...]:
+    """Return the numbers of an array in C order."""
+    codes = codes_from_array(np.asarray(array), src)
+    scales = codes_from_array(made.scales, made.format.scale)
+    elements = codes_from_array(made.elements, made.format.element)
+    values = codes_from_array(np.asarray(made.dequantise("f64")), FORMATS["f64"])
+    return tuple(
+        QuantisedRow(
+            int(codes[place]),
+            value_of(int(codes[place]), src),
+            int(elements[place]),
+            int(scales[tuple(index // size for index, size in zip(place, made.blocks, strict=True))]),
+            value_of(int(values[place]), FORMATS["f64"]),
+        )
+        for place in np.ndindex(codes.shape)
+    )
+
+
+def quantised_document(
+    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+) -> Document:
+    """Return a quantised array as JSON; single elements only if they are few."""
+    element, scale = made.format.element, made.format.scale
+    return {
+        "format": made.format.name,
+        "source_format": src.name,
+        "element_format": element.name,
+        "scale_format": scale.name,
+        "scale_rule": str(made.format.rule),
+        "shape": list(made.elements.shape),
+        "block": list(made.blocks),
+        "blocks": made.scales.size,
+        "error": _finite(document(made.statistics)),
+        "elements": [
+            {
+                "input_bits": bits_text(row.code, src),
+                "number": json_value(row.number, src),
+                "element_bits": bits_text(row.element, element),
+                "scale_bits": bits_text(row.scale, scale),
+                "value": json_value(row.value, FORMATS["f64"]),
+            }
+            for row in rows
+        ],
+        "files": {name: str(path) for name, path in files.items()},
+    }
+
+
+def _finite(statistics: Document) -> Document:
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value
+            for key, value in statistics.items()}  # fmt: skip

@@ -1,0 +1,1 @@
+"""TPC-C kernels: preprocessed, parsed, checked and lowered to sequential TPC instructions."""

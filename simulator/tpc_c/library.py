@@ -1,0 +1,442 @@
+"""The vendor's functions that are not one instruction: descriptors, coordinates, special functions, reductions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from castsim.isa.errors import CastsimError
+from castsim.targets.tpc_special_functions import descriptors_of, function_tables
+from castsim.tpc_c.code import VOID_VALUE, Value
+from castsim.tpc_c.conversions import Conversions
+from castsim.tpc_c.table import Conversion, call_named, intrinsics, near
+from castsim.tpc_c.types import (
+    BOOL,
+    FLOAT,
+    INDEX,
+    INT,
+    UNSIGNED,
+    CType,
+    Group,
+    Index,
+    Mask,
+    Pointer,
+    Scalar,
+    TensorType,
+    Vector,
+    group_of,
+    type_named,
+    vector_of,
+)
+from castsim.tpc_compiler.emission import Value as Held
+from castsim.tpc_compiler.special_functions.blocks import Writer
+from castsim.tpc_compiler.special_functions.functions import FUNCTIONS
+
+_PAD_TYPES = {"float": "f32", "int": "i32", "uint": "u32", "short": "i16", "ushort": "u16", "char": "i8",
+              "uchar": "u8", "bf16": "bf16", "half": "f16"}  # fmt: skip
+_DESCRIPTOR = re.compile(r"(?:__builtin_)?(get|set)_(dim_size|dim_stride|pad_value)(?:_(\w+))?")
+_REDUCE = re.compile(r"v_(f32|bf16|i32|u32|i16|u16|i8|u8|f16)_reduce_(?:nolut_)?(max|min|add)")
+_ALIASES = {"log_f32": "v_log_f32", "log2_f32": "v_log2_f32", "sqrt_f32": "v_sqrt_f32", "sin_f32": "v_sin_f32",
+            "cos_f32": "v_cos_f32", "pow_f32": "v_pow_f32", "exp_cephes_f32": "v_exp_cephes_f32"}  # fmt: skip
+_PRIVATE = {
+    "exp_f32": ("pow2", "v_exp_cephes_f32"), "v_exp_f32": ("pow2", "v_exp_cephes_f32"),
+    "v_pow2_f32": ("pow2", "v_exp_cephes_f32"), "pow2_f32": ("pow2", "v_exp_cephes_f32"),
+    "v_reciprocal_f32": ("rcp", "v_reciprocal_fast_f32 with --in rcp=FILE"),
+    "reciprocal_f32": ("rcp", "v_reciprocal_fast_f32 with --in rcp=FILE"),
+    "v_rsqrt_f32": ("rsqrt", "v_sqrt_f32 with --in sqrt=FILE"),
+    "rsqrt_f32": ("rsqrt", "v_sqrt_f32 with --in sqrt=FILE"),
+    "v_tanh_f32": ("tanh", "v_tanh_fast_f32 with --in tanh=FILE"),
+    "tanh_f32": ("tanh", "v_tanh_fast_f32 with --in tanh=FILE"),
+    "v_sigmoid_f32": ("tanh", "v_exp_cephes_f32"), "sigmoid_f32": ("tanh", "v_exp_cephes_f32"),
+}  # fmt: skip
+"""Functions whose instructions are public in no source that may be used: the table, and what to use instead."""
+_SEMAPHORE = {"goya": 0x808, "gaudi": 0x908, "gaudib": 0x908, "greco": 0xDB4, "gaudi2": 0xD74}
+_LANES = {"V_LANE_ID_32": "u32", "V_LANE_ID_16": "u16", "V_LANE_ID_8": "u8"}
+_PREFETCH_STRIDE = 0x38
+
+
+class Library(Conversions):
+    """Functions by name and values."""
+
+    blocked: list[CastsimError]
+    """Why the kernel cannot run, though it is read and its types are right."""
+    tables: dict[str, tuple[int, int]]
+    """The look-up tables that the kernel reads: function id and values of an entry by name."""
+
+    def called(self, name: str, arguments: Sequence[Value], into: str | None = None) -> Value:
+        """Return the result of a function of the vendor.
+
+        Raises:
+            ReadError: no such function, or arguments that it does not take.
+            IllegalError: the generation lacks it.
+        """
+        own = self._own().get(name)
+        if own is not None:
+            return own(name, list(arguments), into)
+        found = call_named(name)
+        if isinstance(found, Conversion):
+            return self.conversion(name, found, arguments, into)
+        if found is not None:
+            if found.row.shape == "lookup":
+                self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
+            return self.intrinsic(name, found, arguments, into)
+        for attempt in (self.aggregate, self._same_bits, self._descriptor, self._reduced, self._function):
+            result = attempt(name, arguments, into)
+            if result is not None:
+                return result
+        raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
+
+    def known(self) -> list[str]:
+        """Return names of functions that are no intrinsics."""
+        return [*self._own(), *_ALIASES, *_PRIVATE, *FUNCTIONS, "get_dim_size", "get_dim_stride"]
+
+    def is_function(self, name: str) -> bool:
+        """Whether the vendor has a function of this name, as far as names tell."""
+        patterns = (_DESCRIPTOR, _REDUCE)
+        return (
+            name in self._own() or call_named(name) is not None
+            or name in _ALIASES or name in _PRIVATE or name in FUNCTIONS
+            or any(each.fullmatch(name) for each in patterns) or name.startswith(("as_", "to_bool", "from_bool"))
+        )  # fmt: skip
+
+    def _own(self) -> dict[str, Callable[[str, list[Value], str | None], Value]]:
+        return {
+            "get_index_space_offset": lambda name, given, into: Value(INDEX, "%i.index_space_offset"),
+            "get_index_space_size": lambda name, given, into: Value(INDEX, "%i.index_space_size"),
+            "gen_addr": self._generated, "prefetch": self._prefetched, "set_indx": self._set_index,
+            "mov_irf_dim": self._dimension, "prmt_indx": self._permuted, "cache_flush": self._plain,
+            "cache_invalidate": self._plain, "aso": self._plain, "read_lane_id_4b_b": self._lane_numbers,
+            "read_lane_id_2b_b": self._lane_numbers, "read_lane_id_1b_b": self._lane_numbers,
+            "get_tensor_hwpref_stride": self._prefetch_stride, "set_lut_32": self._bind, "set_lut_256": self._bind,
+            "get_semaphore_value": self._semaphore, "set_semaphore_value": self._semaphore,
+            "s_div_fast_f32": self._division,
+            "u32_udiv_4step": self._steps, "u16_udiv_4step": self._steps, "u8_udiv_4step": self._steps,
+        }  # fmt: skip
+
+    def named_value(self, name: str) -> Value | None:
+        """Return the value of a name that is preloaded, None if it is none."""
+        if name in _LANES:
+            return self._lanes(_LANES[name], None)
+        if name in ("LFSR", "LFSR_NO_CHANGE"):
+            found = self.temp(vector_of("u32"))
+        elif name in ("S_LFSR", "S_LFSR_NO_CHANGE"):
+            found = self.temp(UNSIGNED)
+        else:
+            return None
+        self.emit(f"mov{'.u32' if name.startswith('S') else ''} {found.text}, {name}")
+        return found
+
+    # ------------------------------------------------------------------------------------------------- coordinates
+
+    def _lanes(self, element: str, into: str | None) -> Value:
+        kind = vector_of(element)
+        found = self.dest(kind, into)
+        self.emit(f"mov {found.text}, V_LANE_ID_{Scalar(element).bits}")
+        return found
+
+    def _lane_numbers(self, name: str, given: list[Value], into: str | None) -> Value:
+        return self._lanes({"4": "u32", "2": "u16", "1": "u8"}[name.split("_")[-2][0]], into)
+
+    def _rest(self, name: str, given: list[Value], place: int) -> str | None:
+        """Return predicate and polarity from an argument on as a text, None if it is known to be false."""
+        self._need(name, given, 0, place + 2)
+        if len(given) <= place:
+            return ""
+        found, inverted = self.truth(given[place])
+        polarity = bool(self.number(name, given[place + 1], "the polarity")) if len(given) > place + 1 else False
+        if found.known:
+            return "" if bool(found.const) != polarity else None
+        return self.predicate_text(found, inverted=inverted != polarity)
+
+    def _generated(self, name: str, given: list[Value], into: str | None) -> Value:
+        self._need(name, given, 2, 6)
+        if not isinstance(given[0].type, Index):
+            raise self.wrong(f"the coordinates of {name} are int5, not {given[0].type}")
+        kind = Pointer(INT, "global")
+        predicate = self._rest(name, given, 4)
+        income = given[3] if len(given) > 3 and isinstance(given[3].type, Pointer) else None
+        if predicate is None:
+            return income or self.temp(kind)
+        texts = [self.tensor(name, given[1], "LD_TNSR_ID_REG"), given[0].text]
+        found = self.result(kind, into, income if predicate else None, predicate, texts)
+        self.emit(f"gen_addr {found.text}, {texts[0]}, {texts[1]}", predicate)
+        return found
+
+    def _prefetched(self, name: str, given: list[Value], into: str | None) -> Value:
+        self._need(name, given, 1, 4)
+        predicate = self._rest(name, given, 2)
+        if not self.since("gaudi"):
+            raise self.refused(f"{name} is not available on {self.generation}; from gaudi on")
+        if predicate is not None:
+            self.emit(f"prefetch {self.address(given[0])}", predicate)
+        return VOID_VALUE
+
+    def _plain(self, name: str, given: list[Value], into: str | None) -> Value:
+        predicate = self._rest(name, given, 1)
+        switches = self.number(name, given[0], "the switches") if given else 0
+        words = []
+        if name == "aso":
+            words = [word for bit, word in ((1 << 8, "dec"), (2 << 8, "vpu")) if switches & bit]
+        elif name == "cache_invalidate" and switches & 1:
+            words = ["sb"]
+        if predicate is not None:
+            self.emit(" ".join([name, *words, predicate]).strip())
+        return VOID_VALUE
+
+    def _set_index(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`set_indx(value, income, mask, switches, predicate, polarity)`."""
+        self._need(name, given, 3, 6)
+        predicate = self._rest(name, given, 4)
+        if predicate is None:
+            return given[1]
+        mask = self.number(name, given[2], "the mask") & 31
+        high = ["high"] if len(given) > 3 and self.number(name, given[3], "the switches") & (1 << 4) else []
+        text = self.operand(self.converted(given[0], INT))
+        found = self.result(INDEX, into, self.converted(given[1], INDEX), predicate, [text])
+        self.emit(f"{' '.join(['set_indx', *high])} {found.text}, b{mask:05b}, {text}", predicate)
+        return found
+
+    def _dimension(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`mov_irf_dim(coordinates, dimension, switches, income, predicate, polarity)`."""
+        self._need(name, given, 2, 6)
+        predicate = self._rest(name, given, 4)
+        number = self.number(name, given[1], "the dimension")
+        income = self.converted(given[3], INT) if len(given) > 3 else None
+        if predicate is None:
+            return income or self.temp(INT)
+        found = self.result(INT, into, income if predicate else None, predicate, [])
+        self.emit(f"mov_irf_dim {hex(number)} {found.text}, {given[0].text}", predicate)
+        return found
+
+    def _permuted(self, name: str, given: list[Value], into: str | None) -> Value:
+        self._need(name, given, 2, 6)
+        predicate = self._rest(name, given, 4)
+        income = given[3] if len(given) > 3 else None
+        if predicate is None:
+            return income or given[0]
+        order = self.in_register(self.converted(given[1], INT))
+        found = self.result(INDEX, into, income if predicate else None, predicate, [given[0].text])
+        self.emit(f"prmt_indx {found.text}, {given[0].text}, {order.text}", predicate)
+        return found
+
+    def _division(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`s_div_fast_f32(x, y, 1 / y)`: the quotient, its residual, and the corrected quotient."""
+        self._need(name, given, 3, 3)
+        x, y, inverse = (self.in_register(self.converted(each, FLOAT)) for each in given)
+        quotient, rest = self.temp(FLOAT), self.temp(FLOAT)
+        self.emit(f"mul.f32 {quotient.text}, {x.text}, {inverse.text}")
+        self.move(rest.text, x)
+        self.emit(f"mac.f32 neg {rest.text}, {y.text}, {quotient.text}")
+        self.emit(f"mac.f32 {quotient.text}, {rest.text}, {inverse.text}")
+        return quotient
+
+    def _steps(self, name: str, given: list[Value], into: str | None) -> Value:
+        raise self.refused(f"{name} is not offered as a call", "the operators / and % of unsigned numbers")
+
+    # --------------------------------------------------------------------------------------------------- descriptors
+
+    def _descriptor(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        match = _DESCRIPTOR.fullmatch(name)
+        if match is None or (match[2] != "pad_value" and match[3]):
+            return None
+        place = descriptors_of(self.target)
+        assert place is not None
+        setting, dimensions = match[1] == "set", match[2] != "pad_value"
+        self._need(name, list(given), 1 + dimensions + setting, 1 + dimensions + setting)
+        tensor = self.number(name, given[0], "the tensor")
+        offset = 8
+        kind: Scalar = UNSIGNED
+        if dimensions:
+            dimension = self.converted(given[1], INT)
+            if not dimension.known:
+                raise self.wrong(f"the dimension of {name} must be a constant")
+            number = int(dimension.const or 0)
+            if not 0 <= number < 5:
+                raise self.wrong(f"{name}: there is no dimension {number}", "0 .. 4")
+            offset = 0x10 + place.dimension_bytes * number + 4 * (match[2] == "dim_stride")
+            kind = INT if match[2] == "dim_size" else UNSIGNED
+        else:
+            kind = Scalar(_PAD_TYPES.get(match[3] or "int", "i32"))
+        address = place.base + place.descriptor_bytes * tensor + offset
+        if not setting:
+            found = self.dest(kind, into)
+            self.emit(f"ld_l mmio {found.text}, {hex(address)}")
+            return found
+        value = self.in_register(self.converted(given[-1], kind))
+        if kind.bits < 32:
+            raise self.refused(f"{name} of a narrow type is not offered", "set_pad_value_int with the value repeated")
+        self.emit(f"st_l mmio {hex(address)}, {value.text}")
+        return VOID_VALUE
+
+    def _prefetch_stride(self, name: str, given: list[Value], into: str | None) -> Value:
+        self._need(name, given, 1, 1)
+        if not self.since("gaudi2"):
+            raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
+        place = descriptors_of(self.target)
+        assert place is not None
+        found = self.dest(UNSIGNED, into)
+        number = self.number(name, given[0], "the tensor")
+        address = place.base + place.descriptor_bytes * number + _PREFETCH_STRIDE
+        self.emit(f"ld_l mmio {found.text}, {hex(address)}")
+        return found
+
+    def _semaphore(self, name: str, given: list[Value], into: str | None) -> Value:
+        address = _SEMAPHORE[self.generation]
+        if name.startswith("set"):
+            self._need(name, given, 1, 1)
+            value = self.in_register(self.converted(given[0], UNSIGNED))
+            self.emit(f"st_l mmio {hex(address)}, {value.text}")
+            return VOID_VALUE
+        self._need(name, given, 0, 0)
+        found = self.dest(UNSIGNED, into)
+        self.emit(f"ld_l mmio {found.text}, {hex(address)}")
+        return found
+
+    def _bind(self, name: str, given: list[Value], into: str | None) -> Value:
+        error = self.refused(
+            f"{name} binds a tensor as a look-up table, which castsim does not model", "--in TABLE=FILE for a table by "
+            "its function id"
+        )  # fmt: skip
+        self.blocked.append(error)
+        return VOID_VALUE
+
+    # -------------------------------------------------------------------------------------------------------- values
+
+    def _same_bits(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """`as_float64`, `to_bool64`, `from_bool64`: another type of the same bits, or by value between widths."""
+        kind: CType | None = None
+        if name.startswith(("to_bool", "from_bool")):
+            lanes = int(name.rpartition("bool")[2] or 0)
+            kind = Mask(256) if name.startswith("from") else Mask(lanes)
+            if lanes not in (64, 128, 256):
+                return None
+        elif name.startswith("as_"):
+            kind = type_named(name[3:])
+        if kind is None:
+            return None
+        self._need(name, list(given), 1, 2)
+        value = given[0]
+        same = isinstance(value.type, type(kind)) or (isinstance(value.type, Vector) and isinstance(kind, Vector))
+        if isinstance(kind, Group) or isinstance(value.type, Group):
+            switches = self.number(name, given[1], "the switches") if len(given) > 1 else 0
+            return self.by_value(value, kind, switches, into)
+        if isinstance(kind, Scalar) and isinstance(value.type, Scalar) and kind.bits == value.type.bits:
+            return self.bits_as(value, kind)
+        if not same:
+            raise self.wrong(f"{name} does not take {value.type}")
+        return self.bits_as(value, kind)
+
+    def _note_table(self, element: str, given: Sequence[Value], *, pairs: bool) -> None:
+        number = given[1].const if len(given) > 1 and given[1].known else None
+        if number is None:
+            raise self.refused("a look-up whose table is not a constant is not supported")
+        known = next((each for each in function_tables() if each.function(self.target) == number), None)
+        name = known.table if known is not None else f"lut{int(number)}"
+        columns = 3 if pairs or known is not None else 1
+        old = self.tables.get(name, (int(number), 0))
+        self.tables[name] = (int(number), max(columns, old[1]))
+
+    def _function(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """A function of the library, from the instructions that are public."""
+        wanted = _ALIASES.get(name, name).removeprefix("__builtin_")
+        if wanted in _PRIVATE:
+            table, instead = _PRIVATE[wanted]
+            self.blocked.append(self.refused(f"{name} uses the table {table}, which is not public", instead))
+            return self.dest(vector_of("f32"), into)
+        if wanted not in FUNCTIONS:
+            return None
+        kind = vector_of("f32")
+        count = 2 if wanted == "v_pow_f32" else 1
+        self._need(name, list(given), count, count)
+        known = {each.table: each for each in function_tables()}
+        writer = Writer(self.target, {table: each.function(self.target) for table, each in known.items()})
+        inputs = tuple(writer.sequence.input(f"x{place}", "f32")[0] for place in range(count))
+        result = FUNCTIONS[wanted](writer, inputs)
+        for table in writer.tables:
+            self.tables[table] = (known[table].function(self.target), known[table].columns)
+        names: dict[int, str] = {}
+        for held, value in zip(inputs, given, strict=True):
+            register = self.temp(kind)
+            self.move(register.text, self.converted(value, kind))
+            names[held.number] = register.text
+        for step in writer.sequence.steps:
+            texts = [hex(each & 0xFFFFFFFF) if isinstance(each, int) else self._held_text(each, names)
+                     for each in step.operands]  # fmt: skip
+            where = ""
+            if step.where is not None:
+                where = f"{'!' if step.inverted else ''}{self._held_text(step.where, names)}"
+            self.emit(f"{step.head} {', '.join(texts)}", where)
+        return self.in_register(Value(kind, self._held_text(result, names), temp=True), into)
+
+    def _held_text(self, held: Held, names: dict[int, str]) -> str:
+        if held.number not in names:
+            kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
+            kind = kinds.get(held.file.value, group_of("f32", held.size))
+            names[held.number] = self.register(kind)
+        text = names[held.number]
+        if held.part is not None and held.size > 1:
+            return f"%v.{text.partition('.')[2]}.{held.part}"
+        return text
+
+    # ---------------------------------------------------------------------------------------------------- reductions
+
+    def _reduced(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """All lanes combined, in every lane: dual groups first, then groups and lanes by shuffles.
+
+        Maxima and minima are the same in any order; sums follow this order, which no public source states.
+        """
+        match = _REDUCE.fullmatch(name)
+        if match is None:
+            return None
+        self._need(name, list(given), 1, 1)
+        element = match[1]
+        kind, bits = vector_of(element), Scalar(match[1]).bits
+        total = self.converted(given[0], kind)
+        if not self.since("gaudi"):
+            raise self.refused(f"{name} is not available on {self.generation}; from gaudi on")
+        if match[2] == "add" and kind.element.is_float:
+            self.note(f"{name}: the order of the sum is assumed; no public source states it")
+        for order in ((2, 3, 0, 1), (1, 0, 3, 2)):
+            other = self.temp(kind)
+            self.move(other.text, total)
+            groups = " ".join(f"sdg{d}={source}" for d, source in enumerate(order))
+            self.emit(f"mov_dg.all {groups} weg0=3 weg1=3 weg2=3 weg3=3 {other.text}, {total.text}, 0xffffffff")
+            total = self._joined(match[2], element, total, other)
+        directions = self._directions(bits)
+        group = 256 // bits
+        for step in (0x20, *(group >> place for place in range(1, group.bit_length()))):
+            pattern, other = self.temp(directions.type), self.temp(kind)
+            enable = sum(0x80 << place for place in range(0, bits, 8))
+            word = f"i{bits}"
+            code = self.immediate(self.const(step | enable, Scalar(word)), Scalar(word))
+            self.emit(f"xor.{word} {pattern.text}, {directions.text}, {code}")
+            self.move(other.text, total)
+            self.emit(f"shuffle.{element} {other.text}, {total.text}, {pattern.text}")
+            total = self._joined(match[2], element, total, other)
+        return self.in_register(total, into)
+
+    def _joined(self, word: str, element: str, one: Value, two: Value) -> Value:
+        found = self.temp(one.type)
+        self.emit(f"{word}.{element} {found.text}, {one.text}, {two.text}")
+        return found
+
+    def _directions(self, bits: int) -> Value:
+        """Return for each lane the direction of a shuffle that changes nothing: element, group in bit 5."""
+        lane = self._lanes(f"u{bits}", None)
+        element, group, found = (self.temp(lane.type) for _ in range(3))
+        word, inside = f"i{bits}", 256 // bits
+        self.emit(f"and.{word} {element.text}, {lane.text}, {hex(inside - 1)}")
+        self.emit(f"and.{word} {group.text}, {lane.text}, {hex(inside)}")
+        if inside < 0x20:
+            wide = self.temp(lane.type)
+            self.emit(f"shl.{word} {wide.text}, {group.text}, {hex((0x20 // inside).bit_length() - 1)}")
+            group = wide
+        self.emit(f"or.{word} {found.text}, {element.text}, {group.text}")
+        return found
+
+    def unknown_intrinsics(self) -> list[str]:
+        """Return the operations that the rule knows."""
+        return sorted(intrinsics())
+
+
+__all__ = ["Library", "TensorType"]

@@ -1,0 +1,157 @@
+"""Kernels in C against models in NumPy: on every generation that has them, for one engine and for several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.running import load, run_loaded
+from castsim.tpc_c.launching import LaunchRequest, parts_of, tensor_given
+
+pytest.importorskip("pcpp")
+PROGRAMS = Path(__file__).parent.parent / "programs" / "tpc_c"
+Arrays = Mapping[str, np.ndarray]
+f32 = np.float32
+
+
+def fused(a: np.ndarray, b: np.ndarray | float, c: np.ndarray | float) -> np.ndarray:
+    """a * b + c rounded once to f32; the product of two f32 is exact in f64."""
+    return (a.astype(np.float64) * np.float64(b) + np.asarray(c, np.float64)).astype(f32)
+
+
+def drawn(*shape: int, scale: float = 4.0) -> np.ndarray:
+    return (np.random.default_rng(sum(shape)).standard_normal(shape) * scale).astype(f32)
+
+
+def quantised(x: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(fused(x, f32(37.5), 12.0)), -32768, 32767).astype(np.int16)
+
+
+def small_floats(x: np.ndarray) -> np.ndarray:
+    """f8_143 with a largest finite value of 240 is e4m3 of IEEE; scaled and clamped first."""
+    return np.clip((x * f32(20.5)).astype(f32), -240, 240).astype(ml_dtypes.float8_e4m3).view(np.uint8)
+
+
+def nibbles(codes: np.ndarray, exponents: np.ndarray) -> np.ndarray:
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], f32)
+    each = np.stack([codes & 15, codes >> 4], axis=-1).reshape(len(codes), -1)
+    signed = np.where(each & 8, -values[each & 7], values[each & 7])
+    return (signed * np.repeat(2.0 ** (exponents - 127.0), 32, axis=1)).astype(ml_dtypes.bfloat16)
+
+
+def scaled_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    top = np.abs(x).max(axis=1, keepdims=True)
+    return (x * 2.0 ** -np.floor(np.log2(top))).astype(f32), np.repeat(top, 64, axis=1)
+
+
+def normed(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """The order of the sum: lanes of every vector, then lanes 32, 16, 8, 4, 2, 1 apart."""
+    filled = np.zeros((len(x), -(-x.shape[1] // 64) * 64), f32)
+    filled[:, : x.shape[1]] = x
+    total = np.zeros((len(x), 64), f32)
+    for part in np.split(filled, filled.shape[1] // 64, axis=1):
+        total = fused_pairs(part, part, total)
+    for step in (32, 16, 8, 4, 2, 1):
+        total = total + total[:, np.arange(64) ^ step]
+    value = total * f32(1 / x.shape[1]) + f32(1e-5)
+    half = value * f32(0.5)
+    guess = (0x5F3759DF - (value.view(np.int32) >> 1)).astype(np.int32).view(f32)
+    for _ in range(4):
+        guess = guess * fused_pairs(-(half * guess), guess, np.full_like(guess, 1.5))
+    return x * guess[:, :1] * gain
+
+
+def fused_pairs(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    return (a.astype(np.float64) * b.astype(np.float64) + c).astype(f32)
+
+
+@dataclass(frozen=True)
+class Case:
+    file: str
+    tensors: Mapping[str, str]
+    space: tuple[int, ...]
+    inputs: Arrays
+    expected: Callable[[], Arrays]
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    targets: tuple[str, ...] = ("gaudi2",)
+
+
+X = drawn(5, 300)
+BYTES = np.random.default_rng(3).integers(-128, 128, (4, 500)).astype(np.int8)
+CODES = np.random.default_rng(4).integers(0, 256, (3, 128)).astype(np.uint8)
+EXPONENTS = np.random.default_rng(5).integers(110, 140, (3, 8)).astype(np.int32)
+GAIN = drawn(300, scale=1.0)
+MODERN = ("gaudi", "gaudib", "greco", "gaudi2")
+
+CASES = [
+    Case("cast_f32_bf16", {"x": "f32[300,5]", "y": "bf16[300,5]"}, (3, 5), {"x": X},
+         lambda: {"y": X.astype(ml_dtypes.bfloat16)}, targets=MODERN),
+    Case("cast_f32_f8", {"x": "f32[300,5]", "y": "f8_143[300,5]"}, (2, 5), {"x": X},
+         lambda: {"y": small_floats(X)}, {"scale": 20.5}),
+    Case("quantise_i16", {"x": "f32[300,5]", "y": "i16[300,5]"}, (3, 5), {"x": X * 200},
+         lambda: {"y": quantised(X * 200)}, {"scale": 37.5, "zero": 12}, MODERN),
+    Case("dequantise_i8", {"x": "i8[500,4]", "y": "f32[500,4]"}, (2, 4), {"x": BYTES},
+         lambda: {"y": (BYTES.astype(f32) - f32(3)) * f32(0.37)}, {"scale": 0.37, "zero": 3.0}),
+    Case("dequantise_mxfp4", {"codes": "u8[128,3]", "exponents": "i32[8,3]", "y": "bf16[256,3]"}, (2, 3),
+         {"codes": CODES, "exponents": EXPONENTS}, lambda: {"y": nibbles(CODES, EXPONENTS)}),
+    Case("row_maximum_scale", {"x": "f32[300,5]", "y": "f32[300,5]", "largest": "f32[64,5]"}, (1, 5), {"x": X},
+         lambda: dict(zip(("y", "largest"), scaled_rows(X), strict=True)), targets=MODERN),
+    Case("rms_norm", {"x": "f32[300,5]", "gain": "f32[300]", "y": "f32[300,5]"}, (1, 5), {"x": X, "gain": GAIN},
+         lambda: {"y": normed(X, GAIN)}, {"inverse_width": 1 / 300, "epsilon": 1e-5}, MODERN),
+]  # fmt: skip
+
+
+def ran(case: Case, target: str, engines: int = 1, values: bool = True) -> Arrays:
+    tensors = {name: tensor_given(name, text) for name, text in case.tensors.items()}
+    request = LaunchRequest(tensors, case.space, engines)
+    program = load(PROGRAMS / f"{case.file}.c", target, None, case.args, launch=request)
+    result = run_loaded(program, case.inputs, stale_reads="stop")
+    assert not result.stale_reads
+    return {name: np.asarray(each) for name, each in result.outputs.items()}
+
+
+def same_bits(found: np.ndarray, wanted: np.ndarray) -> bool:
+    return np.array_equal(found.view(np.uint8), np.ascontiguousarray(wanted).view(np.uint8).reshape(
+        found.view(np.uint8).shape))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "target"), [(c, t) for c in CASES for t in c.targets], ids=lambda e: getattr(e, "file", e)
+)
+def test_every_value_is_that_of_the_model_whatever_the_engines(case: Case, target: str) -> None:
+    wanted = case.expected()
+    for engines in (1, 3) if target == case.targets[-1] else (1,):
+        found = ran(case, target, engines)
+        assert set(found) == set(wanted)
+        for name, values in wanted.items():
+            assert same_bits(found[name], values), (name, engines)
+
+
+def test_a_generation_without_the_type_is_refused_at_its_line() -> None:
+    with pytest.raises(IllegalError, match=r"minifloat256 is not available on gaudi; from gaudi2 on|minifloat is not"):
+        ran(CASES[1], "gaudi")
+
+
+@pytest.mark.parametrize("missing", ["y", "scale", "space"])
+def test_what_a_launch_lacks_is_named(missing: str) -> None:
+    case = CASES[1]
+    tensors = {name: tensor_given(name, text) for name, text in case.tensors.items() if name != missing}
+    args = {name: value for name, value in case.args.items() if name != missing}
+    request = LaunchRequest(tensors, () if missing == "space" else case.space)
+    with pytest.raises(ReadError, match="index space" if missing == "space" else missing) as caught:
+        load(PROGRAMS / f"{case.file}.c", "gaudi2", None, args, launch=request)
+    assert caught.value.legal
+
+
+def test_parts_cover_the_index_space_once() -> None:
+    for engines in range(1, 9):
+        parts = parts_of((2, 7, 3), engines)
+        taken = [o[1] + k for o, s in parts for k in range(s[1])]
+        assert taken == list(range(7))
+        assert all(size[0] == 2 and size[2] == 3 for _, size in parts)
