@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
-    from castsim.evidence.own_conversions import Comparison, compare
     from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences.comparison import ComparisonError, Difference
     from castsim.exploration.sweeps import Sweep, sweep
@@ -59,7 +58,6 @@ __all__ = [
     "Answer",
     "BuiltinResult",
     "CastsimError",
-    "Comparison",
     "ComparisonError",
     "Difference",
     "EngineError",
@@ -87,7 +85,6 @@ __all__ = [
     "cast",
     "check",
     "check_text",
-    "compare",
     "conform",
     "dequantise",
     "diff",
@@ -107,7 +104,6 @@ _HOMES = {
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
-    "castsim.evidence.own_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
     "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (

@@ -195,9 +195,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
     np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
-    np.save(tmp_path / "numbers.npy", np.linspace(-9, 9, 300, dtype=np.float32))
-    np.save(tmp_path / "results.npy", np.linspace(-9, 9, 300, dtype=np.float32).astype(np.float16))
-    (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
@@ -223,16 +220,6 @@ def sweeps(folder: Path) -> None:
     assert main(["sweep", "shapes.toml", "--out", "shapes.parquet", "--quiet"]) == 0
 
 
-PACK = """import ml_dtypes
-
-
-def to_fp8(x):
-    return x.astype(ml_dtypes.float8_e4m3fn)
-
-
-def to_bf16(x):
-    return x.astype(ml_dtypes.bfloat16)
-"""
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>

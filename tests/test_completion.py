@@ -66,7 +66,7 @@ def completed(path: Path, *words: str) -> set[str]:
         (("",), {*COMMANDS, "help"}),
         (("ca",), {"calibrate", "cast"}),
         (("--js",), {"--json"}),
-        (("help", "comp"), {"compare", "compiled", "completion"}),
+        (("help", "comp"), {"compiled", "completion"}),
         (("run", "--st"), {"--stale-reads"}),
         (("run", "--engine", ""), {"fast", "event"}),
         (("run", "--target", "ga"), {"gaudi", "gaudi2", "gaudib"}),

@@ -20,8 +20,7 @@ PICTURE = """
                         machines synchronisation execution quantisation specifications numerics targets isa
                         timing
 11  checking         -> graphs running tpc_c tpc_compiler machines synchronisation execution targets isa
-10  evidence         -> planning running estimating casting machines execution numerics targets files isa
-                        timing
+10  evidence         -> planning running estimating machines execution numerics targets files isa timing
 10  graphs           -> planning running tpc_compiler machines execution specifications numerics targets isa
                         timing
  9  exploration      -> running estimating tpc_compiler engines machines execution numerics targets files isa

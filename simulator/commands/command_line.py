@@ -33,7 +33,6 @@ COMMANDS = (
     "targets",
     "cast",
     "quantise",
-    "compare",
     "verify",
     "scratch",
     "lower",

@@ -30,7 +30,6 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     },
     "cast-text": {1: "1abe419d7e88c35335e3772bb7763d6026fb7bad246af204c8bb6365b29f32c4"},
     "check": {1: "67777cdac608aecb4bbab72a8ebd487f9dd3d01a062d1cc9d008bd8f2b79f192"},
-    "compare": {1: "55f1d5d539fca317ae3eb185b02475a86c3b8f26bf26d4c793b6871c6905d09b"},
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
     "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
