@@ -1,0 +1,175 @@
+"""TileLang's own front end and passes: from a function of the dialect to lowered TIR. Nothing here loads it before use.
+
+Places of the Python source are not in TIR; while kernels are built within `placed`, each call notes its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.tilelang.scalars import refused
+
+NEEDED = "needs pip install castsim[tilelang]"
+_FAST_MATH = "tl.enable_fast_math"
+_SCHEDULE = "tl.enable_auto_schedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A kernel in lowered TIR, the arrays of its source by name in their order, and how many cores it is launched on.
+
+    An array has its shape, whose entries are numbers or names, and the element type.
+    """
+
+    name: str
+    parameters: tuple[Any, ...]
+    body: Any
+    arrays: Mapping[str, tuple[tuple[int | str, ...], str]]
+    cores: int
+    fast_math: bool
+
+
+def front_end(what: str = "a kernel of TileLang") -> Any:
+    """Return the package.
+
+    Raises:
+        ReadError: it is not there, or does not start.
+    """
+    try:
+        return import_module("tilelang")
+    except ImportError as error:
+        missing = error.name or str(error)
+        raise ReadError(f"{what} {NEEDED}" + ("" if missing == "tilelang" else f"; {missing} is missing")) from None
+    except (OSError, RuntimeError) as error:
+        raise ReadError(f"{what}: tilelang does not start: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[-1] if isinstance(error, CastsimError) or not lines else lines[0])[:300] or type(error).__name__
+
+
+@contextmanager
+def placed() -> Iterator[None]:
+    """Note the Python line of every call that is built meanwhile; passes keep a call's annotations."""
+    front_end()
+    tirx = import_module("tvm.tirx")
+    real = tirx.call_intrin
+    own = (str(Path(import_module("tilelang").__file__ or "").parent), str(Path(__file__).parent))
+
+    def noted(dtype: Any, function: Any, *args: Any, annotations: Any = None, span: Any = None) -> Any:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and _inside(frame.f_code, own):
+            frame = frame.f_back
+        if frame is not None:
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            annotations = {**(annotations or {}), "castsim.place": place}
+        return real(dtype, function, *args, annotations=annotations, span=span)
+
+    tirx.call_intrin = noted
+    try:
+        yield
+    finally:
+        tirx.call_intrin = real
+
+
+def _inside(code: CodeType, folders: tuple[str, ...]) -> bool:
+    return code.co_filename.startswith(folders) or "/tvm_ffi/" in code.co_filename
+
+
+def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | None = None) -> Lowered:
+    """Lower a function of the dialect (`factory.get_tir(...)`, or what a plain factory returns) as for the device.
+
+    Args:
+        prim: the function.
+        schedule: as on the device, with flags and several versions of buffers; else in the order of the source.
+        pass_configs: as `tilelang.jit` takes them.
+
+    Raises:
+        ReadError: it is no such function, or TileLang's front end refuses it, with its first line.
+    """
+    front_end()
+    tvm = import_module("tilelang.tvm") if "tilelang.tvm" in sys.modules else import_module("tilelang").tvm
+    if type(prim).__name__ != "PrimFunc":
+        raise ReadError(f"expected a function of TileLang (T.prim_func), not {type(prim).__name__}")
+    engine = import_module("tilelang.engine.lower")
+    name = str(prim.attrs["global_symbol"]) if prim.attrs and "global_symbol" in prim.attrs else "kernel"
+    arrays: dict[str, tuple[tuple[int | str, ...], str]] = {}
+    for parameter in prim.params:
+        if parameter in prim.buffer_map:
+            buffer = prim.buffer_map[parameter]
+            shape = tuple(int(e.value) if hasattr(e, "value") else str(e) for e in buffer.shape)
+            arrays[str(buffer.name)] = shape, str(buffer.dtype)
+    configs = {**(pass_configs or {}), _SCHEDULE: schedule}
+    fast = bool(configs.get(_FAST_MATH, False))
+    try:
+        with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=_keys(configs)):
+            made = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
+    except Exception as error:  # noqa: BLE001 - whatever the compiler raises is its refusal
+        raise ReadError(f"{name}: TileLang refuses it: {_first_line(error)}") from None
+    functions = list(made.device_mod.functions.values())
+    if len(functions) != 1:
+        raise refused(f"{name}: {len(functions)} kernels", None, "in one function are not supported")
+    (found,) = functions
+    extents = found.attrs.get("thread_extent", {})
+    cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
+    return Lowered(name, tuple(found.params), found.body, arrays, cores, fast)
+
+
+def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(getattr(key, "value", key)): value for key, value in configs.items()}
+
+
+def kernel_of(file: Path, function: str, arguments: Mapping[str, int | float]) -> tuple[Any, Mapping[str, Any]]:
+    """Execute a Python file and return what one of its functions hands over, and the passes that it asks for.
+
+    The function is a factory of TileLang, or a plain one that returns what such a factory's `get_tir` does; it gets
+    those of the arguments that its parameters name.
+
+    Raises:
+        ReadError: the file is missing, fails, has no such function, or it fails.
+    """
+    import inspect  # noqa: PLC0415 - as the rest, once a kernel is named
+    import runpy  # noqa: PLC0415
+
+    front_end(f"{file}:{function}")
+    if not file.is_file():
+        raise ReadError(f"cannot read program '{file}': No such file")
+    sys.path.insert(0, str(file.parent.resolve()))
+    try:
+        with placed():
+            names = runpy.run_path(str(file), run_name=file.stem)
+            if function not in names or not callable(names[function]):
+                legal = [name for name, value in names.items() if callable(value) and getattr(value, "__module__", "") == file.stem]
+                raise ReadError(f"'{file}' has no function {function}", legal=legal)
+            found = names[function]
+            configs = dict(getattr(found, "pass_configs", None) or {})
+            takes = inspect.signature(getattr(found, "func", found)).parameters
+            given = {name: value for name, value in arguments.items() if name in takes}
+            made = found.get_tir(**given) if hasattr(found, "get_tir") else found(**given)
+            if isinstance(made, tuple) and len(made) == 2:
+                made, configs = made[0], dict(made[1])
+    except CastsimError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
+        raise ReadError(f"{file}{_line_of(error, file)}: {type(error).__name__}: {_first_line(error)}") from None
+    finally:
+        sys.path.pop(0)
+    return made, configs
+
+
+def _line_of(error: BaseException, file: Path) -> str:
+    line, trace = "", error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(file):
+            line = f":{trace.tb_lineno}"
+        trace = trace.tb_next
+    return line
