@@ -23,16 +23,24 @@ _SCHEDULE = "tl.enable_auto_schedule"
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """A kernel in lowered TIR, the arrays of its source by name in their order, and how many cores it is launched on.
+class Array:
+    """An array of the source: shape and strides are expressions, `dtype` is a word of TileLang's."""
 
-    An array has its shape, whose entries are numbers or names, and the element type.
-    """
+    name: str
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A kernel in lowered TIR, the parameters of its source in their order, and how many cores it is launched on."""
 
     name: str
     parameters: tuple[Any, ...]
     body: Any
-    arrays: Mapping[str, tuple[tuple[int | str, ...], str]]
+    arrays: tuple[Array | str, ...]
+    """Arrays, and names of scalars."""
     cores: int
     fast_math: bool
 
@@ -102,12 +110,13 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
         raise ReadError(f"expected a function of TileLang (T.prim_func), not {type(prim).__name__}")
     engine = import_module("tilelang.engine.lower")
     name = str(prim.attrs["global_symbol"]) if prim.attrs and "global_symbol" in prim.attrs else "kernel"
-    arrays: dict[str, tuple[tuple[int | str, ...], str]] = {}
+    arrays: list[Array | str] = []
     for parameter in prim.params:
         if parameter in prim.buffer_map:
             buffer = prim.buffer_map[parameter]
-            shape = tuple(int(e.value) if hasattr(e, "value") else str(e) for e in buffer.shape)
-            arrays[str(buffer.name)] = shape, str(buffer.dtype)
+            arrays.append(Array(str(buffer.name), tuple(buffer.shape), tuple(buffer.strides), str(buffer.dtype)))
+        else:
+            arrays.append(str(parameter.name))
     configs = {**(pass_configs or {}), _SCHEDULE: schedule}
     fast = bool(configs.get(_FAST_MATH, False))
     try:
@@ -121,7 +130,7 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
     (found,) = functions
     extents = found.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
-    return Lowered(name, tuple(found.params), found.body, arrays, cores, fast)
+    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast)
 
 
 def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
