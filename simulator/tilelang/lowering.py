@@ -43,6 +43,14 @@ class Lowered:
     """Arrays, and names of scalars."""
     cores: int
     fast_math: bool
+    handles: Mapping[str, str]
+    """Names of arrays by those of their memory, which a view of it may have renamed."""
+    places: Mapping[tuple[str, int], str]
+    """`FILE:LINE` of vector functions, by kind and number, where they are known."""
+
+    def name_of(self, parameter: Any) -> str:
+        """Return the name of one of `parameters` in the source."""
+        return self.handles.get(str(parameter.name), str(parameter.name))
 
 
 def front_end(what: str = "a kernel of TileLang") -> Any:
@@ -65,28 +73,49 @@ def _first_line(error: BaseException) -> str:
     return (lines[-1] if isinstance(error, CastsimError) or not lines else lines[0])[:300] or type(error).__name__
 
 
+_places: dict[tuple[str, int], str] = {}
+
+
 @contextmanager
 def placed() -> Iterator[None]:
-    """Note the Python line of every call that is built meanwhile; passes keep a call's annotations."""
+    """Note the Python line of calls and vector functions that are built meanwhile; passes keep calls' annotations."""
     front_end()
-    tirx = import_module("tvm.tirx")
-    real = tirx.call_intrin
+    tirx: Any = import_module("tvm.tirx")
+    dialect: Any = import_module("tilelang.ascend.language")
+    frames: Any = dialect.frame
+    real, number, launch = tirx.call_intrin, frames._next_vf_source_index, dialect.Kernel
     own = (str(Path(import_module("tilelang").__file__ or "").parent), str(Path(__file__).parent))
 
-    def noted(dtype: Any, function: Any, *args: Any, annotations: Any = None, span: Any = None) -> Any:
-        frame: FrameType | None = sys._getframe(1)
+    def place() -> str | None:
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None and _inside(frame.f_code, own):
             frame = frame.f_back
-        if frame is not None:
-            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-            annotations = {**(annotations or {}), "castsim.place": place}
+        return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+    def noted(dtype: Any, function: Any, *args: Any, annotations: Any = None, span: Any = None) -> Any:
+        found = place()
+        if found is not None:
+            annotations = {**(annotations or {}), "castsim.place": found}
         return real(dtype, function, *args, annotations=annotations, span=span)
 
-    tirx.call_intrin = noted
+    def numbered(kind: str) -> int:
+        found, index = place(), int(number(kind))
+        if found is not None:
+            _places[kind, index] = found
+        return index
+
+    def launched(*args: Any, **kwargs: Any) -> Any:
+        found = place()
+        if found is not None:
+            _places["kernel", 0] = found
+        return launch(*args, **kwargs)
+
+    tirx.call_intrin, frames._next_vf_source_index, dialect.Kernel = noted, numbered, launched
     try:
         yield
     finally:
-        tirx.call_intrin = real
+        tirx.call_intrin, frames._next_vf_source_index, dialect.Kernel = real, number, launch
+        _places.clear()
 
 
 def _inside(code: CodeType, folders: tuple[str, ...]) -> bool:
@@ -111,9 +140,11 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
     engine = import_module("tilelang.engine.lower")
     name = str(prim.attrs["global_symbol"]) if prim.attrs and "global_symbol" in prim.attrs else "kernel"
     arrays: list[Array | str] = []
+    handles: dict[str, str] = {}
     for parameter in prim.params:
         if parameter in prim.buffer_map:
             buffer = prim.buffer_map[parameter]
+            handles[str(buffer.data.name)] = str(buffer.name)
             arrays.append(Array(str(buffer.name), tuple(buffer.shape), tuple(buffer.strides), str(buffer.dtype)))
         else:
             arrays.append(str(parameter.name))
@@ -122,7 +153,7 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
     try:
         with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=_keys(configs)):
             made = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
-    except Exception as error:  # noqa: BLE001 - whatever the compiler raises is its refusal
+    except Exception as error:
         raise ReadError(f"{name}: TileLang refuses it: {_first_line(error)}") from None
     functions = list(made.device_mod.functions.values())
     if len(functions) != 1:
@@ -130,15 +161,19 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
     (found,) = functions
     extents = found.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
-    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast)
+    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, dict(_places))
 
 
 def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(getattr(key, "value", key)): value for key, value in configs.items()}
 
 
-def kernel_of(file: Path, function: str, arguments: Mapping[str, int | float]) -> tuple[Any, Mapping[str, Any]]:
-    """Execute a Python file and return what one of its functions hands over, and the passes that it asks for.
+def lowered_of(
+    file: Path, function: str, arguments: Mapping[str, int | float], schedule: bool = True
+) -> tuple[Lowered, frozenset[str]]:
+    """Execute a Python file and lower what one of its functions hands over, with the passes that it asks for.
+
+    Also returned are the names of the arguments that the function took.
 
     The function is a factory of TileLang, or a plain one that returns what such a factory's `get_tir` does; it gets
     those of the arguments that its parameters name.
@@ -157,22 +192,24 @@ def kernel_of(file: Path, function: str, arguments: Mapping[str, int | float]) -
         with placed():
             names = runpy.run_path(str(file), run_name=file.stem)
             if function not in names or not callable(names[function]):
-                legal = [name for name, value in names.items() if callable(value) and getattr(value, "__module__", "") == file.stem]
-                raise ReadError(f"'{file}' has no function {function}", legal=legal)
+                own = (name for name, value in names.items() if _makes_kernels(value, file.stem))
+                raise ReadError(f"'{file}' has no function {function}", legal=tuple(own))
             found = names[function]
             configs = dict(getattr(found, "pass_configs", None) or {})
             takes = inspect.signature(getattr(found, "func", found)).parameters
             given = {name: value for name, value in arguments.items() if name in takes}
             made = found.get_tir(**given) if hasattr(found, "get_tir") else found(**given)
-            if isinstance(made, tuple) and len(made) == 2:
-                made, configs = made[0], dict(made[1])
+            return lower(made, schedule, configs), frozenset(given)
     except CastsimError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own code
+    except (Exception, SystemExit) as error:
         raise ReadError(f"{file}{_line_of(error, file)}: {type(error).__name__}: {_first_line(error)}") from None
     finally:
         sys.path.pop(0)
-    return made, configs
+
+
+def _makes_kernels(value: Any, module: str) -> bool:
+    return hasattr(value, "get_tir") or (callable(value) and getattr(value, "__module__", "") == module)
 
 
 def _line_of(error: BaseException, file: Path) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from castsim.isa import pto
 from castsim.isa.errors import ReadError, Span
@@ -33,14 +33,19 @@ class Converted:
         """The program."""
         return "\n".join(self.lines) + "\n"
 
-    def source(self, file: str) -> Source:
+    @property
+    def file(self) -> str:
+        """What the program is called where a line of it has no place in Python."""
+        return f"{self.lowered.name}.pto"
+
+    def source(self) -> Source:
         """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
-        program = pto.parse(self.text, file)
+        program = pto.parse(self.text, self.file)
         spans = _Spans(self.places)
         functions = tuple(
             dataclasses.replace(each, body=tuple(map(spans.moved, each.body or ()))) for each in program.functions
         )
-        return Source(file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
+        return Source(self.file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
 
 
 class _Spans:
@@ -50,17 +55,17 @@ class _Spans:
         self.places = places
         self.texts: dict[str, list[str]] = {}
 
-    def moved(self, node: Located) -> Located:
+    def moved(self, node: Any) -> Any:
         """Return a statement at its place, with those in it."""
         changes: dict[str, Any] = {}
-        for each in dataclasses.fields(cast(Any, node)):
+        for each in dataclasses.fields(node):
             value = getattr(node, each.name)
             if isinstance(value, tuple) and value and isinstance(value[0], Located):
                 changes[each.name] = tuple(map(self.moved, value))
         place = self.places[node.span.line - 1] if 0 < node.span.line <= len(self.places) else None
         if place is not None:
             changes["span"] = self._span(place)
-        return cast(Located, dataclasses.replace(cast(Any, node), **changes)) if changes else node
+        return dataclasses.replace(node, **changes) if changes else node
 
     def _span(self, place: str) -> Span:
         file, _, line = place.rpartition(":")
@@ -94,12 +99,14 @@ def converted(lowered: Lowered, core: int, dims: Mapping[str, int]) -> Converted
         IllegalError: the kernel has a construct that no program of vector instructions has; names it and its line.
     """
     if not 0 <= core < lowered.cores:
-        raise ReadError(f"core {core}: {lowered.name} is launched on {lowered.cores}", legal=(f"0 .. {lowered.cores - 1}",))
+        raise ReadError(
+            f"core {core}: {lowered.name} is launched on {lowered.cores}", legal=(f"0 .. {lowered.cores - 1}",)
+        )
     numbers: dict[Any, Number] = {}
     parameters: dict[Any, Value] = {}
     heads: list[str] = []
     for each in lowered.parameters:
-        name, dtype = str(each.name), str(each.dtype)
+        name, dtype = lowered.name_of(each), str(each.dtype)
         if dtype == "handle":
             kind = pointer(element_of(each.type_annotation.element_type.dtype), "gm")
             parameters[each] = Value(f"%{name}", kind)
@@ -117,10 +124,11 @@ def converted(lowered: Lowered, core: int, dims: Mapping[str, int]) -> Converted
     wrong = [name for name in dims if name not in known]
     if wrong:
         raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(known))
-    walk = Walk(parameters, numbers, core, lowered.fast_math)
+    walk = Walk(parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places)
     walk.walk(lowered.body)
-    body = [(f"    {line}", None) for line in walk.text.heads()]
-    body += [(f"    {line}", place) for line, place in walk.text.regions[0].lines]
+    body: list[tuple[str, Place]] = [(f"    {line}", None) for line in walk.text.heads()]
+    kernel = lowered.places.get(("kernel", 0))
+    body += [(f"    {line}", place or kernel) for line, place in walk.text.regions[0].lines]
     lines: list[tuple[str, Place]] = [
         ('module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {', None),
         (f"  func.func @{lowered.name}({', '.join(heads)}) attributes {{pto.kernel}} {{", None),

@@ -6,6 +6,7 @@ Their arguments, and what the device's templates make of them, are in tilelang 0
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 from castsim.isa.errors import IllegalError
@@ -13,14 +14,16 @@ from castsim.isa.pto.micro.conversions import conversion, plain_word
 from castsim.tilelang.scalars import Scalars, element_of, name_of, refused
 from castsim.tilelang.text import INDEX, Value, bits_of, kinds, mask, names, register
 
-_BINARY = frozenset("vadd vsub vmul vmax vmin vand vor vxor".split())
+_BINARY = frozenset(["vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor"])
 _SHIFTS = frozenset(("vshl", "vshr"))
-_UNARY = frozenset("vabs vneg vrelu vnot vexp vln vsqrt vcpadd".split())
-_REDUCTIONS = frozenset("vcadd vcmax vcmin vcgadd vcgmax vcgmin".split())
-_BY_SCALAR = frozenset("vadds vmuls vmaxs vmins vshls vshrs vlrelu".split())
+_UNARY = frozenset(["vabs", "vneg", "vrelu", "vnot", "vexp", "vln", "vsqrt", "vcpadd"])
+_REDUCTIONS = frozenset(["vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"])
+_BY_SCALAR = frozenset(["vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs", "vlrelu"])
 _SUMS = frozenset(("vmula", "vmadd", "vaxpy"))
-_MASKS = frozenset("pand por pxor pnot psel".split())
+_MASKS = frozenset(["pand", "por", "pxor", "pnot", "psel"])
 _FORMATS = {"f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2", "!pto.f4E2M1x2": "e2m1"}
+_SUBNORMAL = 2.0**-126 - 2.0**-149
+"""The largest subnormal number of f32."""
 _PRECISE = 1
 """The code of exact division among a call's annotations; 0 is the hardware's."""
 MERGING = "MODE_MERGING"
@@ -49,9 +52,9 @@ class Registers(Scalars):
         if type(e).__name__ == "Var" and e in self.variables:
             return self.variables[e]
         if type(e).__name__ == "Broadcast":
-            raise refused("an operation on registers without a name of its own", self.text.place)
+            raise refused("an operation on registers without a name of its own", self.text.where)
         if "x" in dtype and type(e).__name__ not in ("BufferLoad", "Var"):
-            raise refused(f"{type(e).__name__} of registers", self.text.place)
+            raise refused(f"{type(e).__name__} of registers", self.text.where)
         return self.number(e)
 
     def seen_as(self, value: Value, element: str) -> Value:
@@ -75,7 +78,7 @@ class Registers(Scalars):
     def address(self, e: Any, element: str | None = None) -> tuple[Value, Value]:
         """Return pointer and offset of `tvm_access_ptr`, or those of another element type."""
         if name_of(e) != "tirx.tvm_access_ptr":
-            raise refused(f"a pointer by {name_of(e)}", self.text.place)
+            raise refused(f"a pointer by {name_of(e)}", self.text.where)
         own = element_of(e.args[0].dtype)
         offset = self.number(e.args[2])
         wanted = element or own
@@ -105,14 +108,14 @@ class Registers(Scalars):
             IllegalError: castsim does not know it, or not in this form.
         """
         place = e.annotations.get("castsim.place") if e.annotations else None
-        self.text.place = str(place) if place is not None else self.text.place
+        self.text.at(place if place is not None else self.text.place)
         name = name_of(e).removeprefix("tl.simd.")
         args = list(e.args)
         merges = bool(args) and getattr(args[-1], "value", None) == MERGING
         found = self._known(name, e, args)
         if merges and name not in _SUMS:
             if old is None:
-                raise refused(f"{name} with {MERGING} outside of an assignment to a register", self.text.place)
+                raise refused(f"{name} with {MERGING} outside of an assignment to a register", self.text.where)
             chosen = self.masked(args[-2], found.bits)
             found = self.put_register("vsel", [found, old, chosen], found.kind)
         return found
@@ -123,7 +126,7 @@ class Registers(Scalars):
         if name in _UNARY or name in _REDUCTIONS:
             value = self.value(args[0])
             if name in ("vexp", "vln", "vsqrt") and self._precision(e) not in (None, 0):
-                raise refused(f"{name} with precision ftz_false", self.text.place)
+                return getattr(self, f"_precise_{name}")(value, self.masked(args[1], value.bits))
             result = register(element_of(e.dtype)) if name in _REDUCTIONS else value.kind
             return self.put_register(name, [value, self.masked(args[1], value.bits)], result)
         if name in _BY_SCALAR:
@@ -136,7 +139,7 @@ class Registers(Scalars):
             return self.put_register(name, operands, operands[0].kind)
         handler = getattr(self, f"_{name}", None)
         if handler is None:
-            raise refused(f"T.simd.{name}", self.text.place, "has no vector instruction in castsim")
+            raise refused(f"T.simd.{name}", self.text.where, "has no vector instruction in castsim")
         return handler(e, args)
 
     def _two(self, name: str, args: list[Any]) -> Value:
@@ -177,13 +180,14 @@ class Registers(Scalars):
     def _pair_get(self, e: Any, args: list[Any]) -> Value:
         pair = self.value(args[0])
         assert isinstance(pair, tuple)
-        return pair[int(args[1].value)]
+        found: Value = pair[int(args[1].value)]
+        return found
 
     # ---------------------------------------------------------------------------------------------------- memory
 
     def _vld(self, e: Any, args: list[Any]) -> Value:
         if len(args) > 2:
-            raise refused("T.simd.vld with post_inc", self.text.place)
+            raise refused("T.simd.vld with post_inc", self.text.where)
         element, dist = element_of(e.dtype), str(args[1].value)
         dist = {"BLK": "BRC_BLK"}.get(dist, "" if dist.startswith("NORM") else dist)
         at, offset = self.address(args[0], element if bits_of(element) != 64 else None)
@@ -194,7 +198,7 @@ class Registers(Scalars):
 
     def _vld2(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
         if len(args) > 2:
-            raise refused("T.simd.vld2 with an offset", self.text.place)
+            raise refused("T.simd.vld2 with an offset", self.text.where)
         kind = register(element_of(e.dtype))
         at, offset = self.address(args[0], element_of(e.dtype))
         return self.text.put(
@@ -250,7 +254,9 @@ class Registers(Scalars):
 
     def _pld(self, e: Any, args: list[Any]) -> Value:
         at, offset = self.address(args[0])
-        return self.text.one(f'pto.plds {at.name}[{offset.name}], "{args[1].value}" : {at.kind}, index -> {mask(8)}', mask(8))
+        return self.text.one(
+            f'pto.plds {at.name}[{offset.name}], "{args[1].value}" : {at.kind}, index -> {mask(8)}', mask(8)
+        )
 
     def _pst(self, e: Any, args: list[Any]) -> None:
         at, offset = self.address(args[0])
@@ -278,20 +284,74 @@ class Registers(Scalars):
         put, f32, wide, whole = self.put_register, a.kind, register("i32"), register("ui32")
         words = {value: self.text.constant(value, "i32") for value in (1, -1)}
         sign = self.text.one(
-            f"pto.vdup {self.text.constant(-(1 << 31), 'i32').name}, {chosen.name} : i32, {chosen.kind} -> {whole}", whole
+            f"pto.vdup {self.text.constant(-(1 << 31), 'i32').name}, {chosen.name} : i32, {chosen.kind} -> {whole}",
+            whole,
         )
         signed = put("vor", [self.seen_as(z, "ui32"), sign, chosen], whole)
         zero, bound = self.text.constant(0.0, "f32"), self.text.constant(-(1 << 23), "i32")
-        special = [put("vcmps", [z, zero, chosen], mask(32), tail=', "eq"'), put("vcmps", [signed, bound, chosen], mask(32), tail=', "ge"')]
+        special = [
+            put("vcmps", [z, zero, chosen], mask(32), tail=', "eq"'),
+            put("vcmps", [signed, bound, chosen], mask(32), tail=', "ge"'),
+        ]
         stays = put("por", [special[1], special[0], chosen], mask(32))
         minus = put("vmuls", [b, self.text.constant(-1.0, "f32"), chosen], f32)
-        near = [z, *(self.seen_as(put("vadds", [self.seen_as(z, "i32"), words[step], chosen], wide), "f32") for step in (-1, 1))]
+        near = [
+            z,
+            *(
+                self.seen_as(put("vadds", [self.seen_as(z, "i32"), words[step], chosen], wide), "f32")
+                for step in (-1, 1)
+            ),
+        ]
         left = [put("vabs", [put("vmula", [a, each, minus, chosen], f32), chosen], f32) for each in near]
         closer = put("vcmp", [left[0], left[1], chosen], mask(32), tail=', "lt"')
         least = put("vsel", [left[0], left[1], closer], f32)
         best = put("vsel", [z, near[1], closer], f32)
         above = put("vcmp", [left[2], least, chosen], mask(32), tail=', "lt"')
         return put("vsel", [z, put("vsel", [near[2], best, above], f32), stays], f32)
+
+    def _f32(self, name: str, a: Value, other: Value | float | None, chosen: Value) -> Value:
+        operand = [] if other is None else [other if isinstance(other, Value) else self.text.constant(other, "f32")]
+        return self.put_register(name, [a, *operand, chosen], a.kind)
+
+    def _f32_test(self, a: Value, number: float, order: str, chosen: Value) -> Value:
+        operands = [a, self.text.constant(number, "f32"), chosen]
+        return self.put_register("vcmps", operands, mask(32), tail=f', "{order}"')
+
+    def _either(self, a: Value, b: Value, chosen: Value) -> Value:
+        return self.put_register("vsel", [a, b, chosen], a.kind)
+
+    def _precise_vexp(self, a: Value, chosen: Value) -> Value:
+        """The exponential whose subnormal results are squares of that of half the argument."""
+        z = self._f32("vexp", a, None, chosen)
+        small = self._f32_test(z, _SUBNORMAL, "le", chosen)
+        half = self._f32("vexp", self._f32("vmuls", a, 0.5, chosen), None, chosen)
+        return self._either(self._f32("vmul", half, half, chosen), z, small)
+
+    def _precise_vln(self, a: Value, chosen: Value) -> Value:
+        """The logarithm, of positive subnormal numbers with a detour by 2^23."""
+        z = self._f32("vln", a, None, chosen)
+        tests = [self._f32_test(a, 2.0**-126, "lt", chosen), self._f32_test(a, 0.0, "gt", chosen)]
+        small = self.put_register("pand", [*tests, chosen], mask(32))
+        scaled = self._f32("vln", self._f32("vmuls", a, 2.0**23, chosen), None, chosen)
+        return self._either(self._f32("vadds", scaled, -23 * log(2.0), chosen), z, small)
+
+    def _precise_vsqrt(self, a: Value, chosen: Value) -> Value:
+        """The square root by way of the reciprocal, one step of Newton and a correction, numbers below 1 scaled."""
+        put = self._f32
+        low = self._f32_test(a, 1.0, "lt", chosen)
+        b = self._either(put("vmuls", a, 2.0**24, chosen), a, low)
+        one = self.put_register("vdup", [self.text.constant(1.0, "f32"), chosen], a.kind)
+        x = put("vdiv", one, put("vsqrt", b, None, chosen), chosen)
+        left = self.put_register(
+            "vmula", [one, put("vmul", x, b, chosen), put("vmuls", x, -1.0, chosen), chosen], a.kind
+        )
+        x = self.put_register("vmula", [x, left, put("vmuls", x, 0.5, chosen), chosen], a.kind)
+        root = put("vmul", x, b, chosen)
+        left = self.put_register("vmula", [b, root, put("vmuls", root, -1.0, chosen), chosen], a.kind)
+        found = self.put_register("vmula", [root, put("vmuls", x, 0.5, chosen), left, chosen], a.kind)
+        found = self._either(put("vmuls", found, 2.0**-12, chosen), found, low)
+        special = [self._f32_test(a, 0.0, "eq", chosen), self._f32_test(a, float("inf"), "eq", chosen)]
+        return self._either(a, found, self.put_register("por", [*special, chosen], mask(32)))
 
     def _vexpdif(self, e: Any, args: list[Any]) -> Value:
         a, b = self.value(args[0]), self.value(args[1])
@@ -302,9 +362,11 @@ class Registers(Scalars):
         try:
             pair = conversion(_format(source.element), _format(element))
         except IllegalError as error:
-            raise refused("T.simd.vcvt:", self.text.place, error.message) from None
+            raise refused("T.simd.vcvt:", self.text.where, error.message) from None
         given = [plain_word(str(each.value)) for each in args[2:] if hasattr(each, "value")]
-        words = {key: next((word for word in given if word in legal), legal[0]) for key, legal in pair.words.items() if legal}
+        words = {
+            key: next((word for word in given if word in legal), legal[0]) for key, legal in pair.words.items() if legal
+        }
         shown = ", ".join(f'{key} = "{word}"' for key, word in words.items())
         chosen = self.masked(args[1], pair.mask_width)
         return self.put_register("vcvt", [source, chosen], register(element), f" {{{shown}}}" if shown else "")
@@ -350,7 +412,9 @@ class Registers(Scalars):
     def _interleaved(self, name: str, args: list[Any]) -> tuple[Value, ...]:
         a, b = self.value(args[0]), self.value(args[1])
         b = self.seen_as(b, a.element)
-        return self.text.put(f"pto.{name} {a.name}, {b.name} : {a.kind}, {a.kind} -> {a.kind}, {a.kind}", a.kind, a.kind)
+        return self.text.put(
+            f"pto.{name} {a.name}, {b.name} : {a.kind}, {a.kind} -> {a.kind}, {a.kind}", a.kind, a.kind
+        )
 
     def _vintlv(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
         return self._interleaved("vintlv", args)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,29 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.running import Result, load, run_loaded
 from castsim.synchronisation.races import STOP
 from castsim.targets import Target
+from castsim.tilelang.arrays import (
+    Bound,
+    Bytes,
+    array_names,
+    bind,
+    dtype_of,
+    extent_of,
+    memory_of,
+    used_numbers,
+    width_of,
+)
 from castsim.tilelang.lowering import Array, Lowered, front_end, lower, placed
 from castsim.tilelang.programs import Converted, converted
-from castsim.tilelang.statements import Walk
-from castsim.tilelang.text import Value
 
 if TYPE_CHECKING:
     from castsim.execution.micro import MicroMemory, VectorUnit
 
-Bytes = NDArray[np.uint8]
 ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCycles:
-    """A vector function of the source: its launches on one core, their cycles, and `latency=` of the source, 0 if none."""
+    """A vector function of the source: its launches on one core, their cycles, and its `latency=`, 0 if none."""
 
     place: str
     """`FILE:LINE` of the Python source where it is known, else of the program."""
@@ -79,34 +87,10 @@ class _Written:
     def finish(self) -> None:
         """Nothing is left to do."""
 
-
-class _ByName(dict[str, int]):
-    """Values of variables, found by the variables' names."""
-
-    def __contains__(self, variable: object) -> bool:
-        return super().__contains__(str(getattr(variable, "name", variable)))
-
-    def __getitem__(self, variable: Any) -> int:
-        return super().__getitem__(str(getattr(variable, "name", variable)))
-
-
-@dataclass(slots=True)
-class _Bound:
-    """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
-
-    lowered: Lowered
-    dims: dict[str, int]
-    given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
-
-    def number(self, expression: Any) -> int | None:
-        """Return what a shape or stride comes to, None if it rests on what is not known."""
-        walk = Walk({}, {}, 0, fast_math=False)
-        walk.variables = _ByName(self.dims)
-        try:
-            found = walk.number(expression)
-        except IllegalError:
-            return None
-        return None if isinstance(found, Value) else int(found)
+    def stores(self) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
+        """Return the bytes of arguments that were stored to, and which of them were."""
+        memory = self.memory
+        return {} if memory is None else {name: (memory.arguments[name], at) for name, at in memory.written.items()}
 
 
 def run(
@@ -142,49 +126,63 @@ def run(
         CastsimError, EngineError: as `castsim.run`.
     """
     lowered = lower(prim, schedule, pass_configs)
-    unknown = [name for name in arrays if name not in _names(lowered)]
+    unknown = [name for name in arrays if name not in array_names(lowered)]
     if unknown:
-        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=_names(lowered))
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
     given = {name: value for name, value in arrays.items() if value is not None}
-    return _run(lowered, given, core, dims or {}, schedule, target, timing_only, races, engine)
-
-
-def _names(lowered: Lowered) -> list[str]:
-    return [each.name for each in lowered.arrays if isinstance(each, Array)]
+    return _run(lowered, given, core, dims or {}, target, timing_only, races, engine)
 
 
 def _run(
-    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, int], schedule: bool,
+    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, int],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> KernelRun:  # fmt: skip
     if core != ALL and not isinstance(core, int):
         raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
-    bound = _bind(lowered, given, dims)
-    known = {str(each.name) for each in lowered.parameters}
-    used = {name: value for name, value in bound.dims.items() if name in known}
+    bound = bind(lowered, given, dims)
+    known = {lowered.name_of(each) for each in lowered.parameters}
+    used = used_numbers(bound)
     results, programs, stored = [], [], []
     for number in range(lowered.cores) if core == ALL else (int(core),):
         program = converted(lowered, number, used)
-        loaded = load(program.source(f"{lowered.name}.pto"), target, None, {}, sync="program" if schedule else "insert")
+        loaded = load(program.source(), target, None, {})
         inputs = {name: _codes(data, loaded, name) for name, (data, _, _) in bound.given.items() if name in known}
         written = _Written()
         results.append(
-            run_loaded(loaded, {} if timing_only else inputs, timing_only=timing_only, races=races, engine=engine,
-                       watch=None if timing_only else written)  # type: ignore[arg-type]  # fmt: skip
+            run_loaded(
+                loaded,
+                {} if timing_only else inputs,
+                timing_only=timing_only,
+                races=races,
+                engine=engine,
+                watch=None if timing_only else cast(Any, written),
+            )
         )
         programs.append(program)
-        stored.append({} if written.memory is None else {
-            name: (written.memory.arguments[name], marks) for name, marks in written.memory.written.items()})  # fmt: skip
+        stored.append(written.stores())
     return KernelRun(lowered.name, _merged(bound, stored), tuple(results), tuple(programs))
+
+
+def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, int]) -> Converted:
+    """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
+
+    Raises:
+        CastsimError: as `run`.
+    """
+    unknown = [name for name in given if name not in array_names(lowered)]
+    if unknown:
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
+    return converted(lowered, core, used_numbers(bind(lowered, given, dims)))
 
 
 def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
     """Return bytes as the codes of an argument's elements."""
-    width = loaded.arguments[name].format.storage_bits // 8
-    return data[: data.size // width * width].view(f"<u{width}")
+    kind = loaded.arguments[name].format
+    width = kind.storage_bits // 8
+    return data[: data.size // width * width].view(f"<{'i' if kind.name[0] == 'i' else 'u'}{width}")
 
 
-def _merged(bound: _Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]]) -> dict[str, NDArray[Any]]:
+def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]]) -> dict[str, NDArray[Any]]:
     """Return the outputs, of all cores together.
 
     Raises:
@@ -194,8 +192,8 @@ def _merged(bound: _Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np
     for array in bound.lowered.arrays:
         if not isinstance(array, Array) or not any(array.name in each for each in stored):
             continue
-        shape, strides, size = _extent(bound, array)
-        data = np.zeros(size * _width(array), np.uint8)
+        shape, strides, size = extent_of(bound, array)
+        data = np.zeros(size * width_of(array), np.uint8)
         if array.name in bound.given:
             own = bound.given[array.name][0]
             data[: own.size] = own[: data.size]
@@ -208,118 +206,16 @@ def _merged(bound: _Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np
                 raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
             marks = marks[: data.size]
             if (seen[: marks.size] & marks).any():
-                raise IllegalError(f"{bound.lowered.name}: core {number} stores to {array.name} where another core does")
+                raise IllegalError(
+                    f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
+                )
             seen[: marks.size] |= marks
             data[: marks.size][marks] = found[: marks.size][marks]
-        kind = _dtype(array)
+        kind = dtype_of(array)
         flat = data[: data.size // kind.itemsize * kind.itemsize].view(kind)
         steps = tuple(step * kind.itemsize for step in strides)
         outputs[array.name] = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
     return outputs
-
-
-def _width(array: Array) -> int:
-    return _dtype(array).itemsize
-
-
-def _dtype(array: Array) -> np.dtype[Any]:
-    """Return the type of an array; two elements of 4 bits are a byte."""
-    import ml_dtypes  # noqa: PLC0415 - as the rest, once a kernel runs
-
-    word = array.dtype
-    if word.startswith("float4"):
-        return np.dtype(np.uint8)
-    word = "float8_e4m3fn" if word == "float8_e4m3" else word
-    return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
-
-
-def _extent(bound: _Bound, array: Array) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return shape, strides and number of elements of an array.
-
-    Raises:
-        ReadError: one of them rests on a dimension that nothing gives.
-    """
-    if array.name in bound.given:
-        shape, steps = bound.given[array.name][1:]
-        return shape, steps, _reach(shape, steps)
-    sizes = [bound.number(each) for each in array.shape]
-    steps = [bound.number(each) for each in array.strides]
-    for size, expression in zip(sizes, array.shape, strict=True):
-        if size is None:
-            raise ReadError(f"{array.name}: dimension {expression} needs a value", legal=(f"dims={{'{expression}': N}}",))
-    shape = tuple(size for size in sizes if size is not None)
-    packs = array.dtype.startswith("float4")
-    if packs:
-        shape = (*shape[:-1], -(-shape[-1] // 2))
-    plain = _plain(shape)
-    if not array.strides:
-        return shape, plain, _reach(shape, plain)
-    known = tuple(own if step is None else step for step, own in zip(steps, plain, strict=True))
-    if packs:
-        known = (*(step // 2 for step in known[:-1]), 1)
-    return shape, known, _reach(shape, known)
-
-
-def _plain(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(np.prod(shape[at + 1 :], dtype=np.int64)) for at in range(len(shape)))
-
-
-def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
-    return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-
-
-def _bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, int]) -> _Bound:
-    """Bind arrays to parameters, and the names in their shapes and strides to numbers.
-
-    Raises:
-        ReadError: shapes contradict each other or what the kernel is made for.
-    """
-    bound = _Bound(lowered, {name: int(value) for name, value in dims.items()}, {})
-    for array in lowered.arrays:
-        if not isinstance(array, Array) or array.name not in given:
-            continue
-        data, shape, strides = _memory_of(given[array.name], array.name)
-        wide = 2 if array.dtype.startswith("float4") else 1
-        seen = (*shape[:-1], shape[-1] * wide) if shape else shape
-        if len(seen) != len(array.shape):
-            raise ReadError(f"{array.name} has {len(seen)} dimensions; {lowered.name} takes {len(array.shape)}")
-        for expression, size in zip(array.shape, seen, strict=True):
-            known = bound.number(expression)
-            if known is None and type(expression).__name__ == "Var":
-                bound.dims[str(expression.name)] = size
-            elif known is not None and known != size:
-                raise ReadError(f"{array.name} has {size} where {lowered.name} takes {known} ({expression})")
-        for expression, step in zip(array.strides, strides, strict=False):
-            if type(expression).__name__ == "Var" and str(expression.name) not in bound.dims:
-                bound.dims[str(expression.name)] = step * wide
-        width = _width(array)
-        if data.size and data.size != _reach(shape, strides) * width:
-            raise ReadError(f"{array.name} has elements of {data.size // max(1, _reach(shape, strides))} bytes, not of {width}")
-        bound.given[array.name] = data, shape, strides
-    for array in lowered.arrays:  # strides of arrays that are left out are those without gaps
-        if isinstance(array, Array) and array.name not in given:
-            for expression, step in zip(array.strides, _plain([bound.number(e) or 0 for e in array.shape]), strict=False):
-                if type(expression).__name__ == "Var":
-                    bound.dims.setdefault(str(expression.name), step)
-    return bound
-
-
-def _memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int, ...]]:
-    """Return the bytes from an array's first element to its last, its shape, and its strides in elements."""
-    if hasattr(value, "untyped_storage"):
-        torch = import_module("torch")
-        if value.device.type != "cpu":
-            raise ReadError(f"{name} is on {value.device}; castsim takes tensors on the CPU")
-        shape, strides = tuple(value.shape), tuple(value.stride())
-        flat = value.detach().as_strided((_reach(shape, strides),), (1,), value.storage_offset())
-        return flat.view(torch.uint8).numpy(), shape, strides
-    array = np.asarray(value)
-    strides = tuple(step // array.itemsize for step in array.strides)
-    if any(step < 0 for step in strides):
-        array = np.ascontiguousarray(array)
-        strides = _plain(array.shape)
-    flat = np.lib.stride_tricks.as_strided(array, (_reach(array.shape, strides),), (array.itemsize,))
-    return np.frombuffer(flat.tobytes(), np.uint8), array.shape, strides
 
 
 def function_cycles(result: Result, program: Converted) -> tuple[FunctionCycles, ...]:
@@ -365,7 +261,7 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
                     outputs = [int(each) for each in prim.attrs["tilelang_out_idx"]]
                 lowered = lower(prim, schedule, own.pass_configs)
                 outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
-                kernels[id(own), key] = _kernel(lowered, outputs, cores, schedule, races, log)
+                kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log)
         kernel = kernels[id(own), key]
         return kernel(*tensors.values()) if own.mode == "eager" else kernel
 
@@ -378,7 +274,7 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
 
 
 def _kernel(
-    lowered: Lowered, outputs: Sequence[int], cores: int | str, schedule: bool, races: str, log: list[KernelRun]
+    lowered: Lowered, outputs: Sequence[int], cores: int | str, races: str, log: list[KernelRun]
 ) -> Callable[..., Any]:
     """Return what stands for a compiled kernel."""
     made = {position % len(lowered.arrays) for position in outputs}
@@ -391,21 +287,19 @@ def _kernel(
         for position, parameter in enumerate(lowered.arrays):
             value = None if position in made else next(taken, None)
             if isinstance(parameter, str):
-                dims[parameter] = value
+                dims[parameter] = int(cast(int, value))
             elif value is not None:
                 given[parameter.name] = value
-        bound = _bind(lowered, given, dims)
+        bound = bind(lowered, given, dims)
         fresh = []
         for position in sorted(made):
             array = lowered.arrays[position]
             assert isinstance(array, Array)
-            given[array.name] = torch.empty(_extent(bound, array)[0], dtype=getattr(torch, array.dtype))
+            given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
             fresh.append(given[array.name])
-        found = _run(lowered, given, cores, dims, schedule, races=races)
-        for name, array in found.outputs.items():
-            data = _memory_of(given[name], name)[0]
-            whole, _, _ = _memory_of(array, name)
-            data[...] = whole
+        found = _run(lowered, given, cores, dims, races=races)
+        for name, values in found.outputs.items():
+            memory_of(given[name], name)[0][...] = memory_of(values, name)[0]
         log.append(found)
         return None if not fresh else fresh[0] if len(fresh) == 1 else fresh
 

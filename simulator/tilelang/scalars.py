@@ -6,6 +6,7 @@ taken not to overflow. Truth values are `i1`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from castsim.isa.errors import IllegalError
@@ -19,7 +20,7 @@ ELEMENTS = {
 }  # fmt: skip
 """Element types of `.pto` by those of TIR."""
 
-_INTEGERS = {
+_INTEGERS: Mapping[str, tuple[str, Callable[[int, int], int]]] = {
     "Add": ("addi", lambda a, b: a + b), "Sub": ("subi", lambda a, b: a - b), "Mul": ("muli", lambda a, b: a * b),
     "FloorDiv": ("floordivsi", lambda a, b: a // b), "Min": ("minsi", min), "Max": ("maxsi", max),
     "Div": ("divsi", lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)),
@@ -70,35 +71,47 @@ class Scalars:
             return bool(e.value) if dtype == "bool" else int(e.value)
         if kind == "FloatImm":
             return self.text.constant(float(e.value), element_of(dtype))
-        if kind == "Var":
-            if e not in self.variables:
-                raise refused(f"scalar {e.name}", self.text.place, "needs a value", (f"--arg {e.name}=N",))
-            return self.variables[e]
         if kind in _INTEGERS:
             return self._binary(kind, self.number(e.a), self.number(e.b), dtype)
         if kind in _ORDERS:
             return self._compared(_ORDERS[kind], self.number(e.a), self.number(e.b), str(e.a.dtype))
-        if kind in ("And", "Or"):
-            return self._logical(kind, e)
-        if kind == "Not":
-            value = self.number(e.a)
-            return not value if isinstance(value, bool) else self._pure("arith.xori", value, self.text.named(True))
-        if kind == "Select":
-            return self._selected(e.condition, e.true_value, e.false_value)
-        if kind == "Cast":
-            return self.converted(self.number(e.value), str(e.value.dtype), dtype)
-        if kind == "BufferLoad":
-            return self.loaded(e)
-        if kind == "Call":
-            return self._called(e, dtype)
-        raise refused(kind, self.text.place)
+        handler: Callable[[Any], Number] | None = getattr(self, f"_of_{kind.lower()}", None)
+        if handler is None:
+            raise refused(kind, self.text.where)
+        return handler(e)
+
+    def _of_var(self, e: Any) -> Number:
+        if e not in self.variables:
+            raise refused(f"scalar {e.name}", self.text.where, "needs a value", (f"--arg {e.name}=N",))
+        found: Number = self.variables[e]
+        return found
+
+    def _of_and(self, e: Any) -> Number:
+        return self._logical(e, stops=False)
+
+    def _of_or(self, e: Any) -> Number:
+        return self._logical(e, stops=True)
+
+    def _of_not(self, e: Any) -> Number:
+        value = self.number(e.a)
+        return self._pure("arith.xori", value, self.text.named(True)) if isinstance(value, Value) else not value
+
+    def _of_select(self, e: Any) -> Number:
+        return self._selected(e.condition, e.true_value, e.false_value)
+
+    def _of_cast(self, e: Any) -> Number:
+        return self.converted(self.number(e.value), str(e.value.dtype), str(e.dtype))
+
+    def _of_bufferload(self, e: Any) -> Number:
+        found: Number = self.loaded(e)
+        return found
 
     def loaded(self, e: Any) -> Any:
         """Return a mutable scalar or register, or an element that the scalar unit loads."""
         raise NotImplementedError
 
-    def _called(self, e: Any, dtype: str) -> Number:
-        name = name_of(e).removeprefix("tirx.")
+    def _of_call(self, e: Any) -> Number:
+        dtype, name = str(e.dtype), name_of(e).removeprefix("tirx.").removeprefix("tl.")
         if name in _INTEGERS:
             return self._binary(name, self.number(e.args[0]), self.number(e.args[1]), dtype)
         if name == "bitwise_not":
@@ -109,13 +122,13 @@ class Scalars:
             return self.number(e.args[0])
         if name == "reinterpret":
             return self._reinterpreted(self.number(e.args[0]), str(e.args[0].dtype), dtype)
-        if name == "infinity" or name == "tl.infinity":
+        if name == "infinity":
             return self.text.constant(float("inf"), element_of(dtype))
         if name in ("sqrt", "fabs"):
             value = self.text.named(self.number(e.args[0]))
             word = {"sqrt": "math.sqrt", "fabs": "math.absf"}[name]
             return self.text.once(f"{word} {value.name} : {value.kind}", value.kind)
-        raise refused(name, self.text.place)
+        raise refused(name, self.text.where)
 
     def _pure(self, operation: str, a: Value, b: Value) -> Value:
         return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", a.kind)
@@ -147,9 +160,8 @@ class Scalars:
             word = f"arith.cmpi {order if order in ('eq', 'ne') else 's' + order}"
         return self.text.once(f"{word}, {first.name}, {second.name} : {first.kind}", "i1")
 
-    def _logical(self, kind: str, e: Any) -> Number:
+    def _logical(self, e: Any, *, stops: bool) -> Number:
         a = self.number(e.a)
-        stops = kind == "Or"
         if isinstance(a, bool):
             return a if a == stops else self.number(e.b)
         b = self.number(e.b)
@@ -172,11 +184,17 @@ class Scalars:
         if bits == 64:
             return value
         if not isinstance(value, Value):
-            low = value & ((1 << bits) - 1)
-            return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low
+            return self.known_cut(value, dtype)
         if dtype[0] == "u":
             return self._pure("arith.andi", value, self.text.constant((1 << bits) - 1, INDEX))
         return self._cast("index_cast", self._cast("index_cast", value, f"i{bits}"), INDEX)
+
+    @staticmethod
+    def known_cut(value: int, dtype: str) -> int:
+        """Return the low bits of a number that is known, as one of its type."""
+        bits = int(dtype.lstrip("uint"))
+        low = value & ((1 << bits) - 1)
+        return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low
 
     def _cast(self, operation: str, value: Value, kind: str) -> Value:
         return self.text.once(f"arith.{operation} {value.name} : {value.kind} to {kind}", kind)
@@ -230,9 +248,9 @@ class Scalars:
                 return self._cast("sitofp", self._cast("index_cast", value, "i64"), plain)
             if plain in ("f16", "bf16") and value.kind == "f32":
                 return self._cast("truncf", value, plain)
-            raise refused(f"a scalar of type {value.kind} for lanes of {kind}", self.text.place)
+            raise refused(f"a scalar of type {value.kind} for lanes of {kind}", self.text.where)
         if plain[0] == "i" and plain != INDEX:
-            return self.text.constant(int(self.cut(int(value), f"int{plain[1:]}", signed=True)), plain)
+            return self.text.constant(self.known_cut(int(value), f"int{plain[1:]}"), plain)
         return self.text.constant(value, plain)
 
     def scalar_load(self, base: Value, offset: Number, dtype: str) -> Number:
@@ -241,7 +259,9 @@ class Scalars:
         plain = element.lstrip("u")
         space = base.kind.rpartition(", ")[2][:-1]
         typed = self.pointed(base, plain, space)
-        loaded = self.text.one(f"pto.load_scalar {typed.name}[{self.text.named(offset).name}] : {typed.kind} -> {plain}", plain)
+        loaded = self.text.one(
+            f"pto.load_scalar {typed.name}[{self.text.named(offset).name}] : {typed.kind} -> {plain}", plain
+        )
         if plain[0] != "i":
             return loaded
         return self._cast("index_castui" if element[0] == "u" else "index_cast", loaded, INDEX)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from castsim.isa.errors import IllegalError
@@ -38,7 +39,10 @@ class _UnsetError(Exception):
 class Walk(Registers):
     """A walk through one function: what it puts is the body of the program."""
 
-    def __init__(self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number], core: int, fast_math: bool) -> None:
+    def __init__(
+        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number], core: int, *, fast_math: bool = False,
+        places: Mapping[tuple[str, int], str] | None = None,
+    ) -> None:  # fmt: skip
         self.text = Text()
         self.globals = dict(parameters)
         self.variables = dict(numbers)
@@ -50,22 +54,23 @@ class Walk(Registers):
         self.start_at_zero: set[tuple[Any, int]] = set()
         self.functions: list[tuple[Place, int]] = []
         """Each vector function: its place, and its `latency=`, 0 where none is given."""
-        self.inside = False
+        self.places = places or {}
 
     def walk(self, body: Any) -> None:
         """Put the body; again, with 0 to begin with, where a path leaves a scalar or a register without a value."""
         first = dict(self.variables)
         while True:
             self.text, self.cells, self.variables, self.functions = Text(), {}, dict(first), []
+            self._buffer()  # which also tells a core without work from a program of tiles
             try:
                 self.statement(body)
             except _UnsetError as unset:
                 if unset.key in self.start_at_zero:
-                    raise refused("a register that is read before it is written", self.text.place) from None
+                    raise refused("a register that is read before it is written", self.text.where) from None
                 self.start_at_zero.add(unset.key)
                 continue
             except _NotConstantError:
-                raise refused("an array of registers with an index that is not constant", self.text.place) from None
+                raise refused("an array of registers with an index that is not constant", self.text.where) from None
             self.text.line("pto.barrier #pto.pipe<PIPE_ALL>")
             self.text.line("return")
             return
@@ -76,7 +81,7 @@ class Walk(Registers):
         """Put one statement."""
         handler: Callable[[Any], None] | None = getattr(self, f"_on_{type(s).__name__.lower()}", None)
         if handler is None:
-            raise refused(f"statement {type(s).__name__}", self.text.place)
+            raise refused(f"statement {type(s).__name__}", self.text.where)
         handler(s)
 
     def _on_seqstmt(self, s: Any) -> None:
@@ -87,7 +92,7 @@ class Walk(Registers):
         if s.attr_key == "thread_extent":
             tag = s.node.thread_tag
             if tag != "blockIdx.x":
-                raise refused(f"threads ({tag})", self.text.place, "are SIMT, whose cycles are not modelled")
+                raise refused(f"threads ({tag})", self.text.where, "are SIMT, whose cycles are not modelled")
             self.variables[s.node.var] = self.core
         self.statement(s.body)
 
@@ -104,20 +109,30 @@ class Walk(Registers):
         if s.name_hint != "SIMD_VF":
             self.statement(s.body)
             return
-        self.text.place = self._first_place(s) or self.text.place
+        self.text.at(self._first_place(s))
         latency = s.annotations.get("tl.vf_latency")
         self.functions.append((self.text.place, 0 if latency is None else int(getattr(latency, "value", latency))))
-        self.inside = True
+        place = self.text.place
         with self.text.region() as region:
             self.statement(s.body)
-        self.inside = False
+        self.text.at(place)
         self.text.enclose("pto.vecscope {", region)
 
     def _first_place(self, s: Any) -> Place:
+        """Return the place of a vector function, or else of the first call in a statement."""
+        if type(s).__name__ == "SBlock" and "tl.vf_source_index" in s.annotations:
+            index = s.annotations["tl.vf_source_index"]
+            kind = s.name_hint.lower().replace("_", "")
+            if (kind, int(getattr(index, "value", index))) in self.places:
+                return self.places[kind, int(getattr(index, "value", index))]
         found: list[str] = []
-        self.visit(s, lambda node: found.append(str(node.annotations["castsim.place"]))
-                   if type(node).__name__ == "Call" and node.annotations and "castsim.place" in node.annotations else None)  # fmt: skip
-        return min(found, key=lambda at: int(at.rpartition(":")[2])) if found else self.text.place
+
+        def see(node: Any) -> None:
+            if type(node).__name__ == "Call" and node.annotations and "castsim.place" in node.annotations:
+                found.append(str(node.annotations["castsim.place"]))
+
+        self.visit(s, see)
+        return min(found, key=lambda at: int(at.rpartition(":")[2])) if found else None
 
     def _on_allocbuffer(self, s: Any) -> None:
         self._allocate(s.buffer)
@@ -125,7 +140,7 @@ class Walk(Registers):
     def _allocate(self, buffer: Any) -> None:
         scope = str(buffer.scope())
         if scope.startswith("shared.l") or scope in ("wmma.accumulator", "local.fragment"):
-            raise refused(f"a buffer in {scope}", self.text.place)
+            raise refused(f"a buffer in {scope}", self.text.where)
         self.kinds_of[buffer.data] = str(buffer.dtype)
         for key in self.start_at_zero:
             if key[0] is buffer.data or key[0].same_as(buffer.data):
@@ -170,7 +185,7 @@ class Walk(Registers):
 
     def _offset(self, access: Any) -> Number:
         if len(access.indices) != 1:
-            raise refused("an element with several indices", self.text.place)
+            raise refused("an element with several indices", self.text.where)
         return self._binary("Add", self.number(access.indices[0]), self.number(access.buffer.elem_offset), "int64")
 
     def base(self, data: Any) -> Value:
@@ -178,7 +193,12 @@ class Walk(Registers):
         if data in self.globals:
             return self.globals[data]
         if data not in self.kinds_of:
-            raise refused(f"pointer {data.name}", self.text.place, "comes from a table of pointers, which is not supported")
+            raise refused(
+                f"pointer {data.name}", self.text.where, "comes from a table of pointers, which is not supported"
+            )
+        return self._buffer()
+
+    def _buffer(self) -> Value:
         kind = pointer("ui8", "ub")
         return self.text.once(f"pto.castptr {self.text.constant(0, 'i64').name} : i64 -> {kind}", kind)
 
@@ -205,9 +225,7 @@ class Walk(Registers):
     @staticmethod
     def visit(s: Any, see: Callable[[Any], object]) -> None:
         """Show every node of a statement."""
-        from tvm.tirx.stmt_functor import post_order_visit  # noqa: PLC0415 - only where there is TIR
-
-        post_order_visit(s, see)
+        import_module("tvm.tirx.stmt_functor").post_order_visit(s, see)
 
     def _changed(self, *bodies: Any) -> list[tuple[Any, int]]:
         """Return the mutable scalars and registers with a value that some statements may change."""
@@ -249,7 +267,7 @@ class Walk(Registers):
         try:
             self._loop(s, low, extent, step)
         except _NotConstantError:
-            if any(isinstance(each, Value) for each in (low, extent, step)) or extent > _MOST_COPIES:
+            if isinstance(low, Value) or isinstance(extent, Value) or isinstance(step, Value) or extent > _MOST_COPIES:
                 raise
             self.cells, self.variables, self.text.count = cells, variables, count
             del self.functions[kept:], self.text.regions[len(before) :]
@@ -278,7 +296,8 @@ class Walk(Registers):
         self._rename(region, still)
         last = [Value(still.get(each.name, each.name), each.kind) for each in last]
         self.cells.update((keys[n], first[n]) for n in range(len(keys)) if n not in moving)
-        head = f"scf.for {index.name} = {self.text.named(low).name} to {self.text.named(high).name} step {self.text.named(step).name}"
+        start, end, stride = (self.text.named(each).name for each in (low, high, step))
+        head = f"scf.for {index.name} = {start} to {end} step {stride}"
         if moving:
             results = [Value(self.text.name(), own[n].kind) for n in moving]
             pairs = ", ".join(f"{own[n].name} = {first[n].name}" for n in moving)
@@ -305,7 +324,9 @@ class Walk(Registers):
     def _rename(region: Region, names_of: Mapping[str, str]) -> None:
         if names_of:
             search = re.compile("(?:" + "|".join(map(re.escape, names_of)) + r")\b")
-            region.lines[:] = [(search.sub(lambda at: names_of[at.group()], line), place) for line, place in region.lines]
+            region.lines[:] = [
+                (search.sub(lambda at: names_of[at.group()], line), place) for line, place in region.lines
+            ]
 
     def _on_ifthenelse(self, s: Any) -> None:
         condition = self.number(s.condition)
@@ -337,7 +358,9 @@ class Walk(Registers):
                 region.lines.append((f"scf.yield {names(own)} : {kinds(own)}", None))
         types = f" -> ({kinds(results)})" if moving else ""
         head = f"{names(results)} = " if moving else ""
-        self.text.enclose(f"{head}scf.if {condition.name}{types} {{", regions[0], "}" if not regions[1].lines else "} else {")
+        self.text.enclose(
+            f"{head}scf.if {condition.name}{types} {{", regions[0], "}" if not regions[1].lines else "} else {"
+        )
         if regions[1].lines:
             self.text.regions[-1].lines.pop()
             self.text.enclose("} else {", regions[1])
@@ -376,7 +399,11 @@ class Walk(Registers):
         name = name_of(call)
         if name.startswith("tl.simd."):
             self.operation(call)
-        elif name == "tl.ascend_copy_gm_to_ubuf":
+            return
+        self.text.at(call.annotations.get("castsim.place") if call.annotations else None)
+        if name in _NO_EFFECT:
+            return
+        if name == "tl.ascend_copy_gm_to_ubuf":
             self._transfer_in(call.args)
         elif name == "tl.ascend_copy_ubuf_to_gm":
             self._transfer_out(call.args)
@@ -390,9 +417,11 @@ class Walk(Registers):
             pipe = str(call.args[0].value).removeprefix("PIPE_")
             self.text.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
         elif "cross_core" in name or "inter_" in name or "intra_" in name:
-            raise refused(f"T.{name.removeprefix('tl.')}", self.text.place, "synchronises cores, which is not supported")
-        elif name not in _NO_EFFECT:
-            raise refused(f"T.{name.partition('.')[2]}", self.text.place, "has no counterpart in castsim")
+            raise refused(
+                f"T.{name.removeprefix('tl.')}", self.text.where, "synchronises cores, which is not supported"
+            )
+        else:
+            raise refused(f"T.{name.partition('.')[2]}", self.text.where, "has no counterpart in castsim")
 
     def _flag(self, what: str, event: Any, number: Any) -> None:
         source, _, destination = str(event.value).partition("_")
@@ -421,20 +450,16 @@ class Walk(Registers):
         target, source = self._sides(args[0], args[1])
         left, right, pads = (self.number(args[n]) for n in (5, 6, 7))
         if left != 0 or right != 0 or pads not in (0, False):
-            raise refused("a copy with padding", self.text.place)
+            raise refused("a copy with padding", self.text.where)
         cache, length, count, far, near = self._words(args[8], args[4], args[3], args[9], args[10])
         operands = [source, target, cache, length, count, far, near]
-        self.text.line(
-            f"pto.mte_gm_ub {names(operands[:4])} nburst({names(operands[4:])}) : {kinds(operands)}"
-        )
+        self.text.line(f"pto.mte_gm_ub {names(operands[:4])} nburst({names(operands[4:])}) : {kinds(operands)}")
 
     def _transfer_out(self, args: Any) -> None:
         target, source = self._sides(args[0], args[1])
         length, count, far, near = self._words(args[4], args[3], args[6], args[7])
         operands = [source, target, length, count, near, far]
-        self.text.line(
-            f"pto.mte_ub_gm {names(operands[:3])} nburst({names(operands[3:])}) : {kinds(operands)}"
-        )
+        self.text.line(f"pto.mte_ub_gm {names(operands[:3])} nburst({names(operands[3:])}) : {kinds(operands)}")
 
 
 __all__ = ["IllegalError", "Walk"]

@@ -1,4 +1,4 @@
-"""The text of a micro program while it is written: values with their types, constants, regions, places of statements."""
+"""The text of a micro program while it is written: values and their types, constants, regions, places of statements."""
 
 from __future__ import annotations
 
@@ -74,9 +74,19 @@ class Text:
     """The body of a function: what is put goes into the innermost region; constants stand at its head."""
 
     place: Place = None
+    near: Place = None
     regions: list[Region] = field(default_factory=lambda: [Region()])
     constants: dict[tuple[str, str], Value] = field(default_factory=dict)
     count: int = 0
+
+    def at(self, place: object) -> None:
+        """Go on at a place; what has none of its own is near the last that had one."""
+        self.near, self.place = self.place or self.near, None if place is None else str(place)
+
+    @property
+    def where(self) -> Place:
+        """The place, as messages say it."""
+        return self.place or (self.near and f"near {self.near}")
 
     def name(self, letter: str = "v") -> str:
         """Return a name that is not in use."""

@@ -18,6 +18,7 @@ from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
+from castsim.commands.execution.tilelang_kernels import execute_tilelang, is_tilelang, refuse_elsewhere
 from castsim.commands.failure import error_entry
 from castsim.commands.option_values import (
     GRAPHS,
@@ -76,14 +77,19 @@ def execute(options: Namespace) -> Outcome:
 
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if is_tilelang(options.program):
+        return execute_tilelang(options, run_source)
+    refuse_elsewhere(options, options.program)
     if options.all_blocks:
         raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
         return run_source(options, None if fragment is None else fragment.source)
 
 
-def run_source(options: Namespace, source: Source | None) -> Outcome:
-    """Run the program of a source, or else the file that the options name."""
+def run_source(
+    options: Namespace, source: Source | None, see: Callable[[Result], None] = lambda result: None
+) -> Outcome:
+    """Run the program of a source, or else the file that the options name; `see` is shown the result."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -99,6 +105,7 @@ def run_source(options: Namespace, source: Source | None) -> Outcome:
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline, weights = _simulate(options, loaded, limits, source)
+    see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
