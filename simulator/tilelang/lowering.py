@@ -5,6 +5,9 @@ Places of the Python source are not in TIR; while kernels are built within `plac
 
 from __future__ import annotations
 
+import inspect
+import logging
+import runpy
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -181,13 +184,11 @@ def lowered_of(
     Raises:
         ReadError: the file is missing, fails, has no such function, or it fails.
     """
-    import inspect  # noqa: PLC0415 - as the rest, once a kernel is named
-    import runpy  # noqa: PLC0415
-
     front_end(f"{file}:{function}")
     if not file.is_file():
         raise ReadError(f"cannot read program '{file}': No such file")
     sys.path.insert(0, str(file.parent.resolve()))
+    logging.disable(logging.CRITICAL)  # TileLang prints what it made of a source that it refuses
     try:
         with placed():
             names = runpy.run_path(str(file), run_name=file.stem)
@@ -205,6 +206,7 @@ def lowered_of(
     except (Exception, SystemExit) as error:
         raise ReadError(f"{file}{_line_of(error, file)}: {type(error).__name__}: {_first_line(error)}") from None
     finally:
+        logging.disable(logging.NOTSET)
         sys.path.pop(0)
 
 

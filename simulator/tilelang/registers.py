@@ -101,8 +101,8 @@ class Registers(Scalars):
 
     # ------------------------------------------------------------------------------------------------ operations
 
-    def operation(self, e: Any, old: Value | None = None) -> Any:
-        """Put the operation of a call and return its result; `old` is what merging keeps of the destination.
+    def operation(self, e: Any) -> Any:
+        """Put the operation of a call and return its result, None if it has none.
 
         Raises:
             IllegalError: castsim does not know it, or not in this form.
@@ -112,13 +112,13 @@ class Registers(Scalars):
         name = name_of(e).removeprefix("tl.simd.")
         args = list(e.args)
         merges = bool(args) and getattr(args[-1], "value", None) == MERGING
-        found = self._known(name, e, args)
-        if merges and name not in _SUMS:
-            if old is None:
-                raise refused(f"{name} with {MERGING} outside of an assignment to a register", self.text.where)
-            chosen = self.masked(args[-2], found.bits)
-            found = self.put_register("vsel", [found, old, chosen], found.kind)
-        return found
+        if not merges or name in _SUMS:
+            return self._known(name, e, args)
+        # What merges names the register that it changes first.
+        key = (args[0].args[1], self._place_of(args[0].args[2]))
+        old, found = self.read(key), self._known(name, e, args[1:])
+        self.cells[key] = self.put_register("vsel", [found, old, self.masked(args[-2], found.bits)], found.kind)
+        return None
 
     def _known(self, name: str, e: Any, args: list[Any]) -> Any:
         if name in _BINARY or name in _SHIFTS or name == "vprelu":

@@ -202,6 +202,7 @@ class Scalars:
     def converted(self, value: Number, source: str, dtype: str) -> Number:
         """Return a scalar as one of another type."""
         floats = ("float", "bfloat")
+        self._refuse_pointer(source, dtype)
         if source == dtype:
             return value
         if dtype.startswith(floats):
@@ -226,7 +227,12 @@ class Scalars:
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
         return self.cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
 
+    def _refuse_pointer(self, *dtypes: str) -> None:
+        if "handle" in dtypes:
+            raise refused("a table of pointers (T.ptr)", self.text.where)
+
     def _reinterpreted(self, value: Number, source: str, dtype: str) -> Number:
+        self._refuse_pointer(source, dtype)
         floats = ("float", "bfloat")
         if source.startswith(floats) == dtype.startswith(floats):
             return self.cut(value, dtype, signed=True)

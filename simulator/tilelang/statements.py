@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from castsim.isa.errors import IllegalError
-from castsim.tilelang.registers import MERGING, Registers
+from castsim.isa.errors import CastsimError
+from castsim.tilelang.registers import Registers
 from castsim.tilelang.scalars import element_of, name_of, refused
 from castsim.tilelang.text import INDEX, Number, Place, Region, Text, Value, bits_of, kinds, names, pointer, register
 
@@ -71,6 +71,10 @@ class Walk(Registers):
                 continue
             except _NotConstantError:
                 raise refused("an array of registers with an index that is not constant", self.text.where) from None
+            except CastsimError:
+                raise
+            except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+                raise refused("TIR", self.text.where, f"castsim cannot follow: {type(error).__name__} {error}") from None
             self.text.line("pto.barrier #pto.pipe<PIPE_ALL>")
             self.text.line("return")
             return
@@ -169,11 +173,7 @@ class Walk(Registers):
             self._store(s)
             return
         key = s.buffer.data, self._place_of(s.indices[0])
-        call = type(s.value).__name__ == "Call" and name_of(s.value).startswith("tl.simd.")
-        if call and len(s.value.args) and getattr(s.value.args[-1], "value", None) == MERGING:
-            self.cells[key] = self.operation(s.value, self.read(key))
-        else:
-            self.cells[key] = self.value(s.value)
+        self.cells[key] = self.value(s.value)
 
     def _store(self, s: Any) -> None:
         dtype = str(s.buffer.dtype)
@@ -461,5 +461,3 @@ class Walk(Registers):
         operands = [source, target, length, count, near, far]
         self.text.line(f"pto.mte_ub_gm {names(operands[:3])} nburst({names(operands[3:])}) : {kinds(operands)}")
 
-
-__all__ = ["IllegalError", "Walk"]
