@@ -42,4 +42,4 @@ def bf16_to_e4m3(n):
 
 def e2m1_to_bf16(n):
     """Two elements a byte."""
-    return cast.get_tir(n, ("float4_e2m1fn", "bfloat16"), "UNPK4_B8", "NORM", 128)
+    return cast.get_tir(n, ("float4_e2m1fn", "bfloat16"), "UNPK4_B8", "NORM_B16", 128)

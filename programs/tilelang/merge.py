@@ -1,7 +1,4 @@
-"""What no single instruction does: lanes that are kept, arrays of registers, a loop that ends by a value, bits of scalars.
-
-
-"""
+"""What no single instruction does: lanes that are kept, arrays of registers, a loop that ends by a value."""
 
 import tilelang
 from tilelang.ascend import language as T
@@ -13,7 +10,9 @@ def clamped(rows, halvings):
     """Lanes above a row's limit become the limit, doubled in steps; the others stay."""
 
     @T.prim_func
-    def kernel(x: T.Tensor[(rows, 256), T.float32], limit: T.Tensor[(8,), T.float32], y: T.Tensor[(rows, 256), T.float32]):
+    def kernel(
+        x: T.Tensor[(rows, 256), T.float32], limit: T.Tensor[(8,), T.float32], y: T.Tensor[(rows, 256), T.float32]
+    ):
         with T.Kernel(1) as _:
             x_ub = T.alloc_shared((rows, 256), T.float32)
             y_ub = T.alloc_shared((rows, 256), T.float32)
