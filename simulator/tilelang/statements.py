@@ -74,7 +74,8 @@ class Walk(Registers):
             except CastsimError:
                 raise
             except (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                raise refused("TIR", self.text.where, f"castsim cannot follow: {type(error).__name__} {error}") from None
+                why = f"castsim cannot follow ({type(error).__name__}: {error})"
+                raise refused("TIR that", self.text.where, why) from None
             self.text.line("pto.barrier #pto.pipe<PIPE_ALL>")
             self.text.line("return")
             return

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.assembly_files import refuse_source
-from castsim.commands.execution.tilelang_kernels import is_tilelang, kernel_of, refuse_elsewhere
+from castsim.commands.execution.kernel_options import is_tilelang, refuse_tilelang
+from castsim.commands.execution.tilelang_kernels import kernel_of
 from castsim.commands.option_values import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import write_program
@@ -38,7 +39,7 @@ def execute(options: Namespace) -> Outcome:
     if is_tilelang(options.file):
         found = kernel_of(options, options.file).text
     else:
-        refuse_elsewhere(options, options.file)
+        refuse_tilelang(options, options.file)
         found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
         write_program(Path(options.out), found)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.commands.execution.kernel_launch import launch_of
-from castsim.commands.execution.kernel_options import CORE, refuse
+from castsim.commands.execution.kernel_options import CORE, is_tilelang, refuse, refuse_tilelang
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
 from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
-from castsim.commands.execution.tilelang_kernels import execute_tilelang, is_tilelang, refuse_elsewhere
 from castsim.commands.failure import error_entry
 from castsim.commands.option_values import (
     GRAPHS,
@@ -78,8 +77,10 @@ def execute(options: Namespace) -> Outcome:
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)
     if is_tilelang(options.program):
+        from castsim.commands.execution.tilelang_kernels import execute_tilelang  # noqa: PLC0415 - as above
+
         return execute_tilelang(options, run_source)
-    refuse_elsewhere(options, options.program)
+    refuse_tilelang(options, options.program)
     if options.all_blocks:
         raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():

@@ -5,7 +5,6 @@ Nothing else executes one.
 
 from __future__ import annotations
 
-import re
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.commands.execution.kernel_options import TILELANG
 from castsim.commands.option_values import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.inputs import read_input
@@ -30,24 +30,6 @@ if TYPE_CHECKING:
 
 RunSource = Callable[..., Outcome]
 
-_NAMED = re.compile(r"(.+\.py)(?::(\w*))?")
-
-
-def is_tilelang(program: str | None) -> bool:
-    """Whether a program that was named is a kernel of TileLang."""
-    return program is not None and _NAMED.fullmatch(program) is not None
-
-
-def refuse_elsewhere(options: Namespace, program: str | None) -> None:
-    """Reject options of kernels of TileLang for another program.
-
-    Raises:
-        ReadError: one was given.
-    """
-    for option, given in (("--core", options.core is not None), ("--unscheduled", options.unscheduled)):
-        if given:
-            raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
-
 
 def kernel_of(options: Namespace, program: str) -> Converted:
     """Execute the file that a command names, and return what its function makes as a program of one core.
@@ -58,7 +40,7 @@ def kernel_of(options: Namespace, program: str) -> Converted:
     Raises:
         CastsimError: as `castsim.tilelang.lowering.lowered_of` and `castsim.tilelang.programs.converted`.
     """
-    named = _NAMED.fullmatch(program)
+    named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
         raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
     lowering, running = import_module("castsim.tilelang.lowering"), import_module("castsim.tilelang.running")
@@ -72,7 +54,8 @@ def kernel_of(options: Namespace, program: str) -> Converted:
 
 
 def _array(name: str, text: str) -> Codes | None:
-    return None if text == "zeros" or text.startswith("random:") else read_input(text, name)
+    """Return an input of a file; those that are drawn have the sizes that the program asks for."""
+    return None if text.partition(":")[0] in ("zeros", "random") else read_input(text, name)
 
 
 def _core(text: str | None) -> int:
