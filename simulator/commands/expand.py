@@ -12,7 +12,7 @@ kernel of TileLang, whose file is executed for it.
 
 examples:
   castsim expand programs/a5_bf16_to_e2m1.pto
-  castsim expand kernel.py:quantise --arg num_tokens=32
+  castsim expand kernel.py:per_token --arg num_tokens=32
   castsim expand programs/a5_bf16_to_e2m1.pto --option ctrl_60_at_start=1 -o micro.pto
 """
 

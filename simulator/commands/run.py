@@ -20,7 +20,7 @@ examples:
   castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
   castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
-  castsim run kernel.py:quantise --in x=x.npy --core 1
+  castsim run kernel.py:per_token --in x=x.npy --arg hidden=64
 """
 
 from __future__ import annotations

@@ -125,13 +125,24 @@ def _inside(code: CodeType, folders: tuple[str, ...]) -> bool:
     return code.co_filename.startswith(folders) or "/tvm_ffi/" in code.co_filename
 
 
-def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | None = None) -> Lowered:
+def noted_places() -> dict[tuple[str, int], str]:
+    """Return the places of what has been built within `placed`."""
+    return dict(_places)
+
+
+def lower(
+    prim: Any,
+    schedule: bool = True,
+    pass_configs: Mapping[str, Any] | None = None,
+    places: Mapping[tuple[str, int], str] | None = None,
+) -> Lowered:
     """Lower a function of the dialect (`factory.get_tir(...)`, or what a plain factory returns) as for the device.
 
     Args:
         prim: the function.
         schedule: as on the device, with flags and several versions of buffers; else in the order of the source.
         pass_configs: as `tilelang.jit` takes them.
+        places: of its vector functions, where it was not built within the `placed` around this.
 
     Raises:
         ReadError: it is no such function, or TileLang's front end refuses it, with its first line.
@@ -164,7 +175,7 @@ def lower(prim: Any, schedule: bool = True, pass_configs: Mapping[str, Any] | No
     (found,) = functions
     extents = found.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
-    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, dict(_places))
+    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, places or noted_places())
 
 
 def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:

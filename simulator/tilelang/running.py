@@ -26,7 +26,7 @@ from castsim.tilelang.arrays import (
     used_numbers,
     width_of,
 )
-from castsim.tilelang.lowering import Array, Lowered, front_end, lower, placed
+from castsim.tilelang.lowering import Array, Lowered, front_end, lower, noted_places, placed
 from castsim.tilelang.programs import Converted, converted
 
 if TYPE_CHECKING:
@@ -259,7 +259,9 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
                 outputs = own.out_idx
                 if prim.attrs and "tilelang_out_idx" in prim.attrs:
                     outputs = [int(each) for each in prim.attrs["tilelang_out_idx"]]
-                lowered = lower(prim, schedule, own.pass_configs)
+                known = own.__dict__.setdefault("castsim_places", {})  # TileLang keeps what it has built
+                known[key] = noted_places() or known.get(key, {})
+                lowered = lower(prim, schedule, own.pass_configs, known[key])
                 outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
                 kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log)
         kernel = kernels[id(own), key]

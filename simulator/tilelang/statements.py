@@ -461,4 +461,3 @@ class Walk(Registers):
         length, count, far, near = self._words(args[4], args[3], args[6], args[7])
         operands = [source, target, length, count, near, far]
         self.text.line(f"pto.mte_ub_gm {names(operands[:3])} nburst({names(operands[3:])}) : {kinds(operands)}")
-
