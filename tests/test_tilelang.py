@@ -24,6 +24,7 @@ from castsim.isa.errors import IllegalError, RaceError, ReadError
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = ROOT / "programs" / "tilelang"
+CONVERTED_TO = ROOT / "programs" / "micro" / "tilelang"
 RECORD = ROOT / "docs" / "measured" / "tilelang.json"
 needs_tilelang = pytest.mark.skipif(importlib.util.find_spec("tilelang") is None, reason="the extra tilelang")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
@@ -231,7 +232,7 @@ CONVERTED = {
     "quantise_per_token": ("quantise", "per_token", {"element": "bfloat16"}, {"num_tokens": 20}),
     "clamp_rows": ("merge", "clamp_rows", {}, {}),
 }
-"""Programs in `programs/tilelang`: file, function, its arguments, dimensions."""
+"""Programs in `programs/micro/tilelang`: file, function, its arguments, dimensions."""
 
 
 def expected(name: str, x: Any) -> dict[str, Any]:
@@ -249,7 +250,7 @@ def test_converted_programs_compute_what_numpy_does(name: str, engine: str) -> N
     shape = {"cast_f32_e4m3": (256,), "quantise_per_token": (20, 512), "clamp_rows": (4, 256)}[name]
     x = (np.random.default_rng(5).normal(size=shape)).astype(BF16 if "quantise" in name else np.float32)
     inputs = {"x": x} | ({"limit": np.full(8, 0.5, np.float32)} if name == "clamp_rows" else {})
-    found = castsim.run(PROGRAMS / f"{name}.pto", inputs=inputs, engine=engine)
+    found = castsim.run(CONVERTED_TO / f"{name}.pto", inputs=inputs, engine=engine)
     for output, values in expected(name, x).items():
         assert found.outputs[output].tobytes() == values.tobytes(), output
     assert found.races == () and found.cycles > 100
@@ -260,7 +261,7 @@ def test_converted_programs_compute_what_numpy_does(name: str, engine: str) -> N
 def test_converted_programs_are_what_is_written_today(tilelang: Any, name: str) -> None:
     file, function, arguments, dims = CONVERTED[name]
     text = tilelang.program(getattr(module(file), function)(**arguments), dims=dims)
-    stored = (PROGRAMS / f"{name}.pto").read_text()
+    stored = (CONVERTED_TO / f"{name}.pto").read_text()
     assert stored == "".join(line for line in stored.splitlines(keepends=True) if line.startswith("//")) + text
 
 
