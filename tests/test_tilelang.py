@@ -206,7 +206,7 @@ def factory(which):
 @needs_tilelang
 @pytest.mark.parametrize("which", ["cast", "divide"])
 def test_vector_functions_take_about_what_was_measured(tilelang: Any, which: str, tmp_path: Path) -> None:
-    """Cycles that TileLang's authors measured (tilelang.md section 4, `latency=`): no number was fitted to them."""
+    """The `latency=` that TileLang's authors give in their examples; no number was fitted to them."""
     (tmp_path / "measured.py").write_text(MEASURED)
     spec = importlib.util.spec_from_file_location("measured", tmp_path / "measured.py")
     assert spec is not None and spec.loader is not None
