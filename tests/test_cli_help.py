@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -136,6 +137,8 @@ def examples() -> list[str]:
         line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
     ]
     found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
+    if importlib.util.find_spec("tilelang") is None:
+        found = [line for line in found if "kernel.py:" not in line]
     left_out = (*LONG, *SERVING, *(() if "CASTSIM_THOROUGH" in os.environ else SECONDS))
     return [line for line in found if not line.startswith(left_out) and CLUSTER not in line]
 
@@ -207,9 +210,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kernels_in_c(line: str, folder: Path) -> None:
-    """Write the kernel in C or C++ that an example names, and the folder that it includes from."""
+    """Write the kernel in C, C++ or TileLang that an example names, and the folder that it includes from."""
     if "kernel.c " in line:
         shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.py:" in line:
+        shutil.copy(PROGRAMS / "tilelang" / "quantise.py", folder / "kernel.py")
     if "kernel.cpp" in line:
         (folder / "include").mkdir(exist_ok=True)
         (folder / "kernel.cpp").write_text(CPP)

@@ -29,7 +29,7 @@ from castsim.targets import load_target, target_names
 from castsim.targets.register_text import Distribution, Mode, distribution_of
 from castsim.targets.vliw import VliwTarget
 
-FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tpc_c/")
+FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tilelang/", "simulator/tpc_c/")
 """Readers of whole languages."""
 
 READERS = {

@@ -69,6 +69,13 @@ def declare_kernel(parser: ArgumentParser) -> None:
     declare_headers(parser)
 
 
+def declare_tilelang(parser: ArgumentParser) -> None:
+    """Add what is asked of a kernel of TileLang."""
+    add = parser.add_argument
+    add("--core", metavar="N", help="core that a TileLang kernel runs on, from 0")
+    add("--unscheduled", action="store_true", help="take a TileLang kernel in the order of its source")
+
+
 def declare_c_launch(parser: ArgumentParser) -> None:
     """Add the launch of a kernel in TPC-C."""
     add = parser.add_argument

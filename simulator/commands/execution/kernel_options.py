@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,25 @@ LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs
 HEADERS = {"--define": "macros", "--include": "folders"}
 CORE = {"--block": "block", "--sub": "sub"}
 """Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
+
+TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
+"""A kernel of TileLang: a Python file and a function of it."""
+
+
+def is_tilelang(program: str | None) -> bool:
+    """Whether a program that was named is a kernel of TileLang."""
+    return program is not None and TILELANG.fullmatch(program) is not None
+
+
+def refuse_tilelang(options: Namespace, program: str | None) -> None:
+    """Reject options of kernels of TileLang for another program.
+
+    Raises:
+        ReadError: one was given.
+    """
+    for option, given in (("--core", options.core is not None), ("--unscheduled", options.unscheduled)):
+        if given:
+            raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
 
 
 def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.commands.execution.kernel_launch import launch_of
-from castsim.commands.execution.kernel_options import CORE, refuse
+from castsim.commands.execution.kernel_options import CORE, is_tilelang, refuse, refuse_tilelang
 from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
 from castsim.commands.execution.run_pages import write_run_page
 from castsim.commands.execution.run_parameters import with_parameters
@@ -76,14 +76,21 @@ def execute(options: Namespace) -> Outcome:
 
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if is_tilelang(options.program):
+        from castsim.commands.execution.tilelang_kernels import execute_tilelang  # noqa: PLC0415 - as above
+
+        return execute_tilelang(options, run_source)
+    refuse_tilelang(options, options.program)
     if options.all_blocks:
         raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
         return run_source(options, None if fragment is None else fragment.source)
 
 
-def run_source(options: Namespace, source: Source | None) -> Outcome:
-    """Run the program of a source, or else the file that the options name."""
+def run_source(
+    options: Namespace, source: Source | None, see: Callable[[Result], None] = lambda result: None
+) -> Outcome:
+    """Run the program of a source, or else the file that the options name; `see` is shown the result."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -99,6 +106,7 @@ def run_source(options: Namespace, source: Source | None) -> Outcome:
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline, weights = _simulate(options, loaded, limits, source)
+    see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]

@@ -242,6 +242,7 @@ def _run(copy: Copy, memory: MicroMemory) -> None:
         _rows(memory.defined, copy, 1, left)[...] = known
     else:
         _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~known
+        _rows(memory.stores(copy.destination.argument), copy, 1)[...] = True
     _rows(destination, copy, 1, left)[...] = rows
     if copy.padding is not None:
         _pad(copy, copy.padding, memory)

@@ -48,6 +48,7 @@ def store(place: Pointer, code: bytes, memory: MicroMemory) -> None:
         memory.defined[reached] = True
     else:
         memory.marks(place.argument)[reached] = False
+        memory.stores(place.argument)[reached] = True
 
 
 def check_place(place: Pointer, capacity: int) -> None:

@@ -16,19 +16,27 @@ Marks = NDArray[np.bool_]
 class MicroMemory:
     """Bytes of the buffer and of every argument; `defined` tells which bytes of the buffer something has written.
 
-    `undefined` marks the bytes of arguments that were stored without being defined.
+    `undefined` marks the bytes of arguments that were stored without being defined, `written` all that were stored.
     """
 
     buffer: Bytes
     arguments: Mapping[str, Bytes]
     defined: Marks = field(init=False)
     undefined: dict[str, Marks] = field(default_factory=dict)
+    written: dict[str, Marks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.defined = np.zeros(self.buffer.size, np.bool_)
 
     def marks(self, argument: str) -> Marks:
         """Return the marks of an argument's bytes that are not defined."""
-        if argument not in self.undefined:
-            self.undefined[argument] = np.zeros(self.arguments[argument].size, np.bool_)
-        return self.undefined[argument]
+        return self._marks(self.undefined, argument)
+
+    def stores(self, argument: str) -> Marks:
+        """Return the marks of an argument's bytes that were stored."""
+        return self._marks(self.written, argument)
+
+    def _marks(self, marks: dict[str, Marks], argument: str) -> Marks:
+        if argument not in marks:
+            marks[argument] = np.zeros(self.arguments[argument].size, np.bool_)
+        return marks[argument]

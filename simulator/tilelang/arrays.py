@@ -1,0 +1,180 @@
+"""Arrays and tensors that a kernel is called with: their bytes, and what their shapes say of its dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.tilelang.lowering import Array, Lowered
+from castsim.tilelang.statements import Walk
+from castsim.tilelang.text import Value
+
+Bytes = NDArray[np.uint8]
+
+
+class _ByName(dict[str, int]):
+    """Values of variables, found by the variables' names."""
+
+    def __contains__(self, variable: object) -> bool:
+        return super().__contains__(str(getattr(variable, "name", variable)))
+
+    def __getitem__(self, variable: Any) -> int:
+        return super().__getitem__(str(getattr(variable, "name", variable)))
+
+
+@dataclass(slots=True)
+class Bound:
+    """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
+
+    lowered: Lowered
+    dims: dict[str, int]
+    given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
+
+    def number(self, expression: Any) -> int | None:
+        """Return what a shape or stride comes to, None if it rests on what is not known."""
+        walk = Walk({}, {}, 0)
+        walk.variables = _ByName(self.dims)
+        try:
+            found = walk.number(expression)
+        except IllegalError:
+            return None
+        return None if isinstance(found, Value) else int(found)
+
+
+def used_numbers(bound: Bound) -> dict[str, int]:
+    """Return the numbers that are parameters of the lowered kernel."""
+    known = {bound.lowered.name_of(each) for each in bound.lowered.parameters}
+    given = {each for each in bound.dims if each not in known and each not in variables_of(bound.lowered)}
+    if given:
+        raise ReadError(
+            f"{bound.lowered.name} has no dimension {min(given)}", legal=sorted(variables_of(bound.lowered))
+        )
+    return {name: value for name, value in bound.dims.items() if name in known}
+
+
+def array_names(lowered: Lowered) -> list[str]:
+    """Return the names of the arrays."""
+    return [each.name for each in lowered.arrays if isinstance(each, Array)]
+
+
+def variables_of(lowered: Lowered) -> set[str]:
+    """Return the names of dimensions, strides and scalars."""
+    found = {str(each) for each in lowered.arrays if isinstance(each, str)}
+    shapes = [e for each in lowered.arrays if isinstance(each, Array) for e in (*each.shape, *each.strides)]
+    return found | {str(each.name) for each in shapes if type(each).__name__ == "Var"}
+
+
+def width_of(array: Array) -> int:
+    """Return the bytes of an element."""
+    return dtype_of(array).itemsize
+
+
+def dtype_of(array: Array) -> np.dtype[Any]:
+    """Return the type of an array; two elements of 4 bits are a byte."""
+    word = array.dtype
+    if word.startswith("float4"):
+        return np.dtype(np.uint8)
+    word = "float8_e4m3fn" if word == "float8_e4m3" else word
+    return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
+
+
+def extent_of(bound: Bound, array: Array) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return shape, strides and number of elements of an array.
+
+    Raises:
+        ReadError: one of them rests on a dimension that nothing gives.
+    """
+    if array.name in bound.given:
+        shape, steps = bound.given[array.name][1:]
+        return shape, steps, _reach(shape, steps)
+    sizes = [bound.number(each) for each in array.shape]
+    for size, expression in zip(sizes, array.shape, strict=True):
+        if size is None:
+            raise ReadError(
+                f"{array.name}: dimension {expression} needs a value", legal=(f"dims={{'{expression}': N}}",)
+            )
+    shape = tuple(size for size in sizes if size is not None)
+    packs = array.dtype.startswith("float4")
+    plain = _plain(shape)
+    asked = [bound.number(each) for each in array.strides]
+    strides = tuple(own if step is None else step for step, own in zip(asked or plain, plain, strict=True))
+    if packs:
+        shape = (*shape[:-1], -(-shape[-1] // 2))
+        strides = (*(step // 2 for step in strides[:-1]), 1)
+    return shape, strides, _reach(shape, strides)
+
+
+def _plain(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(np.prod(shape[at + 1 :], dtype=np.int64)) for at in range(len(shape)))
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+
+
+def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, int]) -> Bound:
+    """Bind arrays to parameters, and the names in their shapes and strides to numbers.
+
+    Raises:
+        ReadError: shapes contradict each other or what the kernel is made for.
+    """
+    bound = Bound(lowered, {name: int(value) for name, value in dims.items()}, {})
+    arrays = [each for each in lowered.arrays if isinstance(each, Array)]
+    for array in arrays:
+        if array.name in given:
+            _bind_one(bound, array, given[array.name])
+    for array in arrays:  # strides of arrays that are left out are those without gaps
+        if array.name not in given:
+            _name_strides(bound, array, _plain([bound.number(each) or 0 for each in array.shape]))
+    return bound
+
+
+def _bind_one(bound: Bound, array: Array, value: Any) -> None:
+    data, shape, strides = memory_of(value, array.name)
+    wide = 2 if array.dtype.startswith("float4") else 1
+    seen = (*shape[:-1], shape[-1] * wide) if shape else shape
+    who = bound.lowered.name
+    if len(seen) != len(array.shape):
+        raise ReadError(f"{array.name} has {len(seen)} dimensions; {who} takes {len(array.shape)}")
+    for expression, size in zip(array.shape, seen, strict=True):
+        known = bound.number(expression)
+        if known is None and type(expression).__name__ == "Var":
+            bound.dims[str(expression.name)] = size
+        elif known is not None and known != size:
+            raise ReadError(f"{array.name} has {size} where {who} takes {known} ({expression})")
+    _name_strides(bound, array, [step * wide for step in strides])
+    width, count = width_of(array), _reach(shape, strides)
+    if data.size != count * width:
+        raise ReadError(f"{array.name} has elements of {data.size // count} bytes, not of {width}")
+    bound.given[array.name] = data, shape, strides
+
+
+def _name_strides(bound: Bound, array: Array, strides: Sequence[int]) -> None:
+    for expression, step in zip(array.strides, strides, strict=False):
+        if type(expression).__name__ == "Var":
+            bound.dims.setdefault(str(expression.name), step)
+
+
+def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int, ...]]:
+    """Return the bytes from an array's first element to its last, its shape, and its strides in elements."""
+    if hasattr(value, "untyped_storage"):
+        torch = import_module("torch")
+        if value.device.type != "cpu":
+            raise ReadError(f"{name} is on {value.device}; castsim takes tensors on the CPU")
+        shape, strides = tuple(value.shape), tuple(value.stride())
+        flat = value.detach().as_strided((_reach(shape, strides),), (1,), value.storage_offset())
+        return flat.view(torch.uint8).numpy(), shape, strides
+    array = np.asarray(value)
+    strides = tuple(step // array.itemsize for step in array.strides)
+    if any(step < 0 for step in strides):
+        array = np.ascontiguousarray(array)
+        strides = _plain(array.shape)
+    flat = np.lib.stride_tricks.as_strided(array, (_reach(array.shape, strides),), (array.itemsize,))
+    return np.frombuffer(flat.tobytes(), np.uint8), array.shape, strides

@@ -1,0 +1,308 @@
+"""Running kernels of TileLang: arrays bound to parameters, one core or all of them, host code of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.running import Result, load, run_loaded
+from castsim.synchronisation.races import STOP
+from castsim.targets import Target
+from castsim.tilelang.arrays import (
+    Bound,
+    Bytes,
+    array_names,
+    bind,
+    dtype_of,
+    extent_of,
+    memory_of,
+    used_numbers,
+    width_of,
+)
+from castsim.tilelang.lowering import Array, Lowered, front_end, lower, noted_places, placed
+from castsim.tilelang.programs import Converted, converted
+
+if TYPE_CHECKING:
+    from castsim.execution.micro import MicroMemory, VectorUnit
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCycles:
+    """A vector function of the source: its launches on one core, their cycles, and its `latency=`, 0 if none."""
+
+    place: str
+    """`FILE:LINE` of the Python source where it is known, else of the program."""
+    launches: int
+    cycles: int
+    latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """A kernel that has been run: outputs by name, in the arrays' shapes, and the result of each core.
+
+    What else is asked of it is answered by the result of the core that took longest.
+    """
+
+    name: str
+    outputs: Mapping[str, NDArray[Any]]
+    results: tuple[Result, ...]
+    programs: tuple[Converted, ...]
+
+    @property
+    def longest(self) -> int:
+        """Which of the results took most cycles."""
+        return max(range(len(self.results)), key=lambda number: self.results[number].cycles)
+
+    @property
+    def functions(self) -> tuple[FunctionCycles, ...]:
+        """The vector functions of that core, by their places in the source."""
+        return function_cycles(self.results[self.longest], self.programs[self.longest])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.results[self.longest], name)
+
+
+class _Written:
+    """Keeps the memory of a run, which marks what was stored."""
+
+    memory: MicroMemory | None = None
+
+    def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
+        """Take the memory."""
+        self.memory = memory
+        return unit
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def stores(self) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
+        """Return the bytes of arguments that were stored to, and which of them were."""
+        memory = self.memory
+        return {} if memory is None else {name: (memory.arguments[name], at) for name, at in memory.written.items()}
+
+
+def run(
+    prim: Any,
+    *,
+    core: int | str = 0,
+    dims: Mapping[str, int] | None = None,
+    schedule: bool = True,
+    pass_configs: Mapping[str, Any] | None = None,
+    target: str | Target | None = None,
+    timing_only: bool = False,
+    races: str = STOP,
+    engine: str | None = None,
+    **arrays: Any,
+) -> KernelRun:
+    """Run a kernel on one core, or with `core="all"` on each.
+
+    Args:
+        prim: the function, as `factory.get_tir(...)` returns it.
+        core: number of a core; with "all" each core runs by itself, and what they stored is put together.
+        dims: values of dynamic dimensions and scalars that no array's shape gives.
+        schedule: as on the device; False: in the order of the source, synchronised by castsim.
+        pass_configs: as `tilelang.jit` takes them.
+        target: a description that is like A5; None: A5.
+        timing_only: compute no values.
+        races: as `castsim.run`.
+        engine: as `castsim.run`.
+        arrays: arrays of NumPy, or tensors of PyTorch on the CPU, by parameter; outputs may be left out.
+
+    Raises:
+        ReadError: arrays, dimensions or a core that do not fit; TileLang refuses the kernel.
+        IllegalError: a construct that castsim does not know; two cores store to the same bytes.
+        CastsimError, EngineError: as `castsim.run`.
+    """
+    lowered = lower(prim, schedule, pass_configs)
+    unknown = [name for name in arrays if name not in array_names(lowered)]
+    if unknown:
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
+    given = {name: value for name, value in arrays.items() if value is not None}
+    return _run(lowered, given, core, dims or {}, target, timing_only, races, engine)
+
+
+def _run(
+    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, int],
+    target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
+) -> KernelRun:  # fmt: skip
+    if core != ALL and not isinstance(core, int):
+        raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
+    bound = bind(lowered, given, dims)
+    known = {lowered.name_of(each) for each in lowered.parameters}
+    used = used_numbers(bound)
+    results, programs, stored = [], [], []
+    for number in range(lowered.cores) if core == ALL else (int(core),):
+        program = converted(lowered, number, used)
+        loaded = load(program.source(), target, None, {})
+        inputs = {name: _codes(data, loaded, name) for name, (data, _, _) in bound.given.items() if name in known}
+        written = _Written()
+        results.append(
+            run_loaded(
+                loaded,
+                {} if timing_only else inputs,
+                timing_only=timing_only,
+                races=races,
+                engine=engine,
+                watch=None if timing_only else cast(Any, written),
+            )
+        )
+        programs.append(program)
+        stored.append(written.stores())
+    return KernelRun(lowered.name, _merged(bound, stored), tuple(results), tuple(programs))
+
+
+def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, int]) -> Converted:
+    """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
+
+    Raises:
+        CastsimError: as `run`.
+    """
+    unknown = [name for name in given if name not in array_names(lowered)]
+    if unknown:
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
+    return converted(lowered, core, used_numbers(bind(lowered, given, dims)))
+
+
+def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
+    """Return bytes as the codes of an argument's elements."""
+    kind = loaded.arguments[name].format
+    width = kind.storage_bits // 8
+    return data[: data.size // width * width].view(f"<{'i' if kind.name[0] == 'i' else 'u'}{width}")
+
+
+def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]]) -> dict[str, NDArray[Any]]:
+    """Return the outputs, of all cores together.
+
+    Raises:
+        IllegalError: two cores store to the same bytes.
+    """
+    outputs: dict[str, NDArray[Any]] = {}
+    for array in bound.lowered.arrays:
+        if not isinstance(array, Array) or not any(array.name in each for each in stored):
+            continue
+        shape, strides, size = extent_of(bound, array)
+        data = np.zeros(size * width_of(array), np.uint8)
+        if array.name in bound.given:
+            own = bound.given[array.name][0]
+            data[: own.size] = own[: data.size]
+        seen = np.zeros(data.size, np.bool_)
+        for number, each in enumerate(stored):
+            if array.name not in each:
+                continue
+            found, marks = each[array.name]
+            if marks.size > data.size and marks[data.size :].any():
+                raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
+            marks = marks[: data.size]
+            if (seen[: marks.size] & marks).any():
+                raise IllegalError(
+                    f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
+                )
+            seen[: marks.size] |= marks
+            data[: marks.size][marks] = found[: marks.size][marks]
+        kind = dtype_of(array)
+        flat = data[: data.size // kind.itemsize * kind.itemsize].view(kind)
+        steps = tuple(step * kind.itemsize for step in strides)
+        outputs[array.name] = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+    return outputs
+
+
+def function_cycles(result: Result, program: Converted) -> tuple[FunctionCycles, ...]:
+    """Return the vector functions of a run, by the places where they begin, with the cycles of their launches."""
+    if result.untimed:
+        return ()
+    file = result.loaded.file
+    heads = [number for number, line in enumerate(program.lines) if line.endswith("pto.vecscope {")]
+    own = [program.places[number] or f"{file}:{number + 1}" for number in heads]
+    latencies = {place: latency for place, (_, latency) in zip(own, program.functions, strict=True)}
+    found: dict[str, list[int]] = {place: [] for place in own}
+    instructions = result.loaded.executed.tree.instructions
+    for each in result.timing.operations:
+        if each.pipe == "V" and each.name.startswith("vecscope"):
+            span = instructions[result.timing.executions[each.execution].instruction].span
+            found[f"{span.file}:{span.line}"].append(each.end - each.start)
+    return tuple(FunctionCycles(place, len(spent), sum(spent), latencies[place]) for place, spent in found.items())
+
+
+@contextmanager
+def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) -> Iterator[list[KernelRun]]:
+    """Simulate the kernels that are called meanwhile, on tensors of the CPU; the list takes in each run.
+
+    Factories decorated by `tilelang.jit` are built and lowered, never compiled; kernels write to the tensors that they
+    are given, and return those that they make.
+
+    Raises:
+        CastsimError, EngineError: as `run`, where the kernel is called.
+    """
+    front_end("simulating kernels of TileLang")
+    jit = import_module("tilelang.jit").JITImpl
+    log: list[KernelRun] = []
+    kernels: dict[Any, Callable[..., Any]] = {}
+
+    def call(own: Any, *args: Any, **kwargs: Any) -> Any:
+        with placed():
+            own.initialize_jit_mode(*args, **kwargs)
+            key, tensors = own.func.parse_args(*args, **kwargs)
+            if (id(own), key) not in kernels:
+                prim = own.get_tir(*args, **kwargs)
+                outputs = own.out_idx
+                if prim.attrs and "tilelang_out_idx" in prim.attrs:
+                    outputs = [int(each) for each in prim.attrs["tilelang_out_idx"]]
+                known = own.__dict__.setdefault("castsim_places", {})  # TileLang keeps what it has built
+                known[key] = noted_places() or known.get(key, {})
+                lowered = lower(prim, schedule, own.pass_configs, known[key])
+                outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
+                kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log)
+        kernel = kernels[id(own), key]
+        return kernel(*tensors.values()) if own.mode == "eager" else kernel
+
+    real = jit.__call__
+    jit.__call__ = call
+    try:
+        yield log
+    finally:
+        jit.__call__ = real
+
+
+def _kernel(
+    lowered: Lowered, outputs: Sequence[int], cores: int | str, races: str, log: list[KernelRun]
+) -> Callable[..., Any]:
+    """Return what stands for a compiled kernel."""
+    made = {position % len(lowered.arrays) for position in outputs}
+
+    def kernel(*args: Any, **_: Any) -> Any:
+        torch = import_module("torch")
+        taken = iter(args)
+        dims: dict[str, int] = {}
+        given: dict[str, Any] = {}
+        for position, parameter in enumerate(lowered.arrays):
+            value = None if position in made else next(taken, None)
+            if isinstance(parameter, str):
+                dims[parameter] = int(cast(int, value))
+            elif value is not None:
+                given[parameter.name] = value
+        bound = bind(lowered, given, dims)
+        fresh = []
+        for position in sorted(made):
+            array = lowered.arrays[position]
+            assert isinstance(array, Array)
+            given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
+            fresh.append(given[array.name])
+        found = _run(lowered, given, cores, dims, races=races)
+        for name, values in found.outputs.items():
+            memory_of(given[name], name)[0][...] = memory_of(values, name)[0]
+        log.append(found)
+        return None if not fresh else fresh[0] if len(fresh) == 1 else fresh
+
+    return kernel
