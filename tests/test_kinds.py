@@ -34,6 +34,7 @@ FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tilelang/", "simulator/tpc_c/")
 
 READERS = {
     "simulator/commands/execution/asm.py": "reads names of files",
+    "simulator/commands/execution/compare.py": "reads names of files",
     "simulator/commands/execution/cpp_kernels.py": "reads names of files",
     "simulator/commands/execution/kernel_launch.py": "reads names of files",
     "simulator/commands/execution/lint.py": "reads names of files",

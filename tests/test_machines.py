@@ -82,6 +82,7 @@ def switches(tree: ast.Module) -> list[int]:
     found = []
     for node in evaluated(tree):
         names_class = isinstance(node, ast.Name | ast.Attribute) and named(node) in TARGETS
+        names_class = names_class and not ast.unparse(node).startswith("tvm.")  # TVM's targets are none of ours
         asks = isinstance(node, ast.Call) and (
             named(node.func) == "hasattr" or (named(node.func) == "getattr" and len(node.args) == 3)
         )

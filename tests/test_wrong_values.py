@@ -35,6 +35,7 @@ USUAL = {
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],
+    "compare": ["f32", "f16", "mine.py:to_f16"],
     "quantise": ["f32", "mxfp8_e4m3", "1"],
     "verify": ["e2m1", "i8", "--against", "reference"],
     "scratch": ["f32", "i16", "--rows", "4", "--cols", "64", "--row-stride", "64"],
@@ -79,6 +80,8 @@ SPECIAL = {
     "verify --spec": ["f16", "i8", "--lowering"],
     "verify --target": ["f16", "i8", "--lowering"],
     **{f"scratch {option}": [TILES] for option in ("--entry", "--arg", "--max-walk", "--max-statements")},
+    "compare --option": ["f32", "f16", "mine.py:to_f16", "--target", "a5"],
+    "compare --saturation": ["f32", "f16", "mine.py:to_f16", "--target", "a5"],
     "accuracy --record": [],
     "graph --in": GRAPH[:3],
     "tosa --table": ["TABLE", "3"],
@@ -129,6 +132,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert main(["asm", ASSEMBLY, "--out", "k.bin", "--quiet"]) == 0
     (tmp_path / "taken").write_text("")
     (tmp_path / "casts.mlir").write_text(CASTS)
+    (tmp_path / "mine.py").write_text("def to_f16(x):\n    return x.astype('float16')\n")
     return tmp_path
 
 

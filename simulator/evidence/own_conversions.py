@@ -27,7 +27,7 @@ from castsim.numerics import (
     native_dtype,
 )
 from castsim.numerics.unpack import code_bits
-from castsim.targets import Target
+from castsim.targets import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]
 """Gets numbers in the native dtype of the source, or codes where it has none, and returns as many results."""
@@ -68,11 +68,13 @@ class Binade:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
-    """Results of a conversion against those of a cast; a distance in ulps counts the numbers from one to the other.
+    """Results of a conversion from `src` to `dst` against those of a cast, abstract or of a `target`.
 
-    `all_codes` says that every code of the source was tried. Distances are those of results that are both numbers, NaN
-    against a number has none; `unrepresentable` are results that the destination does not have. Signal to noise is of
-    finite results against the inputs, in decibels; None without an error. `binades` are those with differences.
+    Of so many `inputs` so many are `differing`, the `first` among them; `all_codes`: every code was tried.
+    `largest_ulps` and `mean_ulps` count the numbers from one result to the other, where neither is NaN;
+    `unrepresentable` results are none that the destination has. `signal_to_noise_db` is of finite results against the
+    inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
+    differences.
     """
 
     src: Format
@@ -91,7 +93,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether no result differs."""
+        """Whether none of the results differs."""
         return self.differing == 0
 
     def __repr__(self) -> str:
@@ -160,7 +162,7 @@ def compare(
     if results.shape != codes.shape:
         message = f"results of shape {results.shape} for inputs of shape {codes.shape}"
         raise ReadError(message, legal=(str(codes.shape),))
-    name = getattr(target, "name", None if target is None else str(target))
+    name = None if target is None else (load_target(target) if isinstance(target, str | Path) else target).name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
     return _Found(source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any").told(
         name, all_codes=whole

@@ -78,7 +78,7 @@ CAUSES: Mapping[Cause, tuple[str, str]] = {
 """Every cause: what it means, and what helps against it."""
 
 _RUN = "`run`, `--report kernel`, `--what-if`"
-_CAST = "`cast`, `verify`, `compiled`"
+_CAST = "`cast`, `verify`, `compare`, `compiled`"
 _LOWER = "`lower`, `conform`, `graph`, `verify --lowering`"
 _TARGETS = "`targets`"
 _SCRATCH = "`scratch`, and tmp tiles in `run`"
@@ -147,6 +147,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "text": "The string of the cast.",
         "value": "The number that the code stands for.",
         "ulps": "Distance from the abstract cast, in units of the last place.",
+        "magnitude": "The binade of the input.",
+        "inputs": "How many were tried.",
+        "largest ulps": "The largest distance between two results.",
         "rejected by": "Specifications that do not accept this result.",
         "codes": "Codes that were tried.",
         "mismatches": "Codes for which the two sides differ.",
