@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from held_documents import hold
 
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
@@ -118,7 +119,12 @@ extern "C" __global__ AICORE void to_half(GM_ADDR x, GM_ADDR y, int64_t n) {
   TSTORE(into, slim);
 }
 """
-SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
+SECONDS = (
+    "scratch f32 i16 --rows 0:300:50",
+    "tune kernel.pto --tile 'R in 8..64, C",
+    "lower --spec tosa --target gaudi2 --out programs",
+    "accuracy --record records",
+)
 """Examples that take many seconds."""
 REFUTED = (
     "lower f16 i8 --spec tosa --target greco --via",
@@ -245,12 +251,9 @@ CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
 """
 
 
-ELSEWHERE = "lower --spec tosa --target gaudi2 --out programs"
-"""Takes 45 s of processor time, and runs in `test_schemas.py`, which looks at its document."""
-
-
-@pytest.mark.parametrize("line", [line for line in examples() if not line.startswith(ELSEWHERE)])
+@pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end as they should, and their documents are what the schemas say."""
     monkeypatch.setattr(webbrowser, "open", lambda address: address.endswith(".html"))
     scalar = re.search(r"--arg '?rows", line)
     rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
@@ -276,7 +279,11 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
     if "model.onnx" in words and "--arg" not in words:
         words += ["--arg", "rows=2"]
     expected = 1 if line.startswith((*REFUTED, *UNSURE)) else 0
+    if "--json" not in words:
+        words += ["--json", "document.json"]
     assert main(words) == expected, capsys.readouterr().err
+    path = words[words.index("--json") + 1]
+    hold(words[0], json.loads(capsys.readouterr().out if path == "-" else Path(path).read_text()))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
