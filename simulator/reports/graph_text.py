@@ -56,8 +56,8 @@ def headline(found: GraphRun) -> str:
         return "every node is proven or exhaustively tried"
     if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):
         return "not every node conforms"
-    count = sum(not node.verdict.certain for node in found.nodes)
-    return f"no mismatch on this input; of {count} of {len(found.nodes)} nodes that is all that is known"
+    count, tried = len(found.nodes), sum(not node.verdict.certain for node in found.nodes)
+    return f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
 
 
 def _is_wrong(node: NodeRun) -> bool:
@@ -117,7 +117,7 @@ def _compared(found: OutputComparison) -> str:
     if found.sets:
         text = f"{found.output}: {found.wrong} of {found.elements} elements are outside what {found.against} accepts"
     if found.undefined:
-        text += f"; nothing says what {found.undefined} of them should be"
+        text += f"; {found.undefined} {'have' if found.undefined > 1 else 'has'} no specified result"
     if found.because:
         text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"
