@@ -40,8 +40,11 @@ def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallbac
     results = run_chain(chain, codes)
     nans = _nan_codes(demand.src)
     of_nans = run_chain(chain, nans)
-    argument = f"the cast is monotonic, so checking both ends of its {first.size:,} output ranges suffices"
-    argument += f"; {nans.size:,} NaNs checked, too" if nans.size else ""
+    argument = (
+        f"the cast is monotonic: the ends of its {first.size} runs of equal results decide all "
+        f"{number_count(demand.src)} numbers of {demand.src.name}"
+    )
+    argument += f"; {nans.size} NaN codes tried as well" if nans.size else ""
     evidence = Evidence(Method.BREAKPOINTS, codes.size + nans.size, argument)
     good = demand.satisfied(codes, results)
     good_nans = demand.satisfied(nans, of_nans)

@@ -337,7 +337,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         assembly=None,
         counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
         searched=task.catalogue.count(task.demand.src, task.request.steps),
-        reason=f"every chain of up to {task.request.steps} instructions fails",
+        reason=f"of chains of up to {task.request.steps} instructions each fails on some code",
         nearest=nearest_format(task.catalogue, task.demand, task.request.steps),
     )
 
@@ -353,7 +353,7 @@ def _unreached(task: _Task) -> Plan:
     else:
         kind = PlanKind.NONE_FOUND
         steps = task.request.steps
-        reason = f"no chain of up to {steps} instructions found that makes {demand.dst.name}"
+        reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"
         unknown = [fmt.name for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)]
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"

@@ -11,7 +11,7 @@ from rich.text import Text
 from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison
 from castsim.planning.lowering_answers import Answer
 from castsim.reports.graph import CONVENTIONS, run_command, seconds_of, witness_text
-from castsim.reports.lower_text import chain_text, counterexample_text, option_text
+from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.terminal import indented, table
 
 _INSTRUCTIONS = 12
@@ -90,7 +90,7 @@ def _answer(answer: Answer) -> list[RenderableType]:
     parts: list[RenderableType] = [indented(Text(headline))]
     parts += [indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings]
     if plan.evidence is not None:
-        parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
+        parts.append(indented(Text(evidence_text(plan, plan.evidence))))
     if plan.counterexample is not None:
         parts += counterexample_text(plan.counterexample, plan)
     return parts

@@ -6,10 +6,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.planning import Chain, Cost, Counterexample, Evidence, Plan, PlanKind, Verdict
+from castsim.planning.judgement import Method
 from castsim.planning.lowering_answers import Alternative, Answer
 from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.planning.steps import path_of
 from castsim.reports.lower import code_text, number_text, required_text
+from castsim.reports.numbers import grouped
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 
@@ -96,7 +98,12 @@ def _failing(found: Plan) -> str:
 def evidence_text(found: Plan, evidence: Evidence) -> str:
     """Return why the verdict on a plan's chain holds."""
     proven = evidence.proves and found.verdict is not Verdict.DIFFERS
-    return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {evidence.argument}"
+    why = evidence.argument
+    if evidence.method is Method.BREAKPOINTS:
+        why = (
+            f"the cast is monotonic, so the ends of its output ranges and NaNs suffice, {grouped(evidence.codes)} codes"
+        )
+    return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {why}"
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:
