@@ -93,6 +93,9 @@ class Timing:
     operations: Sequence[OperationTiming]
     facts: frozenset[str]
 
+    def __repr__(self) -> str:
+        return f"<Timing {self.total:,} cycles, {', '.join(self.pipes)}>"
+
 
 ProgressCallback = Callable[[str, int, int], None]
 """Receives the name of a stage, the work done and the work in all (0: unknown)."""

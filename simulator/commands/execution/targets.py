@@ -7,7 +7,7 @@ from typing import Any
 
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import format_named
+from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import list_document, pair_document, target_document
@@ -87,7 +87,7 @@ def _one(name: str) -> Outcome:
 
 def _pair(name: str, src: str, dst: str) -> Outcome:
     target = load_target(name)
-    detail = pair_detail(target, format_named(src), format_named(dst))
+    detail = pair_detail(target, format_spelled(src), format_spelled(dst))
 
     def text(_: int) -> Any:
         from castsim.reports.targets_text import pair_text  # noqa: PLC0415 - rich, only if printed
