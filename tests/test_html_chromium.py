@@ -68,9 +68,10 @@ ON_THE_FIRST_SCREEN = """() => [".answer", ".line.strong", "#timeline-lanes"].ma
 
 @pytest.mark.parametrize("size", [(1280, 800), (400, 800)], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc"])
-def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], opened: Opened, tmp_path: Path) -> None:
+def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], browser: Any, tmp_path: Path) -> None:
     """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows."""
     run_page(run_command(PROGRAMS / name), tmp_path)
+    opened = Opened(browser)
     opened.tab.set_viewport_size({"width": size[0], "height": size[1]})
     opened.go(tmp_path / "page.html")
     assert all(opened.tab.evaluate(ON_THE_FIRST_SCREEN))
@@ -91,7 +92,8 @@ def test_addresses_lead_to_lines(opened: Opened, tmp_path: Path) -> None:
     opened.tab.wait_for_selector("tr.found[data-line='31']")
 
 
-def test_paper_shows_every_chart(opened: Opened, tmp_path: Path) -> None:
+def test_paper_shows_every_chart(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser)
     run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
     opened.go(tmp_path / "page.html")
     drawn = "() => [...document.querySelectorAll('.chart')].map((each) => 'drawn' in each.dataset)"
