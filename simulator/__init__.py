@@ -134,11 +134,13 @@ def __dir__() -> list[str]:
     return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
 
 
-def __getattr__(name: str) -> object:
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
-        raise AttributeError(f"module 'castsim' has no attribute '{name}'")
-    from importlib import import_module  # noqa: PLC0415 - not a name of castsim
+if not TYPE_CHECKING:  # type checkers know the names above and refuse others
 
-    found = globals()[name] = getattr(import_module(home), name)
-    return found
+    def __getattr__(name: str) -> object:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'castsim' has no attribute '{name}'")
+        from importlib import import_module  # noqa: PLC0415 - not a name of castsim
+
+        found = globals()[name] = getattr(import_module(home), name)
+        return found

@@ -84,6 +84,16 @@ def load_target(name: str | Path) -> Target:
     return _load_shipped(text)
 
 
+def described(name: str | Path) -> dict[str, Any]:
+    """Return what a description of a target says, with what it inherits; tables that are CSV files as `TableFile`.
+
+    Raises:
+        ReadError, TargetDataError: as `load_target`.
+    """
+    path = _user_file(name, "target", target_names())
+    return _merged(path or SHIPPED / f"{str(name).lower()}.toml", (), Overlay())
+
+
 def load_specification(name: str | Path) -> Specification:
     """Load a shipped specification by name or a user-written one by path (anything that ends in `.toml`).
 

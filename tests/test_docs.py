@@ -91,9 +91,13 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
                 typed, _, given = line.partition(" < ")
                 if given:
                     monkeypatch.setattr(sys, "stdin", io.StringIO(Path(given).read_text()))
+                typed, _, into = typed.partition(" > ")
                 words = shlex.split(typed)
                 assert words[0] == "castsim"
+                capsys.readouterr()
                 assert main(words[1:]) == int(mark.removeprefix("exit ") or 0), line
+                if into:
+                    Path(into).write_text(capsys.readouterr().out)
         else:
             assert language == "python", f"a block of {language or 'no language'} is not tried"
             assert printed(text, names)[-len(said(text)) or None :] == said(text)

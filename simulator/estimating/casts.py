@@ -21,6 +21,7 @@ from castsim.estimating.trust import (
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
+from castsim.isa.spellings import format_spelled
 from castsim.machines.registry import Parts
 from castsim.machines.target_cast import CastAsked
 from castsim.numerics import FormatLike, format_name
@@ -172,7 +173,7 @@ def estimate(
         ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
             fit raises nothing: its cycles are NaN, and `reasons` says why.
     """
-    names = format_name(src), format_name(dst)
+    names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
     estimator = estimator_of(target, *names, rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
     for each in extents:

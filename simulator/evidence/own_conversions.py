@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.casting import cast
+from castsim.casting import cast, format_given
 from castsim.evidence.verification.inputs import Exhaustive, Samples
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
@@ -144,7 +144,7 @@ def compare(
         raise IllegalError(f"results of {rounding} rounding are drawn at random: there is nothing to compare with")
     if nan not in ("any", "bits"):
         raise ReadError(f"nan '{nan}' is no way to compare NaN", legal=("any", "bits"))
-    source, destination = (format_named(each if isinstance(each, str) else format_name(each)) for each in (src, dst))
+    source, destination = (format_given(each) for each in (src, dst))
     if x is None and not callable(given):
         raise ReadError("results without the inputs that they are of", legal=("compare(x, y, ...)", "a function"))
     codes = tried(source, destination, samples, seed) if x is None else _codes(x, source)

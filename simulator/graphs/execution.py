@@ -333,6 +333,6 @@ def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float
     if not isinstance(found, int) or found < 0:
         raise ReadError(
             f"input '{port.name}': extent '{extent}' is dynamic; give it, or the input as a file",
-            legal=(f"--arg {extent}=N",),
+            legal=(f"--arg {extent}=32",),
         )
     return found

@@ -92,7 +92,7 @@ def cell_text(entry: ConformanceEntry) -> str:
     if entry.kind is PlanKind.IMPOSSIBLE:
         return "impossible: no elements of the width"
     if entry.kind is PlanKind.NONE_FOUND:
-        return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
+        return "no chain found" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED

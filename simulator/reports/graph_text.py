@@ -11,7 +11,7 @@ from rich.text import Text
 from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison
 from castsim.planning.lowering_answers import Answer
 from castsim.reports.graph import CONVENTIONS, run_command, seconds_of, witness_text
-from castsim.reports.lower_text import chain_text, counterexample_text, option_text
+from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.terminal import indented, table
 
 _INSTRUCTIONS = 12
@@ -56,8 +56,8 @@ def headline(found: GraphRun) -> str:
         return "every node is proven or exhaustively tried"
     if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):
         return "not every node conforms"
-    count = sum(not node.verdict.certain for node in found.nodes)
-    return f"no mismatch on this input; of {count} of {len(found.nodes)} nodes that is all that is known"
+    count, tried = len(found.nodes), sum(not node.verdict.certain for node in found.nodes)
+    return f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
 
 
 def _is_wrong(node: NodeRun) -> bool:
@@ -90,7 +90,7 @@ def _answer(answer: Answer) -> list[RenderableType]:
     parts: list[RenderableType] = [indented(Text(headline))]
     parts += [indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings]
     if plan.evidence is not None:
-        parts.append(indented(Text(f"evidence: {plan.evidence.argument}")))
+        parts.append(indented(Text(evidence_text(plan, plan.evidence))))
     if plan.counterexample is not None:
         parts += counterexample_text(plan.counterexample, plan)
     return parts
@@ -117,7 +117,7 @@ def _compared(found: OutputComparison) -> str:
     if found.sets:
         text = f"{found.output}: {found.wrong} of {found.elements} elements are outside what {found.against} accepts"
     if found.undefined:
-        text += f"; nothing says what {found.undefined} of them should be"
+        text += f"; {found.undefined} {'have' if found.undefined > 1 else 'has'} no specified result"
     if found.because:
         text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"

@@ -33,13 +33,12 @@ class Loss:
 
     def sentence(self) -> str:
         """Return the loss as a report says it."""
-        most, cause = self.causes[self.cause], self.cause
-        instruction = self.instruction
-        inserted = ", inserted" if instruction.inserted else ""
-        share = f"all of it {cause}" if most == self.cycles else f"{grouped(most)} of them {cause}"
+        most, instruction = self.causes[self.cause], self.instruction
+        inserted = "inserted " if instruction.inserted else ""
+        part = "" if most == self.cycles else f", {grouped(most)} of them"
         return (
-            f"longest without work: {instruction.text} in line {instruction.span.line} ({instruction.pipe}{inserted}), "
-            f"{grouped(self.cycles)} cycles, {share}"
+            f"Line {instruction.span.line} ({inserted}{instruction.name}) leaves {instruction.pipe} idle for "
+            f"{grouped(self.cycles)} cycles: {self.cause}{part}"
         )
 
     def entry(self) -> Document:

@@ -82,7 +82,7 @@ class Scalars:
 
     def _of_var(self, e: Any) -> Number:
         if e not in self.variables:
-            raise refused(f"scalar {e.name}", self.text.where, "needs a value", (f"--arg {e.name}=N",))
+            raise refused(f"scalar {e.name}", self.text.where, "needs a value", (f"--arg {e.name}=32",))
         found: Number = self.variables[e]
         return found
 

@@ -11,10 +11,10 @@ from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.vmi.forms import PREFIX
 from castsim.reports.pairs import pair_rows
+from castsim.reports.target_template import told
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
 from page_parts.markdown import code, codes, csv_text, table
-from page_parts.source_text import told
 
 CHIPS = ("a2a3", "a5")
 

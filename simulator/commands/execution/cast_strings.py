@@ -10,7 +10,8 @@ import numpy as np
 from castsim.commands.execution.cast_values import read_value
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Format
+from castsim.isa.spellings import format_spelled
 from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes, value_of
 from castsim.reports.numbers import bits_text, json_value
 
@@ -29,7 +30,7 @@ def cast_strings(options: Namespace) -> Outcome:
     for option in _NOT_OF_TEXT:
         if getattr(options, option):
             raise ReadError(f"--{'option' if option == 'options' else option} is not for casts from or to text")
-    src, dst = (None if name.lower() == STRING else format_named(name) for name in (options.src, options.dst))
+    src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
     rows = [_row(text, src, dst) for text in options.values]
     document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}
 

@@ -11,9 +11,10 @@ import numpy as np
 from castsim.casting import cast_on_target
 from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Format, IntFormat
 from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.spellings import format_spelled, hexadecimal_float
 from castsim.isa.warning_text import WarningText
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastForm
@@ -65,7 +66,7 @@ def parse_request(
         IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
-    source, destination = format_named(src), format_named(dst)
+    source, destination = format_spelled(src), format_spelled(dst)
     chips = [name for name in targets if name.lower() not in (ALL, ABSTRACT)]
     everything = ALL in map(str.lower, targets)
     if everything:
@@ -114,13 +115,14 @@ def _with_options(targets: Sequence[Target], values: Mapping[str, str]) -> tuple
 
 
 def read_value(text: str, fmt: Format) -> SourceValue:
-    """Read a number or `0x` bits of the format.
+    """Read a number, a hexadecimal float (0x1.8p+3) or `0x` bits of the format.
 
     Raises:
         ReadError: neither, or bits that are not a code of the format.
     """
-    if not text.lower().startswith("0x"):
-        encoded = encode_value(text, fmt)
+    number = hexadecimal_float(text)
+    if number is not None or not text.lower().startswith("0x"):
+        encoded = encode_value(text if number is None else number, fmt)
         return SourceValue(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
     try:
         code = int(text, 16)

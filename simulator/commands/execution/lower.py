@@ -14,6 +14,7 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
+from castsim.isa.spellings import format_spelled
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.planning.request import MOST_STEPS
@@ -89,8 +90,8 @@ def _check_suffix(options: Namespace) -> None:
 def _request(options: Namespace) -> CastRequest:
     spec, version, attributes = parse_specification(options.spec or "exact")
     return CastRequest(
-        src=options.src.strip(),
-        dst=options.dst.strip(),
+        src=format_spelled(options.src).name,
+        dst=format_spelled(options.dst).name,
         target=options.target,
         spec=spec,
         version=version,

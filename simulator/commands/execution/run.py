@@ -165,7 +165,7 @@ def _simulate(
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
                 stale_reads=options.stale_reads,
-                races=options.races or (STOP if source is None or source.program is None else REPORT),
+                races=options.races or _races(options, source),
                 skip=not options.no_skip,
                 limits=run_limits_of(options),
             )
@@ -183,6 +183,12 @@ def _simulate(
         weights = None if result.untimed else weighed(options, *again)
         gains = lift_limits(limits, *again)
     return result, gains, timeline, weights
+
+
+def _races(options: Namespace, source: Source | None) -> str:
+    """Return how races are treated where nothing is said: a page is written first, to show them."""
+    shown = options.html is not None or (source is not None and source.program is not None)
+    return REPORT if shown else STOP
 
 
 def _check_options(options: Namespace, engines: Sequence[str]) -> None:

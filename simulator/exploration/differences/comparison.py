@@ -13,7 +13,7 @@ from castsim.exploration.differences.outputs import OutputDifference, compared
 from castsim.exploration.differences.sides import LineCost, Side
 from castsim.exploration.differences.statements import Statement
 from castsim.isa.errors import CastsimError
-from castsim.timing import Cause
+from castsim.timing import WAITING, Cause
 
 
 class ComparisonError(CastsimError):
@@ -67,6 +67,24 @@ class LineDifference:
     def cycles_b(self) -> int | None:
         """The same on the second side."""
         return None if self.cost_b is None else self.cost_b.cycles
+
+    @property
+    def spent(self) -> tuple[int | None, int | None]:
+        """Pipe cycles of both sides, waits for other pipes left out: no line spends more than the run has.
+
+        Where a side comes from JSON, which does not tell them, `cycles_a` and `cycles_b`.
+        """
+        costs = self.cost_a, self.cost_b
+        if any(cost is not None and cost.causes is None for cost in costs):
+            return self.cycles_a, self.cycles_b
+        a, b = (None if cost is None or cost.causes is None else _occupied(cost.causes) for cost in costs)
+        return a, b
+
+    @property
+    def effect(self) -> int:
+        """By how many of them the second side has more."""
+        a, b = self.spent
+        return (b or 0) - (a or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +159,15 @@ class Difference:
         if a is None or b is None:
             return False
         return self.outputs_equal and 100 * (b - a) <= Fraction(percent) * a
+
+
+def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
+    """Return lines by how much their pipe cycles differ, those of equal effect as they stand."""
+    return sorted(lines, key=lambda line: -abs(line.effect))
+
+
+def _occupied(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
 def difference(a: Side, b: Side) -> Difference:

@@ -98,7 +98,7 @@ class Space:
         """
         if not axes:
             raise ReadError(
-                "nothing to tune: the program proposes no values, and neither --tile, --arg nor --option has several",
+                "nothing to tune: give a parameter several values, such as --tile 'R in 8,16,32'",
                 legal=("// castsim: parameter R = 16 in 8..64", "--tile 'R in 8..64'", "--arg 'rows in 64,128'"),
             )
         names = [axis.name for axis in axes]

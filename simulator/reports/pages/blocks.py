@@ -35,7 +35,7 @@ Cell: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text; `tone` is plain, strong, warning or dim."""
+    """One line of text; `tone` is plain, answer, alarm, strong, warning or dim."""
 
     text: str
     tone: str = "plain"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.exploration.differences.comparison import Difference
+from castsim.exploration.differences.comparison import Difference, by_effect
 from castsim.exploration.differences.sides import Side
-from castsim.reports.difference import difference_document
+from castsim.reports.difference import difference_document, difference_lines
 from castsim.reports.difference_text import head_of, output_parts, speed_of
 from castsim.reports.documents import identifier
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Packed, Page, Section, Series, View
@@ -23,7 +23,7 @@ def diff_page(found: Difference) -> Page:
     lanes = tuple(timelines(found))
     sections = [Section("summary", "Summary", (Figures(tuple(_figures(found))), *text_blocks(head_of(found))))]
     if found.lines:
-        columns = {"lines": document["lines"], "timelines": _TIMELINES if lanes else ""}
+        columns = {"lines": difference_lines(by_effect(found.lines)), "timelines": _TIMELINES if lanes else ""}
         caption = "" if found.by_text else "By the instructions in them; the text of both programs is not known."
         sections.append(Section("lines", "Lines that differ", (View("changes", caption, Packed(columns)),)))
     sections += [

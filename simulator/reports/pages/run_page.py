@@ -8,7 +8,8 @@ from itertools import islice
 from castsim.estimating.trust import WEIGHTIEST, Share
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
-from castsim.reports.pages.blocks import Bars, Block, Cell, Figure, Figures, Page, Section, Series, Table, Text
+from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import Bars, Block, Cell, Line, Page, Section, Series, Table, Text
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_memory import memory_blocks
 from castsim.reports.pages.run_program import program_block
@@ -19,6 +20,7 @@ from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.casts import heading_of
 from castsim.reports.sections.head import clock, duration
+from castsim.reports.stale_reads import stale_notice
 from castsim.reports.views.timeline import DrawnOperation
 from castsim.reports.views.window import Window
 
@@ -69,10 +71,13 @@ def _sections(
     report: RunReport, document: Document, shown: RunTimeline | None
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
-    yield "summary", "Summary", _summary(report)
-    yield "program", "Program", [program_block(result)]
+    said = tuple(_summary(report))
+    yield "summary", "Summary", [Text(said)] if said else []
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
+    yield "notes", "Notes", _notes(report, said)
+    yield "program", "Program", [program_block(result)]
+    if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
         yield "path", "Critical path", _path(report, shown)
@@ -93,32 +98,52 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
             yield from text_blocks(found.text(report, _WIDTH))
 
 
-def _summary(report: RunReport) -> Iterator[Block]:
+def _summary(report: RunReport) -> Iterator[Line]:
+    """Yield what makes the answer doubtful, the answer in a sentence, and the line that costs most."""
     result = report.result
-    if not result.untimed:
-        yield Figures(tuple(_figures(report)))
-    title = f"{result.loaded.file} @{result.loaded.entry}"
+    yield from (Line(text, "alarm") for text in _doubts(report))
+    if result.untimed:
+        return
+    time = _time(report).replace(" = ", ", ")
+    yield Line(f"{time}. {_why(report)}.", "answer")
+    if report.lost_most is not None:
+        yield Line(report.lost_most.sentence(), "strong")
+
+
+def _time(report: RunReport) -> str:
+    result = report.result
+    return f"{grouped(result.cycles)} cycles = {duration(report.seconds)} at {clock(result.loaded.target)}"
+
+
+def _why(report: RunReport) -> str:
+    found, latencies = limiter(report.result.timing), report.latencies
+    if latencies is not None and latencies.binds:
+        return latencies.sentence()
+    return found.sentence() if found else "No pipe had anything to do"
+
+
+def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
+    """Yield what else the text report says first."""
+    loaded = report.result.loaded
+    known = {f"{loaded.file} @{loaded.entry}", *(line.text for line in said)}
+    known |= set() if report.result.untimed else {_time(report), _why(report)}
     for block in _of_text(report, "notice", "head", "warnings", "races"):
-        if isinstance(block, Text):  # its first line is the title of the page
-            yield Text(tuple(line for line in block.lines if line.text != title))
+        if isinstance(block, Text):
+            yield Text(tuple(line for line in block.lines if line.text not in known))
         else:
             yield block
 
 
-def _figures(report: RunReport) -> Iterator[Figure]:
+def _doubts(report: RunReport) -> Iterator[str]:
+    """Yield what makes cycles or values doubtful."""
     result = report.result
-    found = limiter(result.timing)
-    target = result.loaded.target
-    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock(target)}")
-    latencies = report.latencies
-    if latencies is not None and latencies.binds:
-        yield Figure("bound by", "latency", note=latencies.longest.words())
-    elif found is not None:
-        yield Figure("bound by", found.pipe, note=f"{found.cause} {share(found.cycles, found.total)}")
-    if found is not None:
-        yield Figure(f"{found.pipe} occupied", share(found.occupied, found.total), note=f"{found.occupied:,} cycles")
-    yield Figure("operations", len(result.timing.operations))
-    yield Figure("instructions executed", len(result.timing.executions))
+    races, stale = len(result.races or ()), stale_notice(result.stale_reads)
+    if races:
+        yield f"{races} race{'s' * (races > 1)}: on the chip, values and cycles may differ from these from run to run"
+    if stale is not None:
+        yield stale
+    if result.placeholders is not None:
+        yield f"{len(result.placeholders.uses)} of its operations are not modelled: it takes longer than this"
 
 
 def _causes(report: RunReport) -> Iterator[Block]:
