@@ -210,8 +210,11 @@ CHOOSING = ("eq", "gt")
 _DOTTED = "tquant.mx"
 """The operation that has a point in its name in the text too."""
 
-BLOCK_QUANTISATIONS = ("MXFP8",)
-"""Values of `quant_type` of a block quantisation that are modelled."""
+BLOCK_QUANTISATIONS = ("MXFP8", "MXFP4_E2M1")
+"""Values of `quant_type` of a block quantisation: to bytes of e4m3fn, to pairs of e2m1."""
+
+GROUP_AXES = ("axis1", "axis0")
+"""Values of `grpAxis`: groups of columns, the default, and of rows."""
 
 SCALE_ALGORITHMS = ("ocp", "nv")
 """Values of `quantScaleAlg`; the first is the default."""

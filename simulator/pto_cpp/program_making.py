@@ -180,10 +180,11 @@ class Maker:
             found["maskPattern"] = f"#pto.mask_pattern<{PATTERNS[int(attributes['maskPattern']) - 1]}>"
         if "offset" in attributes:
             found["offset"] = f"{attributes['offset']} : i32"
-        for key, word in (("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg")):
+        words = ("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg"), ("grpAxis", "mx_group_axis")
+        for key, word in words:
             if key in attributes:
                 found[key] = f"#pto<{word} {attributes[key]}>"
-        found |= {key: attributes[key] for key in ("isBinary", "descending") if key in attributes}
+        found |= {key: attributes[key] for key in ("isBinary", "descending", "interleave") if key in attributes}
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
             tuple(kind for _, kind in results), tuple(sorted(found.items()))

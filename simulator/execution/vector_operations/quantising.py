@@ -14,7 +14,7 @@ from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_quantising import quantise_blocks
 from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
-from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column, stored_groups
+from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.targets.tile_operations import TileArithmetic
@@ -41,7 +41,7 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         case Kind.DEQUANTISE:
             _dequantise(buffer, work, behaviour)
         case Kind.BLOCK_QUANTISE:
-            quantise_blocks(buffer, work)
+            quantise_blocks(buffer, work, behaviour)
         case _:
             narrow = np.dtype(f"<u{work.dst.element_bits // 8}")
             codes = valid_codes(buffer, work.sources[0])
@@ -57,7 +57,8 @@ def quantised_bytes(work: TileWork, behaviour: Behaviour) -> Access:
 def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
     source, *parameters = work.sources
-    found = [_rows(source, _columns(work, behaviour), write=False)]
+    blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
+    found = [_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -66,17 +67,6 @@ def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
         else:
             pitch = 4 if is_column(tile) else tile.row_pitch
             found.append(strided(BUFFER, tile.address, ((rows, pitch),), 4, write=False))
-    return found
-
-
-def group_bytes(work: TileWork) -> list[Access]:
-    """Return the bytes that a block quantisation writes besides: exponents by rows, the rest in one line."""
-    found = []
-    for tile, count in zip(work.further, stored_groups(work) if work.further else (), strict=True):
-        if tile is work.further[0]:
-            found.append(_rows(tile, tile.valid_cols, write=True))
-        else:
-            found.append(Access(BUFFER, tile.address, tile.address + count * tile.element_bits // 8, write=True))
     return found
 
 
