@@ -15,11 +15,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from a5_benchmark import benchmark
 from oracle_formats import codebook
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
+from castsim.estimating.estimates import timed_alone
+from castsim.estimating.placement import HERE
+from castsim.execution.tiles import Tile, TileWork
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
+from castsim.isa.formats import format_named
+from castsim.isa.pto.program import TileType
+from castsim.machines.mechanisms import lowerer_of
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 LARGEST = {"MXFP8": (8, 448), "MXFP4_E2M1": (2, 6)}
@@ -392,3 +399,155 @@ def test_both_engines_time_every_form_alike(kind: str, element: str, rule: str, 
         found.append(castsim.run(path, chip, timing_only=True).cycles)
         assert castsim.run(path, chip, timing_only=True, engine="event").cycles == found[-1]
     assert 100 < found[0] < found[1]
+
+
+ZZ, NZ = "slayout=row_major, fractal=32", "blayout=col_major, slayout=row_major"
+
+
+def boxed(element: str, rows: int, cols: int, valid: tuple[int, int], layout: str) -> str:
+    return f"!pto.tile_buf<vec, {rows}x{cols}x{element}, valid={valid[0]}x{valid[1]}, {layout}>"
+
+
+def moved(source: Spot, kind: str, more: str = "", chip: str = "a5", tmp: str = "1x128") -> tuple[Any, Any]:
+    """The buffer before and after a tmov to a boxed tile at byte 0x8000, with scratch unless the boxes are of codes."""
+    scratch = (
+        f", %t : {source.type}, !pto.tile_buf<vec, {tmp}x{source.element}>"
+        if "col_major" not in kind
+        else f" : {source.type}"
+    )
+    text = program("XX", [source]).replace(
+        "XX",
+        f"%at_b = arith.constant 32768 : i64\n%b = pto.alloc_tile addr = %at_b : {kind}\n"
+        + (
+            f"%at_t = arith.constant 65536 : i64\n%t = pto.alloc_tile addr = %at_t : !pto.tile_buf<vec, {tmp}x{source.element}>\n"
+            if "%t" in scratch
+            else ""
+        )
+        + f"pto.tmov ins(%x{scratch}) outs(%b : {kind}){more}",
+    )
+    before = noise(target(chip), 8)
+    return before, computed(text, target(chip), before)
+
+
+@pytest.mark.parametrize("element", ["ui8", "!pto.f8E8M0"])
+@pytest.mark.parametrize(("rows", "groups"), [(20, 4), (32, 2), (5, 8), (64, 6)])
+@pytest.mark.parametrize("line", [True, False])
+def test_exponents_to_zz(element: str, rows: int, groups: int, line: bool) -> None:
+    """Byte (r, g) to box (r / 16, g / 2), its place (r % 16, g % 2); rows that fill the last box are zeros."""
+    if not line:
+        groups = 32
+    size = -(-rows // 16) * 16 * groups
+    whole = -(-size // 32) * 32
+    source = (
+        Spot("x", element, 1, whole, 0, (1, rows * groups))
+        if line
+        else Spot("x", element, -(-rows // 16) * 16, 32, 0, (rows, 32))
+    )
+    before, after = moved(source, boxed(element, -(-rows // 16) * 16, groups, (rows, groups), ZZ), tmp="1x256")
+    expected = before[0x8000:].copy()
+    for row, group in np.ndindex(-(-rows // 16) * 16, groups):
+        at = ((row // 16) * (groups // 2) + group // 2) * 32 + row % 16 * 2 + group % 2
+        expected[at] = before[row * groups + group] if row < rows else 0
+    assert after[0x8000 : 0x8000 + 2 * size].tolist() == expected[: 2 * size].tolist()
+    assert not after[rows * groups : size].any()
+    assert after[size:0x8000].tolist() == before[size:0x8000].tolist()
+
+
+def test_exponents_of_rows_to_zz() -> None:
+    source = Spot("x", "ui8", 4, 32, 0)
+    before, after = moved(source, boxed("ui8", 32, 4, (32, 4), ZZ), " {grpAxis = #pto<mx_group_axis axis0>}")
+    for (group, column), place in {(1, 0): 1, (2, 0): 32, (3, 17): 99}.items():  # docs/reference/pto.md section 7.12
+        assert after[0x8000 + place] == before[group * 32 + column]
+    assert sorted(after[0x8000 : 0x8000 + 128]) == sorted(before[:128])
+
+
+@pytest.mark.parametrize("compact", [0, 2])
+@pytest.mark.parametrize("element", ["ui8", "!pto.f4E2M1x2", "f8E4M3FN"])
+@pytest.mark.parametrize(("rows", "cols"), [(20, 64), (16, 96), (33, 40)])
+def test_codes_to_nz(element: str, rows: int, cols: int, compact: int) -> None:
+    wide, tall = -(-cols // 32) * 32, -(-rows // 16) * 16
+    source = Spot("x", element, rows, wide, 0, (rows, cols))
+    before, after = moved(source, boxed(element, tall + 16, wide, (rows, cols), f"{NZ}, compact={compact}"))
+    pitch = tall + (compact == 2)
+    expected = before[0x8000:].copy()
+    for row, column in np.ndindex(rows, cols):
+        expected[column // 32 * pitch * 32 + row * 32 + column % 32] = before[row * wide + column]
+    assert after[0x8000:].tolist() == expected.tolist()
+    if (rows, cols) == (20, 64):
+        assert after[0x8000 + (1160 if compact else 1128)] == before[3 * 64 + 40]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "tmp", "error", "told"),
+    [
+        (Spot("x", "ui8", 1, 128, 0, (1, 96)), boxed("ui8", 32, 3, (32, 3), ZZ), "1x128", TileError, "boxes hold two"),
+        (Spot("x", "ui8", 1, 128, 0), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", TileError, "without gaps"),
+        (Spot("x", "ui8", 1, 96, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", TileError, "128 are needed"),
+        (Spot("x", "ui8", 1, 128, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x64", CastsimError, "8 missing"),
+        (Spot("x", "i8", 1, 128, 0, (1, 80)), boxed("ui8", 32, 4, (20, 4), ZZ), "1x128", ReadError, "holds i8"),
+        (Spot("x", "ui8", 32, 32, 0), boxed("ui8", 32, 64, (32, 64), NZ), "", TileError, "%b is 32 x 64"),
+    ],
+)
+def test_refused_boxes(source: Spot, kind: str, tmp: str, error: type[CastsimError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        moved(source, kind, tmp=tmp)
+
+
+def test_boxes_are_of_the_a5() -> None:
+    with pytest.raises(IllegalError, match="a2a3 has no operation"):
+        moved(Spot("x", "ui8", 32, 32, 0), boxed("ui8", 32, 32, (32, 32), NZ), chip="a2a3")
+
+
+MOVED = [
+    row
+    for row in benchmark()
+    if (row.operation == "tmov_zz" or (row.operation == "tquant" and row.case.endswith("_nz")))
+    and row.tile[0] * row.tile[1] <= 40960
+]
+"""Cases that quantise f32 with exponents in one line and move codes to NZ and exponents to ZZ; others do not fit."""
+
+
+def cycles_with_moves(rows: int, cols: int) -> int:
+    groups, at, tiles = rows * cols // 32, 0, []
+    boxed: list[tuple[str, int, int, dict[str, Any]]] = [
+        ("u8", rows, cols, {"block_layout": "col_major", "scatter_layout": "row_major"}),
+        ("u8", rows, cols // 32, {"scatter_layout": "row_major", "fractal": 32}),
+    ]
+    lines = [
+        ("u8", groups, 32),
+        ("f32", groups, 8),
+        ("f32", 2 * groups, 64),
+        ("u8", 64 + -(-rows // 16) * cols // 32, 32),
+    ]
+    plain: list[tuple[str, int, int, dict[str, Any]]] = [("f32", rows, cols, {}), ("u8", rows, cols, {})]
+    plain += [(element, 1, -(-count // unit) * unit, {}) for element, count, unit in lines]
+    for element, height, width, layout in (*plain, *boxed):
+        fmt, valid = format_named(element), (height, width)
+        if height == 1 and len(tiles) < 5:
+            valid = (1, groups)
+        tiles.append(
+            Tile(
+                f"t{len(tiles)}",
+                fmt,
+                TileType("vec", element, height, width, *valid, **layout),
+                at,
+                *valid,
+                fmt.storage_bits,
+            )
+        )
+        at = -(-tiles[-1].end // 512) * 512 if len(tiles) < 5 else 512 * (len(tiles) - 5)  # moves use the bytes of x
+    x, codes, exponents, maxima, scaling, tmp, nz, zz = tiles
+    works = (
+        TileWork("tquant.mx", codes, (x,), HERE, mode="ocp", further=(exponents, maxima, scaling)),
+        TileWork("tmov.nz", nz, (codes,), HERE),
+        TileWork("tmov.zz", zz, (exponents,), HERE, tmp=tmp, names_tmp=True),
+    )
+    chip = target("a5")
+    return sum(timed_alone(chip, lowerer_of(chip).work(work), work.mnemonic).cycles for work in works)
+
+
+@pytest.mark.parametrize("row", MOVED, ids=lambda row: f"{row.operation} {row.case}")
+def test_published_cycles_with_moves(row: Any) -> None:
+    """No fact was fitted to these rows; the smallest is the farthest."""
+    assert len(MOVED) >= 9
+    assert cycles_with_moves(*row.tile) == pytest.approx(row.cycles, rel=0.09 if row.tile == (32, 64) else 0.08)

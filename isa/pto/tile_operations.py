@@ -68,6 +68,12 @@ _STORE_MODE = "storeMode"
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
 _BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave", _STORE_MODE)
 _CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
+_ENUMERATED = {
+    "cmpMode": ("cmp", COMPARISONS),
+    "maskPattern": ("mask_pattern", PATTERNS),
+    "grpAxis": ("mx_group_axis", GROUP_AXES),
+}
+"""Name and words of attributes that are of an enumeration."""
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -241,7 +247,7 @@ def _check_attributes(
             continue
         if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
             continue
-        if key not in _KNOWN_ATTRIBUTES:
+        if key not in (*_KNOWN_ATTRIBUTES, known.attribute):
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
@@ -249,12 +255,10 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.kind is Kind.COMPARE_GATHER:
         check_comparison(reader, attributes)
-    elif known.attribute == "cmpMode" and given is not None:
-        enum_word(reader, given, "cmp", COMPARISONS)
+    elif known.attribute in _ENUMERATED and given is not None:
+        enum_word(reader, given, *_ENUMERATED[known.attribute])
     if known.attribute == "quant_type":
         _check_quantisation(reader, statement, inputs, outputs, attributes)
-    if known.attribute == "maskPattern" and given is not None:
-        enum_word(reader, given, "mask_pattern", PATTERNS)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:

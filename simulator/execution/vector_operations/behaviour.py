@@ -73,7 +73,7 @@ def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
 def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
-    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK):
+    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX):
         return ()
     if operation.kind is Kind.BLOCK_QUANTISE:
         return ("maximum_of_nan", "subnormals", "e4m3_nan", "nv_flat_fp4")

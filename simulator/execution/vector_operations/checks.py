@@ -8,6 +8,7 @@ from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.block_groups import FLAT_NV, block_surprises, is_narrow
+from castsim.execution.vector_operations.boxes import check_boxes
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.quantising import QUANTISING, spread_end
 from castsim.execution.vector_operations.regions import check_regions
@@ -39,10 +40,13 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     """
     operation, rule = _known(target, work)
     for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts, *work.further):
-        if tile is not None:
+        if tile is not None and not (operation.kind is Kind.BOX and tile is work.dst):
             check_tile(target, tile, work.span)
-    _check_types(target, work, operation, rule)
-    _check_layouts(work, operation)
+    if operation.kind is Kind.BOX:
+        check_boxes(work, rule.types)
+    else:
+        _check_types(target, work, operation, rule)
+        _check_layouts(work, operation)
     check_scratch(target, work, operation, rule)
     check_regions(target, work, operation)
     seen = work if rule.tmp == "used" else replace(work, tmp=None)

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from castsim.execution.tiles import TileWork
 from castsim.execution.vector_operations.block_groups import MX_GROUP, grouping_of, is_narrow, repeats_scaling
+from castsim.execution.vector_operations.boxes import exponent_shape, is_exponents
+from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain
 from castsim.machines.vector_function.operations import Load, MemoryBarrier, Nest, Store
 
@@ -188,6 +190,45 @@ def _column_of_codes(operands: Operands, work: TileWork, number: int, register_b
         writes=operands.add(dst.address + number * stored),
     )  # fmt: skip
     return replace(nest, paced="codes_after_stores" if not number else None)
+
+
+def box_nests(
+    operands: Operands, work: TileWork, instructions: tuple[str, ...], register_bytes: int
+) -> tuple[Nest, ...]:
+    """Return the passes of a move into boxes.
+
+    Codes: a load and a store of blocks for each register of a row. Exponents by rows: the offsets of the boxes are
+    computed into tmp, then boxes gathered, 8 at once; by columns two rows are interleaved.
+    """
+    source = work.sources[0]
+    if not is_exponents(work):
+        registers = -(-source.valid_cols * source.element_bits // (8 * register_bytes))
+        region = Region(8, 1, registers, source.valid_rows)  # as many trips as rows
+        load = operands.load("v0", "NORM", source.address, (register_bytes, source.row_pitch))
+        column = -(-source.valid_rows // 16) * 16 * register_bytes
+        return (region.nest((load, Store("v0", "p", "NORM_B8")), (column, BLOCK)),)
+    rows, groups = exponent_shape(work)
+    if work.by_columns:
+        region = Region(8, register_bytes // 2, groups // 2, rows)
+        pair = tuple(
+            operands.load(f"v{row}", "NORM", source.address + row * rows, (2 * rows, region.trip_bytes))
+            for row in range(2)
+        )
+        mixed = chain(("vintlv",), ("v0", "v1"), 8)
+        stored = Store(mixed[-1].results[0], "p", "NORM_B8")
+        return (region.nest((*pair, *mixed, region.predicate, stored), (BLOCK, groups * region.trip_bytes)),)
+    assert work.tmp is not None
+    blocks = -(-rows // 16)
+    made, *moved = instructions
+    ramp = Region(16, groups, blocks, groups // 2)
+    offsets = ramp.nest(
+        (*chain((made,), (), 16), ramp.predicate, ramp.store("r0")), (groups, 0), writes=operands.add(work.tmp.address)
+    )
+    region = Region(8, register_bytes, 1, blocks * 16 * groups, flat=True)
+    read = operands.load("i", "BRC_B16", work.tmp.address, (0, register_bytes // 16))
+    steps = chain(tuple(moved), ("i",), 16)
+    trip = (read, *steps, region.predicate, region.store(steps[-1].results[0]))
+    return offsets, region.nest(trip, (0, register_bytes))
 
 
 def _extent(work: TileWork) -> tuple[int, int]:

@@ -6,13 +6,13 @@ Facts: pto-isa include/pto/npu/a5 @ 3186c381, TQuant.hpp and TDeQuant.hpp; packi
 from __future__ import annotations
 
 from castsim.execution.tiles import TileWork
-from castsim.machines.vector_function.kernel_blocks import block_nests
+from castsim.machines.vector_function.kernel_blocks import block_nests, box_nests
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain, region_of
 from castsim.machines.vector_function.operations import Compute, Nest, Store
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 
-QUANTISING = ("quantisation", "dequantisation", "packing", "block_quantisation")
+QUANTISING = ("quantisation", "dequantisation", "packing", "block_quantisation", "boxing")
 """The structures that are laid out here."""
 
 _TO_BYTES = 4
@@ -37,6 +37,8 @@ def quantising_nests(
             return (_dequantisation(operands, work, kernel, register_bytes),)
         case "block_quantisation":
             return block_nests(operands, work, register_bytes)
+        case "boxing":
+            return box_nests(operands, work, kernel.instructions, register_bytes)
         case _:
             source, dst = work.sources[0], work.dst
             region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
