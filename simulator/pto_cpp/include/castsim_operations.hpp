@@ -121,6 +121,14 @@ CASTSIM_CALL RecordEvent TSTORE(G &dst, T &src, W &...events) {
 }
 template <typename G, Waited... W> RecordEvent TPREFETCH(G &&...) { return {PIPE_MTE2}; }
 CASTSIM_T(TMOV, "tmov") CASTSIM_TT(TMOV, "tmov") CASTSIM_T(TFILLPAD, "tfillpad")
+template <int Axis, AnyTile D, AnyTile S, AnyTile T, Waited... W>  // exponents of groups of rows, into boxes
+CASTSIM_CALL RecordEvent TMOV(D &dst, S &src, T &tmp, W &...events) {
+  static_assert(Axis == 0 || Axis == 1, "TMOV has exponents of groups of rows (0) or of columns (1)");
+  castsim_events::wait_for(CASTSIM_HERE, PIPE_V, events...);
+  castsim::operation(CASTSIM_HERE, "tmov", {castsim::given(dst), castsim::inputs(), castsim::given(src),
+                     castsim::given(tmp), castsim::attribute("grpAxis", Axis ? "axis1" : "axis0")});
+  return {PIPE_V};
+}
 CASTSIM_T(TFILLPAD_INPLACE, "tfillpad_inplace") CASTSIM_T(TFILLPAD_EXPAND, "tfillpad_expand")
 CASTSIM_TT(TTRANS, "ttrans") CASTSIM_TT(TCONCAT, "tconcat") CASTSIM_TTTT(TCONCAT, "tconcatidx")
 CASTSIM_TTTT(TCONCATIDX, "tconcatidx")
