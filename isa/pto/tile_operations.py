@@ -305,8 +305,8 @@ def _check_block_quantisation(
     codes = outputs.types[0]
     narrow = isinstance(codes, TileType) and held_element(codes.element) == "e2m1"
     if narrow != (kind == BLOCK_QUANTISATIONS[1]):
-        legal = ("!pto.f4E2M1x2",) if kind == BLOCK_QUANTISATIONS[1] else ("i8", "ui8")
-        raise reader.error(f"{kind} is written to tiles of {' or '.join(legal)}", outputs.type_indices[0], legal)
+        wanted = ("!pto.f4E2M1x2",) if kind == BLOCK_QUANTISATIONS[1] else ("i8", "ui8")
+        raise reader.error(f"{kind} is written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

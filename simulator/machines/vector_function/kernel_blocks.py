@@ -75,7 +75,7 @@ def _maxima(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Ne
     steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
     size = width // 8
     moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
-    trip = (*loads, region.predicate, *steps, region.store(steps[-1].results[0]))
+    trip: Trip = (*loads, region.predicate, *steps, region.store(steps[-1].results[0]))
     return (region.nest(trip, moved, writes=operands.add(maxima.address)),)
 
 
@@ -88,7 +88,7 @@ def _shared(operands: Operands, work: TileWork, register_bytes: int) -> Nest:
     kind = f"BRC_B{width}" if groups.by_rows else "UNPK_B16" if widened else "NORM"
     read = operands.load("m", kind, maxima.address, (0, trip_bytes))
     steps = chain(_SHARED[width, work.mode or "ocp"], ("m",), width)
-    trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
     return replace(region.nest(trip, (0, trip_bytes), writes=operands.add(scaling.address)), paced="after_stores")
 
 
@@ -160,7 +160,7 @@ def _by_columns(operands: Operands, work: TileWork, register_bytes: int) -> tupl
     region = Region(width, register_bytes, down, groups.across)
     read = operands.load("m", "NORM", maxima.address, (maxima.row_pitch, register_bytes))
     steps = chain(_SHARED[width, work.mode or "ocp"], ("m",), width)
-    trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
     made = region.nest(trip, (scaling.row_pitch, register_bytes), writes=operands.add(scaling.address))
     return (*first, replace(made, paced="after_stores"), *last)
 
@@ -227,7 +227,7 @@ def box_nests(
     region = Region(8, register_bytes, 1, blocks * 16 * groups, flat=True)
     read = operands.load("i", "BRC_B16", work.tmp.address, (0, register_bytes // 16))
     steps = chain(tuple(moved), ("i",), 16)
-    trip = (read, *steps, region.predicate, region.store(steps[-1].results[0]))
+    trip: Trip = (read, *steps, region.predicate, region.store(steps[-1].results[0]))
     return offsets, region.nest(trip, (0, register_bytes))
 
 
