@@ -2,7 +2,7 @@
 
 Bytes are one look-up of 256 entries. 513 entries of 16 bits become two tables of 256 pairs, an entry times 128 and the
 step to the next one, for negative values and others: both are looked up, and one is taken. All of it is below 2^24, so
-that multiplication and addition in f32 are exact. Source: docs/reference/semantics.md section 2.3 and tpc.md section 5.5.
+multiplication and addition in f32 are exact. Source: docs/reference/semantics.md section 2, tpc.md section 5.5.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ def _spread(bundles: Iterable[str]) -> list[str]:
     return [line for bundle in bundles for line in (bundle, *[_NOTHING] * _APART)]
 
 
-def _declared(name: str, number: int, element: str, values: list[int] | list[float], entries: int, each: int = 1) -> str:
+def _declared(
+    name: str, number: int, element: str, values: list[int] | list[float], entries: int, each: int = 1
+) -> str:
     shape = f"{each}, {entries}" if each > 1 else f"{entries}"
     return f"// castsim: table {name} {number} {element} [{shape}] = {', '.join(map(str, values))}"
