@@ -52,6 +52,7 @@ Structure = Literal[
     "dequantisation",
     "packing",
     "block_quantisation",
+    "boxing",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
 
@@ -124,6 +125,7 @@ STRUCTURES = {
     "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
     "packing": StructureOf((Kind.PACK,)),
     "block_quantisation": StructureOf((Kind.BLOCK_QUANTISE,), 1, MANY),
+    "boxing": StructureOf((Kind.BOX,), 0, MANY),
 }
 """The purposes of the structures of kernels."""
 

@@ -62,8 +62,8 @@ def test_an_error_of_the_compiler_has_its_file_and_line(tmp_path):
         ("TQUANT<QuantType::INT8_ASYM>(a, b, b, a);", "INT8_ASYM needs an offset"),
         ("TQUANT<QuantType::INT8_SYM>(a, b, b, a, &b);", "INT8_SYM has no offset"),
         ("TQUANT<QuantType::MXFP8>(a, b, b);", "three tiles by pointer"),
-        ("TQUANT<1, MxQuantAlg::NvMxFp4E2M1>(a, b, &a, &a, &a);", "another type than MXFP8"),
-        ("TQUANT<0, MxQuantAlg::OcpMxFp8E4M3>(a, b, &a, &a, &a);", "groups of rows"),
+        ("TQUANT<1, MxQuantAlg::NvMxFp4E2M1>(a, b, &a, &a, &a);", "writes tiles of float4_e2m1x2_t"),
+        ("TQUANT<1, MxQuantAlg::Hif4>(a, b, &a, &a, &a);", "HiF4 is not in the A5's library"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_in_its_line(tmp_path, statement, words):

@@ -44,6 +44,8 @@ lint programs/tpc_f32_i32_pipelined_stale_goya.tpc
 latency "add.f32 V6, V1, V2" "add.f32 V7, V8, V3" --target gaudi2
 verify f16 e4m3fn --against reference --samples 1000
 verify f16 i8 --lowering --spec tosa --target a2a3
+lower f32 mxint8 --target a2a3
+lower f32 nvfp4 --target gaudi2
 targets tosa
 targets a5
 targets goya

@@ -32,6 +32,7 @@ NATIVE = {
     "ui16": np.dtype("<u2"),
     "ui32": np.dtype("<u4"),
     "f8E4M3FN": np.dtype("<u1"),
+    "!pto.f4E2M1x2": np.dtype("<u1"),
 }
 PADS = {"null": 0, "zero": 1, "max": 2, "min": 3}
 

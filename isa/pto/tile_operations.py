@@ -26,6 +26,7 @@ from castsim.isa.pto.checks import (
     check_view,
 )
 from castsim.isa.pto.gather_forms import DIRECTION, OFFSET, check_comparison, types_by_pattern, variant_of
+from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -49,6 +50,7 @@ from castsim.isa.pto.vector_operations import (
     ALIASES,
     BLOCK_QUANTISATIONS,
     COMPARISONS,
+    GROUP_AXES,
     MATRIX,
     PART_MOVES,
     PATTERNS,
@@ -62,9 +64,16 @@ from castsim.isa.warning_text import WarningKind
 
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
+_STORE_MODE = "storeMode"
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
-_BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave")
+_BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave", _STORE_MODE)
 _CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
+_ENUMERATED = {
+    "cmpMode": ("cmp", COMPARISONS),
+    "maskPattern": ("mask_pattern", PATTERNS),
+    "grpAxis": ("mx_group_axis", GROUP_AXES),
+}
+"""Name and words of attributes that are of an enumeration."""
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -155,7 +164,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
         _check_operands(reader, statement, known, inputs, outputs)
-        _check_attributes(reader, statement, known, inputs, attributes)
+        _check_attributes(reader, statement, known, inputs, outputs, attributes)
     if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
         _check_part_move(reader, statement, inputs, outputs)
     if mnemonic == "tstore" and not reader.recorded:
@@ -207,6 +216,12 @@ def _check_operands(
             2: ("two tiles", "outs(%tile, %counts : T, T)"),
             4: ("four tiles", "outs(%codes, %exponents, %maxima, %scaling : T, T, T, T)"),
         }[known.destinations]
+        if known.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:
+            raise reader.error(
+                f"{statement.name}: only the CPU simulator writes a fifth tile of exponents in boxes (exp_zz)",
+                outputs.type_indices[-1],
+                ("pto.tmov ins(%exponents, %tmp : T, T) outs(%zz : T), slayout=row_major, behind it",),
+            )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
         raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
@@ -219,7 +234,12 @@ def _check_operands(
 
 
 def _check_attributes(
-    reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, attributes: Attributes
+    reader: PtoReader,
+    statement: Statement,
+    known: VectorOperation,
+    inputs: OperandList,
+    outputs: OperandList,
+    attributes: Attributes,
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
@@ -227,7 +247,7 @@ def _check_attributes(
             continue
         if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
             continue
-        if key not in _KNOWN_ATTRIBUTES:
+        if key not in (*_KNOWN_ATTRIBUTES, known.attribute):
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
@@ -235,12 +255,10 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.kind is Kind.COMPARE_GATHER:
         check_comparison(reader, attributes)
-    elif known.attribute == "cmpMode" and given is not None:
-        enum_word(reader, given, "cmp", COMPARISONS)
+    elif known.attribute in _ENUMERATED and given is not None:
+        enum_word(reader, given, *_ENUMERATED[known.attribute])
     if known.attribute == "quant_type":
-        _check_quantisation(reader, statement, inputs, attributes)
-    if known.attribute == "maskPattern" and given is not None:
-        enum_word(reader, given, "mask_pattern", PATTERNS)
+        _check_quantisation(reader, statement, inputs, outputs, attributes)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
@@ -248,7 +266,9 @@ def _check_attributes(
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
-def _check_quantisation(reader: PtoReader, statement: Statement, inputs: OperandList, attributes: Attributes) -> None:
+def _check_quantisation(
+    reader: PtoReader, statement: Statement, inputs: OperandList, outputs: OperandList, attributes: Attributes
+) -> None:
     """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
     given = attributes.get("quant_type")
     by_blocks = statement.operation != "tquant"
@@ -257,7 +277,7 @@ def _check_quantisation(reader: PtoReader, statement: Statement, inputs: Operand
         legal = tuple(f"quant_type = #pto<quant_type {kind}>" for kind in kinds)
         raise reader.error(f"{statement.name} needs the attribute quant_type", statement.index, legal)
     if by_blocks:
-        _check_block_quantisation(reader, given, attributes)
+        _check_block_quantisation(reader, given, outputs, attributes)
         return
     kind = enum_word(reader, given, "quant_type", QUANTISATIONS)
     offset = kind == QUANTISATIONS[1]
@@ -266,17 +286,27 @@ def _check_quantisation(reader: PtoReader, statement: Statement, inputs: Operand
         raise reader.error(f"{kind} {'needs' if offset else 'has no'} offset", inputs.type_indices[-1], legal)
 
 
-def _check_block_quantisation(reader: PtoReader, given: Attribute, attributes: Attributes) -> None:
-    """Reject a block quantisation of a kind or along an axis that is not modelled."""
-    enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
+def _check_block_quantisation(
+    reader: PtoReader, given: Attribute, outputs: OperandList, attributes: Attributes
+) -> None:
+    """Reject a block quantisation of no known kind, rule or axis, and codes that its kind does not have."""
+    kind = enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
     for key, name, legal in (
         ("quantScaleAlg", "quant_scale_alg", SCALE_ALGORITHMS),
-        ("grpAxis", "mx_group_axis", ("axis1",)),
+        ("grpAxis", "mx_group_axis", GROUP_AXES),
     ):
         if key in attributes:
             enum_word(reader, attributes[key], name, legal)
-    if attributes.get("interleave") is not None and attributes["interleave"].text != "false":
-        raise reader.error("interleaved exponents are not modelled", attributes["interleave"].value_index, ("false",))
+    interleave, store_mode = attributes.get("interleave"), attributes.get(_STORE_MODE)
+    if interleave is not None and interleave.text not in _BOOLEANS:
+        raise reader.error(f"interleave is true or false, not '{interleave.text}'", interleave.value_index, _BOOLEANS)
+    if store_mode is not None:
+        raise reader.error("storeMode goes with a fifth tile, which the A5 does not write", store_mode.key_index)
+    codes = outputs.types[0]
+    narrow = isinstance(codes, TileType) and held_element(codes.element) == "e2m1"
+    if narrow != (kind == BLOCK_QUANTISATIONS[1]):
+        wanted = ("!pto.f4E2M1x2",) if kind == BLOCK_QUANTISATIONS[1] else ("i8", "ui8")
+        raise reader.error(f"{kind} is written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

@@ -8,7 +8,7 @@ from castsim.estimating.estimates import Estimate, timed_alone
 from castsim.estimating.placement import HERE
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import MX_GROUP
+from castsim.execution.vector_operations.block_groups import MX_GROUP
 from castsim.execution.walk import Lowerer
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
@@ -18,6 +18,7 @@ from castsim.isa.pto.vector_operations import (
     COMPARISONS,
     PAIR_BYTES,
     PATTERNS,
+    SCALE_ALGORITHMS,
     VECTOR_OPERATIONS,
     Kind,
     Role,
@@ -28,6 +29,8 @@ from castsim.targets import Target, load_target
 
 _RAMP_SCRATCH = 448
 """Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
+_REGISTER_GROUPS = 128
+"""Groups of 16 bits of which a register of a block quantisation holds one element each; of f32 64."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -109,6 +112,7 @@ class _Operands:
         dst = self._destination()
         self.next = max(self.next, behind)
         compares = self.operation.kind is Kind.COMPARE
+        blocks = self.operation.kind is Kind.BLOCK_QUANTISE
         return TileWork(
             mnemonic=self.operation.mnemonic,
             dst=dst,
@@ -117,7 +121,7 @@ class _Operands:
             scalars=self._scalars(form.count(Role.SCALAR)),
             tmp=self._scratch() if Role.TMP in form or (scratch and self.operation.tmp_behind) else None,
             mask=self._bits("mask") if Role.MASK in form else None,
-            mode=COMPARISONS[0] if compares else None,
+            mode=COMPARISONS[0] if compares else SCALE_ALGORITHMS[0] if blocks else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
             counts=self._counts(),
@@ -137,7 +141,7 @@ class _Operands:
             return ()
         count = self.region[0] * self.region[1] // MX_GROUP
         formats = format_named("u8"), self.format, self.format
-        room = -(-2 * count // MX_GROUP) * MX_GROUP
+        room = -(-2 * count // _REGISTER_GROUPS) * _REGISTER_GROUPS
         return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:

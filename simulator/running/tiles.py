@@ -21,6 +21,7 @@ from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Role
+from castsim.execution.vector_operations.block_groups import FORMS
 from castsim.execution.walk import Executed, Lowerer, Memory, Origin, execute
 from castsim.execution.walk.arguments import Elements, split_arguments
 from castsim.execution.walk.memory import put_elements
@@ -212,6 +213,8 @@ def walking_of_function(
             source.file, source.text, function, chosen, scalars, parsed,
             as_written=request.sync == PROGRAM, elements=elements,
         )  # fmt: skip
+    if function.is_recorded and FORMS in chosen.options:  # no assembler has seen it
+        chosen = with_options(chosen, {FORMS: "library"})
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())

@@ -6,6 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.execution.lower_blocks import block_format_of
+from castsim.commands.execution.lower_blocks import execute as execute_blocks
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.execution.who_computes import refuse_workers
@@ -50,6 +52,9 @@ def execute(options: Namespace) -> Outcome:
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
+    blocks = block_format_of(options.dst)
+    if blocks is not None:
+        return execute_blocks(options, blocks)
     refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
     check_page(options, {"--out": options.out})
     _check_suffix(options)

@@ -74,6 +74,14 @@ class DataflowLowerer(ABC):
             return None
         return next(iter(scratch_of(node.mnemonic, node.inputs, node.input_types)), None)
 
+    def control(self) -> int | None:
+        """Return the control register as operations have left it, None where none outlives its operation: as here."""
+        return None
+
+    def set_control(self, value: int | None) -> None:
+        """Take the control register to hold what `control` has returned."""
+        del value
+
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the unified buffer."""
         memory = self._chip.memories["ub"]

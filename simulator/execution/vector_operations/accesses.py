@@ -6,12 +6,12 @@ from castsim.execution.byte_sets import strided
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
+from castsim.execution.vector_operations.block_groups import group_bytes
 from castsim.execution.vector_operations.movement import kept_columns
 from castsim.execution.vector_operations.quantising import (
     QUANTISING,
     bytes_to_quantise,
     clobbered_bytes,
-    group_bytes,
     quantised_bytes,
 )
 from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes

@@ -73,8 +73,10 @@ def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
 def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
-    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BLOCK_QUANTISE):
+    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX):
         return ()
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        return ("maximum_of_nan", "subnormals", "e4m3_nan", "nv_flat_fp4")
     if operation.kind is Kind.QUANTISE:
         return ("float_saturation_off_at_start",) if work.tmp is not None else ()
     if operation.kind is Kind.DEQUANTISE:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from castsim.execution.dataflow.checks import check_tile
 from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
+from castsim.execution.vector_operations.block_groups import FLAT_NV, block_surprises, is_narrow
+from castsim.execution.vector_operations.boxes import check_boxes
 from castsim.execution.vector_operations.overlaps import check_overlaps
 from castsim.execution.vector_operations.quantising import QUANTISING, spread_end
 from castsim.execution.vector_operations.regions import check_regions
@@ -38,10 +40,13 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     """
     operation, rule = _known(target, work)
     for tile in (work.dst, *work.sources, work.tmp, work.mask, work.counts, *work.further):
-        if tile is not None:
+        if tile is not None and not (operation.kind is Kind.BOX and tile is work.dst):
             check_tile(target, tile, work.span)
-    _check_types(target, work, operation, rule)
-    _check_layouts(work, operation)
+    if operation.kind is Kind.BOX:
+        check_boxes(work, rule.types)
+    else:
+        _check_types(target, work, operation, rule)
+        _check_layouts(work, operation)
     check_scratch(target, work, operation, rule)
     check_regions(target, work, operation)
     seen = work if rule.tmp == "used" else replace(work, tmp=None)
@@ -65,10 +70,7 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
         )
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, facts.move_bytes
     if kind is Kind.BLOCK_QUANTISE:
-        found.append(
-            f"pto.{work.mnemonic} leaves CTRL at 1 << 50, which the library writes and does not restore; what follows "
-            f"is computed under CTRL as it was"
-        )
+        found += block_surprises(work, str(target.option(FLAT_NV)), str(target.option("tquant_mx_ctrl")))
     if kind is Kind.QUANTISE and work.tmp is not None:
         found.append(
             f"pto.{work.mnemonic} works in its source on {target.name}: %{work.sources[0].name} is left holding the "
@@ -142,6 +144,9 @@ _ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
 """How many sources have the element type that is computed in, where not all have; the others hold numbers."""
 
 
+_BYTES = ("i8", "u8")
+
+
 def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
     """Refuse parameters and scratch that are not f32, results of another width, packing that does not narrow."""
     if operation.kind is Kind.PACK:
@@ -155,8 +160,8 @@ def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
         return
     if operation.kind is Kind.BLOCK_QUANTISE:
         for place, output in enumerate((work.dst, *work.further)):
-            legal = ("i8", "u8") if place < 2 else (work.sources[0].format.name,)
-            if output.format.name not in legal:
+            legal = _BYTES if place < 2 else (work.sources[0].format.name,)
+            if output.format.name not in legal and not (place == 0 and is_narrow(work)):
                 text = f"{work.mnemonic}: %{output.name} holds {output.format.name}"
                 raise ReadError(text, span=work.span, legal=legal)
         return

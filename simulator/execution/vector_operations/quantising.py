@@ -13,13 +13,14 @@ from castsim.execution.tiles import Tile, TileWork
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_quantising import quantise_blocks
+from castsim.execution.vector_operations.boxes import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
-from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column, stored_groups
+from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.targets.tile_operations import TileArithmetic
 
-QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE)
+QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)
 """The kinds of operations that are all of this module."""
 
 SINGLE, INTEGER, HALF = format_named("f32"), format_named("i32"), format_named("f16")
@@ -41,7 +42,9 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         case Kind.DEQUANTISE:
             _dequantise(buffer, work, behaviour)
         case Kind.BLOCK_QUANTISE:
-            quantise_blocks(buffer, work)
+            quantise_blocks(buffer, work, behaviour)
+        case Kind.BOX:
+            fill_boxes(buffer, work)
         case _:
             narrow = np.dtype(f"<u{work.dst.element_bits // 8}")
             codes = valid_codes(buffer, work.sources[0])
@@ -51,13 +54,18 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
 def quantised_bytes(work: TileWork, behaviour: Behaviour) -> Access:
     """Return the bytes of the destination that an operation of one of these kinds writes."""
     dst = work.dst
+    if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
+        return boxed_bytes(work)
     return _rows(dst, _columns(work, behaviour), write=True)
 
 
 def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
     source, *parameters = work.sources
-    found = [_rows(source, _columns(work, behaviour), write=False)]
+    if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
+        return bytes_to_box(work)
+    blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
+    found = [_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -69,20 +77,12 @@ def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
     return found
 
 
-def group_bytes(work: TileWork) -> list[Access]:
-    """Return the bytes that a block quantisation writes besides: exponents by rows, the rest in one line."""
-    found = []
-    for tile, count in zip(work.further, stored_groups(work) if work.further else (), strict=True):
-        if tile is work.further[0]:
-            found.append(_rows(tile, tile.valid_cols, write=True))
-        else:
-            found.append(Access(BUFFER, tile.address, tile.address + count * tile.element_bits // 8, write=True))
-    return found
-
-
 def clobbered_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
-    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.QUANTISE or not behaviour.uses_tmp:
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    if kind is Kind.BOX:
+        return cleared_bytes(work)
+    if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
     found = [_rows(source, source.valid_cols, write=True)]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import BLOCK, MX_GROUP, is_column, region, stored_groups, vector_operand
+from castsim.execution.vector_operations.block_groups import FLAT_NV, FORMS, check_block_quantisation
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
 from castsim.execution.vector_operations.sorting import GROUP, block_elements, pairs_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
@@ -438,27 +439,8 @@ def _check_quantisation(target: DataflowTarget, work: TileWork, operation: Vecto
         )
 
 
-def _check_block_quantisation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
-    """Whole groups of columns; the tiles of the groups are one row of all, or a row of groups for each row."""
-    source, dst = work.sources[0], work.dst
-    _same_region(work, source)
-    if source.valid_cols % MX_GROUP or source.cols != source.valid_cols or dst.cols != dst.valid_cols:
-        raise TileError(
-            f"{work.mnemonic}: rows of %{source.name} and %{dst.name} must be whole groups of {MX_GROUP} elements, all "
-            f"valid",
-            span=work.span,
-        )
-    groups = source.valid_rows, source.valid_cols // MX_GROUP
-    for tile, need in zip(work.further, stored_groups(work), strict=True):
-        if region(tile) not in (groups, (1, groups[0] * groups[1])):
-            raise TileError(
-                f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
-                f"{_extent(groups)}",
-                span=work.span,
-                legal=(_extent(groups), _extent((1, groups[0] * groups[1]))),
-            )
-        if tile.rows * tile.cols < need:
-            raise TileError(f"{work.mnemonic}: %{tile.name} must have room for {need} elements", span=work.span)
+def _check_block_quantisation(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+    check_block_quantisation(work, str(target.option(FORMS)), str(target.option(FLAT_NV)))
 
 
 def _check_packing(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:

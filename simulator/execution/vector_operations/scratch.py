@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.vector_operations.boxes import box_scratch
 from castsim.execution.vector_operations.shapes import BLOCK, block_end, is_column, transposes_by_blocks
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
@@ -108,6 +109,8 @@ def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOpera
         line = block_end(work.sources[0].valid_cols * work.sources[0].element_bits // 8, BLOCK)
         bits = block_end(-(-work.sources[0].valid_cols // 8), BLOCK)
         return line + bits if work.sources[0].valid_rows > 1 else 0
+    if operation.kind is Kind.BOX:
+        return box_scratch(work)
     if operation.kind is Kind.QUANTISE:
         return 0  # its shape is asked for; what is written behind it is told in a warning
     if operation.kind is Kind.SORT:

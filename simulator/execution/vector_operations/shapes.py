@@ -130,18 +130,3 @@ def transposes_by_blocks(work: TileWork) -> bool:
 
 MOST_BLOCKS = 255
 """Blocks of a row of the source that a transposition in blocks can step over."""
-
-MX_GROUP = 32
-"""Elements that share an exponent in a block quantisation."""
-
-_UNROLLED = 256
-"""Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
-
-
-def stored_groups(work: TileWork) -> tuple[int, int, int]:
-    """Return how many exponents, maxima and reciprocals a block quantisation stores."""
-    (source,) = work.sources
-    count = source.valid_rows * source.valid_cols
-    groups = count // MX_GROUP
-    twice = source.element_bits == 32 and count > 4 * _UNROLLED and count % _UNROLLED == 0
-    return groups, groups, groups * (2 if twice else 1)

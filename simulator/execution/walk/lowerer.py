@@ -30,7 +30,7 @@ class LoweredInstruction:
 
 
 class Lowerer(Protocol):
-    """A mechanism's lowering, bound to one target. Every method is pure.
+    """A mechanism's lowering, bound to one target. Every method is pure, but for the control register.
 
     All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
     """
@@ -41,6 +41,14 @@ class Lowerer(Protocol):
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
+        ...
+
+    def control(self) -> int | None:
+        """Return the control register as operations have left it, None where none outlives its operation."""
+        ...
+
+    def set_control(self, value: int | None) -> None:
+        """Take the control register to hold what `control` has returned."""
         ...
 
     def buffer(self) -> tuple[str, int, int]:

@@ -339,9 +339,11 @@ class Walker:
 
     def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
         """Return a loop that carries nothing, walked no further than its trips differ."""
-        saved = _Values(self.environment)
+        saved, control = _Values(self.environment), self.lowerer.control()
 
         def walk(trip: int, loop: int | None, period: int) -> Block:
+            if not trip:  # perhaps once more, behind a later one
+                self.lowerer.set_control(control)
             slopes = None if loop is None else {loop: step * period}
             if loop is not None and repeats_itself(node, self.repeating):
                 self.loops.repeat(loop)

@@ -19,6 +19,7 @@ from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
     DIRECTIONS,
+    GROUP_AXES,
     PART_MOVES,
     PRINT,
     SCALE_ALGORITHMS,
@@ -89,7 +90,8 @@ def resolve_work(
         counts=tile_of(node.outputs[1]) if operation.kind is Kind.COMPARE_GATHER else None,
         further=tuple(map(tile_of, node.outputs[1:])) if operation.kind is Kind.BLOCK_QUANTISE else (),
         offset=offset_of(attributes.get(OFFSET, "0")) or 0,
-        by_columns=attributes.get("direction") == DIRECTIONS[1],
+        by_columns=attributes.get("direction") == DIRECTIONS[1] or GROUP_AXES[1] in attributes.get("grpAxis", ""),
+        interleaved=attributes.get("interleave") == "true",
     )
 
 

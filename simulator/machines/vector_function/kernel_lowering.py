@@ -41,7 +41,7 @@ from castsim.machines.vector_function.kernel_nests import (
 from castsim.machines.vector_function.kernel_quantising import QUANTISING, quantising_nests
 from castsim.machines.vector_function.kernel_rearranging import ramps_by_vectors, rearranging_nests, scalar_ramp
 from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Nest, VectorFunction
-from castsim.machines.vector_function.plan import control_writes
+from castsim.machines.vector_function.plan import control_writes, start_ctrl
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import FLAT, KernelVariant, VectorFunctionOperation
 
@@ -328,10 +328,18 @@ def _are_contiguous(*tiles: Tile) -> bool:
     return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
 
 
+def left_ctrl(target: VectorFunctionTarget) -> int:
+    """Return CTRL as a quantisation of blocks leaves it: NaN are kept, all else is 0, or as it was."""
+    return 1 << target.control.nan_kept if target.option("tquant_mx_ctrl") == "written" else start_ctrl(target)
+
+
 def _control(
     target: VectorFunctionTarget, work: TileWork, kernel: VectorFunctionOperation
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the values of CTRL around an operation that narrows integers: its low bits are kept."""
+    """Return the values of CTRL around an operation that narrows integers, keeping low bits, or quantises blocks."""
+    if kernel.structure == "block_quantisation":
+        written = 1 << target.control.nan_kept
+        return (written,), () if left_ctrl(target) == written else (left_ctrl(target),)
     if kernel.control is None or work.dst.format.name not in kernel.controlled:
         return (), ()
     return control_writes(target, kernel.control, Saturation.OFF)

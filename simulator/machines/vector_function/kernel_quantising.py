@@ -5,23 +5,15 @@ Facts: pto-isa include/pto/npu/a5 @ 3186c381, TQuant.hpp and TDeQuant.hpp; packi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from castsim.execution.tiles import TileWork
-from castsim.execution.vector_operations.shapes import MX_GROUP, stored_groups
+from castsim.machines.vector_function.kernel_blocks import block_nests, box_nests
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain, region_of
-from castsim.machines.vector_function.operations import Compute, MemoryBarrier, Nest, Store
+from castsim.machines.vector_function.operations import Compute, Nest, Store
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 
-QUANTISING = ("quantisation", "dequantisation", "packing", "block_quantisation")
+QUANTISING = ("quantisation", "dequantisation", "packing", "block_quantisation", "boxing")
 """The structures that are laid out here."""
-
-_SHORT = 1024
-"""Elements up to which maxima are taken register by register."""
-
-_EXPONENT = ("vand", "vand", "vshrs", "vsub", "vsub", "vshls", "vcmps", "vcmps", "vcmps")
-"""Instructions that make exponent and reciprocal of a largest magnitude, before those that choose."""
 
 _TO_BYTES = 4
 """Conversions from f32 to 8 bits: by way of s32, f32 and f16."""
@@ -44,7 +36,9 @@ def quantising_nests(
         case "dequantisation":
             return (_dequantisation(operands, work, kernel, register_bytes),)
         case "block_quantisation":
-            return _block_quantisation(operands, work, register_bytes)
+            return block_nests(operands, work, register_bytes)
+        case "boxing":
+            return box_nests(operands, work, kernel.instructions, register_bytes)
         case _:
             source, dst = work.sources[0], work.dst
             region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
@@ -100,50 +94,3 @@ def _dequantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOp
     scaled = Compute(times, ("e",), ("d", "s0"), region.width)
     trip: Trip = (load, region.predicate, *widened, shifted, scaled, region.store("e"))
     return region.nest(trip, region.steps(work.dst), row=row, post_update=True)
-
-
-def _block_quantisation(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Nest, ...]:
-    """Three passes over memory in one function: largest magnitudes, exponents and reciprocals, codes.
-
-    Of short tiles each register gives the maxima of two groups by two reductions; of others four give those of eight.
-    """
-    source = work.sources[0]
-    _, maxima, scaling = work.further
-    width, count = source.element_bits, source.valid_rows * source.valid_cols
-    groups = count // MX_GROUP
-    lanes = register_bytes * 8 // width
-    short = width == 32 and count <= _SHORT
-    vectors = 1 if short else 256 // lanes
-    first = Region(width, vectors * register_bytes, 1, count, flat=True)
-    loads = tuple(
-        operands.load(f"v{number}", "NORM", source.address + number * register_bytes, (0, vectors * register_bytes))
-        for number in range(vectors)
-    )
-    reductions = ("vcmax", "vcmax") if short else ("vcgmax",)
-    steps = chain((*("vabs",) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
-    found = first.nest((*loads, first.predicate, *steps, first.store(steps[-1].results[0])),
-                       (0, vectors * lanes // MX_GROUP * width // 8), writes=operands.add(maxima.address))  # fmt: skip
-    second = Region(width, register_bytes, 1, groups, flat=True)
-    read = operands.load("m", "NORM", maxima.address, (0, register_bytes))
-    shared = chain((*_EXPONENT, *("vsel",) * 4), ("m",), width)
-    kept = operands.add(scaling.address)
-    made = second.nest(
-        (read, second.predicate, *shared, MemoryBarrier("VST_VST"), second.store(shared[-1].results[0])),
-        (0, register_bytes), writes=kept,
-    )  # fmt: skip
-    unrolled = stored_groups(work)[2] > groups or width == 16
-    third = Region(width, (2 if unrolled else 1) * register_bytes, 1, count, flat=True)
-    steps_of = (0, third.elements // MX_GROUP * width // 8)
-    factors = ("s0",) if unrolled else ("s0", "s1")
-    spread = tuple(operands.load(name, f"BRC_B{width}", scaling.address, steps_of) for name in factors)
-    given = tuple(
-        operands.load(f"v{number}", "NORM", source.address + number * register_bytes, (0, third.trip_bytes))
-        for number in range(2 if unrolled else 1)
-    )
-    products = chain(("vmul", "vmul", *("vcvt",) * (4 if width == 16 else 2 if unrolled else 1), "vor"), ("v0",), width)
-    stored = Store(products[-1].results[0], "p", f"PK_B{width}" if unrolled else "PK4_B32")
-    codes = third.nest(
-        (*spread, *given, third.predicate, *products, stored), (0, third.elements), paced="codes_after_stores"
-    )
-    made = replace(made, paced="after_stores")
-    return found, made, codes

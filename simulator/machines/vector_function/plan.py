@@ -61,7 +61,10 @@ def plan_cast(
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
-        raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
+        refusal = no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
+        if target.interface_cast(src.name, dst.name) is not None:
+            refusal.legal = (*refusal.legal, "option interface_casts=accept, as the instruction set's interface has it")
+        raise refusal
     rounding, mode_warnings = _settle_mode(micro_rule(target, rule) or rule, mode)
     in_force = saturation or (Saturation.OFF if rule.saturation_off_by_default else Saturation.ON)
     writes, restores = control_writes(target, rule.control, in_force)

@@ -13,6 +13,7 @@ from castsim.reports.documents import VERSIONS, Document, Json
 from castsim.reports.schemas import (
     advice,
     assembly,
+    block_lowering,
     cast,
     compiler,
     conform,
@@ -54,7 +55,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "compare": (own_conversions.Compare,),
     "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
-    "lower": (Lower, conform.LoweredMatrix),
+    "lower": (Lower, conform.LoweredMatrix, block_lowering.LoweredBlocks),
     "conform": (conform.Conform,),
     "graph": (Graph,),
     "tosa": (tosa.Tosa,),

@@ -58,6 +58,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         1: "1ac51dd290ea3f20fcc25d8a9f406f284fa1109a0ec8673412fd7d9ef485ad36",
         2: "95e53e3740c12880e2b1c6e09151abee27b8560650e6e4e0bd140be19ed008cc",
     },
+    "lower-blocks": {1: "10cfcc14f7fda4f300cde3cdaf870a8fe0bc281110ae95a041e0c0f11ccb7991"},
     "lower-matrix": {
         1: "b6f27b950dec92ad28a4d00374edb243b74f16dab6b6e5c9242882f08cffe766",
         2: "bc0fc1f24d5ad2c74c6226809855a3f9eb84afc812ad356d0cf0cfab4fe463bc",
