@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 Sources = Mapping[str, Held]
 
 _BYTE = 8
-_UNDEFINED = ("l0cs",)
+_UNDEFINED = ("l0cs", "bv64", "ev_hint", "inc")
 """Switches whose effect on values no source states."""
 
 
@@ -60,6 +60,7 @@ class GlobalAccess:
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, *, values: bool
     ) -> Held:
         """LD_G: one element; a vector gets it in all lanes, an index register in the dimensions of the mask."""
+        self._check_defined(plan, values=values)
         address = sources["src_a"]
         if not values or not isinstance(address, int):
             return None
@@ -87,6 +88,7 @@ class GlobalAccess:
 
     def store_element(self, plan: InstructionPlan, sources: Sources, *, values: bool) -> None:
         """ST_G: the low bits of a scalar."""
+        self._check_defined(plan, values=values)
         address, value = sources["src_a"], sources["src_c"]
         if not values or not isinstance(address, int):
             return
@@ -246,7 +248,7 @@ class GlobalAccess:
 
     def _check_defined(self, plan: InstructionPlan, *, values: bool) -> None:
         for name in _UNDEFINED:
-            if values and plan.instruction.switch(name):
+            if values and plan.instruction.switch(name) not in (None, 0, "none"):
                 raise IllegalError(
                     f"{plan.instruction.mnemonic}: what {name} does to values is not documented",
                     span=plan.site.span,
