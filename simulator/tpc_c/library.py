@@ -9,6 +9,7 @@ from castsim.isa.errors import CastsimError
 from castsim.targets.tpc_special_functions import descriptors_of, function_tables
 from castsim.tpc_c.code import VOID_VALUE, Value
 from castsim.tpc_c.conversions import Conversions
+from castsim.tpc_c.switches import CACHE_WORDS
 from castsim.tpc_c.table import Conversion, call_named, intrinsics, near
 from castsim.tpc_c.types import (
     BOOL,
@@ -177,8 +178,8 @@ class Library(Conversions):
         words = []
         if name == "aso":
             words = [word for bit, word in ((1 << 8, "dec"), (2 << 8, "vpu")) if switches & bit]
-        elif name == "cache_invalidate" and switches & 1:
-            words = ["sb"]
+        elif name == "cache_invalidate":
+            words = [word for bit, word in CACHE_WORDS if switches & bit]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
         return VOID_VALUE
