@@ -10,7 +10,7 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
-from castsim.isa.tpc.program import Comparison, LabelUse, Operand, Special
+from castsim.isa.tpc.program import Comparison, Immediate, LabelUse, Operand, Special
 from castsim.isa.tpc.text import AssemblySource, Word
 
 _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
@@ -92,7 +92,7 @@ def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
         ReadError: a number that no register has.
     """
     for place, item in enumerate(parts.operands):
-        if isinstance(item.operand, values.Immediate):
+        if isinstance(item.operand, Immediate):
             name = values.HARDWARE_CODES.get(item.operand.value)
             if name is None:
                 legal = [f"{code} ({name})" for code, name in values.HARDWARE_CODES.items()]

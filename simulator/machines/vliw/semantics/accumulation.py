@@ -205,7 +205,7 @@ def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Acc
     """
     name = check_element(instruction, target, instruction.type, whole_bytes(target))
     src = FORMATS[name]
-    addend = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    addend: str | None = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
     if instruction.mnemonic == "mul":
         addend = None
     if isinstance(src, FloatFormat) and instruction.switch("x2") == 1:
