@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from castsim import check_text
@@ -89,3 +90,57 @@ def test_editors_get_the_findings_of_check() -> None:
         assert [each for each in await one.checked(KERNEL.as_uri()) if each.severity == 1] == []
 
     session(work)
+
+
+PRINTS = """#pragma tpc_printf (enable)
+void main(tensor x, tensor y, float scale)
+{
+    const int5 start = get_index_space_offset();
+    const int5 end = get_index_space_size() + start;
+    for (int row = start[1]; row < end[1]; row++)
+    {
+        int5 at = {0, row};
+        float64 v = v_f32_ld_tnsr_b(at, x);
+        v_f32_st_tnsr(at, y, v * scale);
+        printf("row %d: ", row);
+        printf("lane %.3f\\n", v[row + 3]);
+        if (row == 2)
+            printf("\\t%hd of 100%%\\n", (short)(row - 7));
+        printf("end\\n");
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["goya", "gaudi2"])
+@pytest.mark.parametrize("engines", ["1", "3"])
+def test_what_a_kernel_prints_stands_in_the_report(target: str, engines: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "prints.c"
+    path.write_text(PRINTS, encoding="utf-8")
+    x = np.random.default_rng(5).standard_normal((4, 64)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words = ["run", str(path), "--target", target, "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1,4", "--arg", "scale=2.5", "--in", f"x={tmp_path / 'x.npy'}",
+             "--tpcs", engines]  # fmt: skip
+    expected = []
+    for row in range(4):
+        expected.append(f"{path}:11: row {row}: lane {x[row, row + 3]:.3f}")
+        expected += [f"{path}:14: \t-5 of 100%"] * (row == 2)
+        expected.append(f"{path}:15: end")
+    assert main([*words, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["printed"] == expected
+    assert main(words) == 0
+    assert "printed: " in capsys.readouterr().out
+    assert main([*words, "--timing-only", "--json", "-"]) == 0
+    assert "printed" not in json.loads(capsys.readouterr().out)
+    assert main(["lint", str(path), "--target", target]) == 0
+    assert "no issues found" in capsys.readouterr().out
+
+
+def test_without_the_pragma_nothing_is_printed(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "prints.c"
+    path.write_text(PRINTS.partition("\n")[2], encoding="utf-8")
+    words = ["run", str(path), "--target", "gaudi2", "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1,4", "--arg", "scale=2.5", "--in", "x=random:1", "--json", "-"]  # fmt: skip
+    assert main(words) == 0
+    assert "printed" not in json.loads(capsys.readouterr().out)

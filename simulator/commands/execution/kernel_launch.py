@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.kernel_options import HEADERS, LAUNCH, refuse
@@ -21,9 +23,8 @@ def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None
     """
     named = programs or (options.program,)
     if any(is_kernel(each) for each in named):
-        from castsim.commands.execution.kernels_in_c import launch_asked  # noqa: PLC0415 - loads the compiler
-
-        return launch_asked(options)
+        found: LaunchRequest = _compiler().launch_asked(options)
+        return found
     refuse(options, LAUNCH, named[0], (KERNEL_SUFFIX,))
     if not any(str(each or "").endswith(CPP_SUFFIXES) for each in named):
         refuse(options, HEADERS, named[0], (KERNEL_SUFFIX, *CPP_SUFFIXES))
@@ -41,6 +42,10 @@ def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str
     Raises:
         ReadError, IllegalError: as `castsim.running.kernels.load_kernel`.
     """
-    from castsim.commands.execution.kernels_in_c import bundles_asked  # noqa: PLC0415 - loads the compiler
+    found: Source = _compiler().bundles_asked(options, launch, arguments)
+    return found
 
-    return bundles_asked(options, launch, arguments)
+
+def _compiler() -> ModuleType:
+    """Return the commands' part that loads the compiler, which is loaded once a kernel is named."""
+    return import_module("castsim.commands.execution.kernels_in_c")

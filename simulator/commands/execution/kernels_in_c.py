@@ -16,8 +16,9 @@ from castsim.running.request import LoadRequest
 from castsim.targets.options import with_options
 from castsim.tpc_c.compiling import Compiled
 from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
+from castsim.tpc_c.printing import without_prints
 
-__all__ = ["bundles_asked", "compiled_of", "launch_asked", "scheduled_kernel", "sequential_text"]
+__all__ = ["bundles_asked", "compiled_of", "launch_asked", "scheduled_kernel", "sequential_text", "without_prints"]
 
 
 def launch_asked(options: Namespace) -> LaunchRequest:
