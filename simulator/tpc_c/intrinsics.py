@@ -528,7 +528,8 @@ class Intrinsics(Arithmetic):
         table = self.converted(arguments[1], INT)
         if not table.known and not self.since("greco"):
             raise self.refused(f"the table of {name} must be a constant on {self.generation}")
-        return self._emit(call, extra, tail, result, [index.text, self.operand(table)], into)
+        text = self.in_register(table).text if bits & 8 else self.operand(table)
+        return self._emit(call, extra, tail, result, [index.text, text], into)
 
     # --------------------------------------------------------------------------------------------------------- memory
 

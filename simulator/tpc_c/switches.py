@@ -5,7 +5,7 @@ Source: `tpc-defs.h` of the vendor's compiler, by the facts page `docs/reference
 
 from __future__ import annotations
 
-SAT, NEG, NEG_ZP, CLIP_FP, LINEAR = 1, 2, 1 << 6, 1 << 20, 1 << 24
+SAT, NEG, NEG_ZP, CLIP_FP, LINEAR, LUT_POINTER = 1, 2, 1 << 6, 1 << 20, 1 << 24, 1 << 3
 ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
 """Words of rounding modes by number; the mode of the register prints none."""
 

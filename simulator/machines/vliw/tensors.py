@@ -8,7 +8,7 @@ access).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -112,7 +112,7 @@ class GlobalMemory:
     ) -> None:
         self._limit = limit
         self.declared = declared
-        self.tables = tables
+        self.tables = replace(tables, memory=self.load_bytes)
         self.tensors: dict[int, Tensor] = {}
         for each in declared:
             if each.number >= limit:
