@@ -137,6 +137,21 @@ def test_what_a_kernel_prints_stands_in_the_report(target: str, engines: str, tm
     assert "no issues found" in capsys.readouterr().out
 
 
+def test_a_store_outside_of_its_tensor_is_told_at_its_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "outside.c"
+    head = "void main(tensor x, tensor y)\n{\n    int5 at = {0, 0};\n    float64 v = v_f32_ld_tnsr_b(at, x);\n"
+    path.write_text(head + "    at[1] = 7;\n    v_f32_st_tnsr(at, y, v);\n}\n", encoding="utf-8")
+    words = ["run", str(path), "--target", "gaudi2", "--tensor", "x=f32[64,4]", "--tensor", "y=f32[64,4]",
+             "--index-space", "1", "--in", "x=random:1", "--json", "-"]  # fmt: skip
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)["warnings"]
+    assert [each for each in told if "outside.c:6:5: a store lies outside of y, the first at (0, 7, 0, 0, 0)" in each]
+    text = head + "    s_f32_st_g(gen_addr(at, y), 1.5f);\n    at[1] = 9;\n    s_f32_st_g(gen_addr(at, y), 1.5f);\n}\n"
+    path.write_text(text, encoding="utf-8")
+    assert main(words) == 1
+    assert "outside.c:7:5: global address" in capsys.readouterr().err
+
+
 def test_without_the_pragma_nothing_is_printed(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "prints.c"
     path.write_text(PRINTS.partition("\n")[2], encoding="utf-8")

@@ -115,7 +115,9 @@ class KernelProgram(WalkedWhenIssued):
             slowest = int(np.argmax([simulate(ran.tree, self.target).total for ran in runs]))
         ran = runs[slowest]
         warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings))
-        executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *warnings))
+        lost = {text: span for one in runs for text, span in one.dropped.items()}
+        outside = tuple(WarningText(WarningKind.BEYOND, text, span) for text, span in lost.items())
+        executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *outside, *warnings))
         latencies = partial(latency_bound, self.launch.engines[slowest], self.target)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
                         latencies=latencies, printed=tuple(printed))  # fmt: skip

@@ -163,16 +163,21 @@ def _is_prelude(node: Any) -> bool:
 
 
 def _stored(lines: tuple[Line, ...]) -> frozenset[int]:
-    """Return the tensors that instructions store to, by their numbers in the text."""
-    found = set()
+    """Return the tensors that instructions store to, by coordinates or by an address made of them."""
+    found: set[int] = set()
+    addresses: dict[str, set[int]] = {}
     for line in lines:
         head, _, rest = line.text.partition(" ")
-        if not head.startswith("st_tnsr"):
-            continue
         words = rest.replace(",", " ").split()
-        number = next((word for word in words if word.startswith("0x")), None)
-        if number is not None:
-            found.add(int(number, 16))
+        numbers = [int(word, 16) for word in words if word.startswith("0x")]
+        if head.startswith("st_tnsr"):
+            found.update(numbers[:1])
+        elif head == "gen_addr":
+            addresses.setdefault(words[0], set()).update(numbers)
+        elif head == "mov" and words[0].startswith("%ad."):
+            addresses.setdefault(words[0], set()).update(addresses.get(words[1], ()))
+        elif head == "st_g":
+            found |= addresses.get(words[0], set())
     return frozenset(found)
 
 

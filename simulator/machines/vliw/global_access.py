@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
+from castsim.isa.spans import Span
 from castsim.isa.tpc import DimensionMask, Feature, Immediate
 from castsim.isa.tpc.program import ADDRESS_BITS, File
 from castsim.machines.vliw.local_access import needs_values, part_of
@@ -39,6 +40,8 @@ class GlobalAccess:
         self._target = target
         self._writable = writable
         self._vector_bytes = target.registers.vector_bytes
+        self.dropped: dict[tuple[int | None, int | None, str], tuple[Span, Coordinates]] = {}
+        """Stores that lay outside of their tensor as a whole, by place and tensor: the first coordinates of each."""
 
     # ------------------------------------------------------------------------------------------------- addresses
 
@@ -160,6 +163,9 @@ class GlobalAccess:
             flag = 8 if Feature.WHOLE_DIVISION in self._target.dialect.features else 6
             merge = merge_of(word, tensor.format, flag, plan.site.span)
             values_ = merge(tensor.read(place, values_.size), values_)
+        if wanted.any() and not tensor.holds_any(place, values_.size):
+            span = plan.site.span
+            self.dropped.setdefault((span.line, span.column, tensor.name), (span, place))
         tensor.write(place, values_, wanted)
 
     def _tensor(self, plan: InstructionPlan, sources: Sources) -> Tensor:

@@ -63,6 +63,10 @@ class Tensor:
         extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
         return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
 
+    def holds_any(self, coordinates: Coordinates, count: int) -> bool:
+        """Whether any of some elements along dimension 0 is inside."""
+        return self._overlap(coordinates, count)[0] > 0
+
     def read(self, coordinates: Coordinates, count: int) -> Codes:
         """Return elements along dimension 0, zero where there are none."""
         found = np.zeros(count, self.codes.dtype)
