@@ -31,7 +31,7 @@ PICTURE = """
  9  tilelang         -> running synchronisation targets isa
  8  running          -> tpc_c engines machines synchronisation execution numerics targets isa timing
  7  estimating       -> tpc_compiler engines machines execution numerics targets isa timing
- 7  tpc_c            -> tpc_compiler numerics targets isa
+ 7  tpc_c            -> tpc_compiler machines numerics targets isa
  6  tpc_compiler     -> engines machines execution numerics targets isa timing
  5  casting          -> machines numerics targets isa
  5  engines          -> machines execution targets files isa timing

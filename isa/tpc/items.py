@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from castsim.isa.errors import ReadError
@@ -10,9 +10,10 @@ from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
-from castsim.isa.tpc.program import Comparison, LabelUse, Operand
+from castsim.isa.tpc.program import Comparison, Immediate, LabelUse, Operand, Special
 from castsim.isa.tpc.text import AssemblySource, Word
 
+_HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
 _SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 
 
@@ -59,13 +60,45 @@ def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> I
         raise _unknown_mnemonic(source, head, name)
     parts = InstructionParts(head, mnemonic, suffixes)
     _take_variant(parts, words)
+    hardware = _take_hardware(parts, words)
     switch_words = {word for form in forms_of(parts.mnemonic) for switch in form.switches for word in switch.bare()}
     for suffix in parts.suffixes:
         if suffix not in TYPES and suffix not in TYPE_ALIASES and suffix not in switch_words:
             message = f"unknown type suffix '.{suffix[:40]}'"
             raise ReadError(message, span=source.word_span(head), legal=TYPES)
     _Items(source, words, dialect, parts, frozenset(switch_words)).take_all()
+    if hardware:
+        _name_hardware(source, parts)
     return parts
+
+
+def _take_hardware(parts: InstructionParts, words: list[Word]) -> bool:
+    """Drop the words that say of a MOV that one operand is a hardware register; return whether there was one."""
+    if parts.mnemonic != "mov":
+        return False
+    found = [suffix for suffix in parts.suffixes if suffix in _HARDWARE_MOVES]
+    parts.suffixes[:] = [suffix for suffix in parts.suffixes if suffix not in _HARDWARE_MOVES]
+    bare = [place for place, word in enumerate(words) if place and word.text.lower() in _HARDWARE_MOVES]
+    for place in reversed(bare):
+        comma = place + 1 < len(words) and words[place + 1].text == ","
+        del words[place : place + 1 + comma]
+    return bool(found or bare)
+
+
+def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
+    """Put names in place of the numbers of hardware registers.
+
+    Raises:
+        ReadError: a number that no register has.
+    """
+    for place, item in enumerate(parts.operands):
+        if isinstance(item.operand, Immediate):
+            name = values.HARDWARE_CODES.get(item.operand.value)
+            if name is None:
+                legal = [f"{code} ({name})" for code, name in values.HARDWARE_CODES.items()]
+                message = f"there is no hardware register {item.word.text[:40]}"
+                raise ReadError(message, span=source.word_span(item.word), legal=legal)
+            parts.operands[place] = replace(item, operand=Special(name))
 
 
 def _take_variant(parts: InstructionParts, words: list[Word]) -> None:

@@ -108,21 +108,34 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
         _Misfit: it does not fit.
         IllegalError: it fits but for a switch value that the generation lacks.
     """
-    operands, predicate = _match_operands(form, parts, dialect)
-    kind, settings = _match_suffixes(form, parts)
+    items, settings = _with_leading(form, parts)
+    operands, predicate = _match_operands(form, parts, items, dialect)
+    kind, settings = _match_suffixes(form, parts, settings)
     switches = _match_switches(source, form, parts, settings, dialect)
     span = source.word_span(parts.head)
     return TpcInstruction(form, kind, switches, operands, predicate, span=span)
 
 
+def _with_leading(form: Form, parts: InstructionParts) -> tuple[list[WrittenOperand], list[Setting]]:
+    """Return operands and settings; a bare number in front may be a switch, `popcnt.i32 1 V1, V2`."""
+    switch = next((each for each in form.switches if each.leading), None)
+    first = parts.operands[0] if parts.operands else None
+    if switch is None or first is None or not isinstance(first.operand, Immediate):
+        return parts.operands, parts.settings
+    return parts.operands[1:], [*parts.settings, Setting(first.word, switch.name, first.word.text)]
+
+
 def _match_operands(
-    form: Form, parts: InstructionParts, dialect: Dialect
+    form: Form, parts: InstructionParts, items: list[WrittenOperand], dialect: Dialect
 ) -> tuple[tuple[Operand, ...], Predicate | None]:
     specs = form.operands
-    given = [
-        _named_by_first(item) if spec is not None and spec.by_first else item
-        for spec, item in zip_longest(specs[: len(parts.operands)], parts.operands)
-    ]
+    given = items
+    if _spelled_out(form, parts):
+        given = [
+            _named_by_first(item, spec) if spec is not None and spec.by_first else item
+            for spec, item in zip_longest(specs[: len(items)], items)
+        ]
+        given = _with_provided(form, parts, given, dialect)
     for position, (spec, item) in enumerate(zip(specs, given, strict=False)):
         if item.inverted or not _accepts(spec, item.operand, dialect):
             shown = f"{'!' if item.inverted else ''}{item.word.text}"
@@ -141,12 +154,40 @@ def _match_operands(
     return found, _match_predicate(form, given[len(specs) :], dialect)
 
 
-def _named_by_first(item: WrittenOperand) -> WrittenOperand:
-    """Return a pair in place of the V register that names it by its first, else the operand as it is."""
+def _spelled_out(form: Form, parts: InstructionParts) -> bool:
+    """Whether the text says by words what other operands would say by themselves."""
+    said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
+    roles = {spec.role for spec in form.operands}
+    return all(name in said or name in roles for name, value in form.implied if value)
+
+
+def _named_by_first(item: WrittenOperand, spec: OperandSpec) -> WrittenOperand:
+    """Return a pair or quad in place of the V register that names it by its first, else the operand as it is."""
     register = item.operand
-    if isinstance(register, Register) and register.file is File.V and register.index % GROUPED[File.D][1] == 0:
-        return replace(item, operand=Register(File.D, register.index))
-    return item
+    file = next((file for file in (File.D, File.A) if file in spec.accepts), None)
+    if file is None or not isinstance(register, Register) or register.file is not File.V:
+        return item
+    return item if register.index % GROUPED[file][1] else replace(item, operand=Register(file, register.index))
+
+
+def _with_provided(
+    form: Form, parts: InstructionParts, given: list[WrittenOperand], dialect: Dialect
+) -> list[WrittenOperand]:
+    """Return the operands; the last ones may be left away where the generation has one register for them."""
+    specs = form.operands
+    first = len(specs)
+    while first and specs[first - 1].dialect_role is not None:
+        first -= 1
+    if first == len(specs) or len(given) < first:
+        return given
+    if given[first:] and _accepts(specs[first], given[first].operand, dialect):
+        return given
+    filled = []
+    for spec in specs[first:]:
+        register = values.read_register(dialect.tensor_registers[spec.dialect_role or ""], dialect)
+        assert register is not None
+        filled.append(WrittenOperand(parts.head, register, inverted=False, comma_before=True))
+    return [*given[:first], *filled, *given[first:]]
 
 
 def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -> Predicate | None:
@@ -162,7 +203,7 @@ def _match_predicate(form: Form, rest: list[WrittenOperand], dialect: Dialect) -
         raise _Misfit(rank, item.word, f"{form.mnemonic} cannot be predicated by {register} here", legal)
     if len(rest) > 1:
         raise _Misfit(rank, rest[1].word, "nothing may follow the predicate")
-    if not item.comma_before:
+    if not item.comma_before and form.operands:
         raise _Misfit(rank, item.word, "expected ',' before the predicate", (",",))
     always_true = register == Register(File.SP, 0) and not item.inverted
     return None if always_true else Predicate(register, item.inverted)
@@ -210,10 +251,10 @@ def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _match_suffixes(form: Form, parts: InstructionParts) -> tuple[str | None, list[Setting]]:
-    """Split the suffixes into the type and switches."""
+def _match_suffixes(form: Form, parts: InstructionParts, given: list[Setting]) -> tuple[str | None, list[Setting]]:
+    """Split the suffixes into the type and switches, which are added to the given ones."""
     kind: str | None = None
-    settings = list(parts.settings)
+    settings = list(given)
     for suffix in parts.suffixes:
         name = TYPE_ALIASES.get(suffix, suffix)
         if name in TYPES and kind is None:

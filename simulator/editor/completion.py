@@ -26,6 +26,8 @@ def completions(text: Text, line: int, column: int, settings: Settings) -> list[
     typed = _TYPED.search(before)
     start = "" if typed is None else _SHAPE.sub("", typed[0].lstrip('"'))
     ahead = before[: len(before) - len(start)]
+    if text.language == "c":
+        return []
     if text.language == "pto":
         found: Iterable[Suggestion] = tile_suggestions(text, line, ahead, start)
     else:

@@ -58,6 +58,8 @@ def _timed(text: Text, settings: Settings) -> Iterator[SourceLine]:
     if source.language is Language.ASSEMBLY:
         yield from _lines(source, settings, None)
         return
+    if source.language is not Language.TILES:
+        return  # sizes and index space of a kernel in C stand in no text
     for function in entries(pto.parse(text.text, text.name)):
         scalars = {one.name for one in function.arguments if isinstance(one.type, pto.ScalarType)}
         if scalars <= request.args.keys():

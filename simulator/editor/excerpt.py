@@ -42,7 +42,7 @@ def excerpt(text: Text, first: int, last: int) -> Excerpt | None:
     """Return the excerpt for lines `first` to `last`, counted from 0; None where only the whole text tells."""
     if text.language == "pto":
         return _Tiles(text.lines).excerpt(text, first, last)
-    return _of_assembly(text, first, last)
+    return _of_assembly(text, first, last) if text.language == "tpc" else None
 
 
 def _of_assembly(text: Text, first: int, last: int) -> Excerpt | None:

@@ -25,6 +25,8 @@ class Hover:
 
 def hover(text: Text, line: int, column: int, settings: Settings, cycles: Sequence[LineCycles] = ()) -> Hover | None:
     """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
+    if text.language == "c":
+        return None
     written = text.lines[line - 1]
     found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
     if found is None or "//" in written[: found.start()]:

@@ -29,7 +29,7 @@ from castsim.isa.errors import CastsimError, ReadError
 CHECKED = "castsim/checked"
 """A request with `{"uri": ...}`; answered when the last version of that text has been checked as a whole, and timed."""
 
-LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc"}
+LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc", ".c": "c"}
 """Languages by suffix; a text without one is in the language that the client names."""
 
 MOST_BYTES = 64 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.exploration.differences.comparison import ComparisonError, Difference, difference
@@ -20,6 +20,9 @@ from castsim.running.request import LoadRequest
 from castsim.synchronisation.races import REPORT, STOP
 from castsim.targets import Target
 from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 _Made = TypeVar("_Made")
 
@@ -42,6 +45,8 @@ class SideRequest:
     timing_only: bool = False
     max_cycles: int = MAX_CYCLES
     limits: Limits = DEFAULT_LIMITS
+    launch: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
 
     @property
     def about_program(self) -> bool:
@@ -177,7 +182,7 @@ def _file(program: str | Path) -> str:
 def _loaded(request: SideRequest, source: Source) -> _Opened:
     loaded = load(
         source, request.target, request.entry, request.args, prepare=request.prepared, opaque=request.opaque,
-        limits=request.limits,
+        limits=request.limits, launch=request.launch,
     )  # fmt: skip
     return _Opened(request, loaded, source.text, None)
 

@@ -72,6 +72,8 @@ class Loaded:
     """Why it has no cycles; the empty text if it has."""
     latencies: Callable[[Timing], LatencyBound | None] = _no_latencies
     """What latencies cost a run that took so long; of programs of bundles, None of others."""
+    printed: tuple[str, ...] = ()
+    """What a kernel in C printed, line by line."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"

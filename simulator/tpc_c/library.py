@@ -9,6 +9,7 @@ from castsim.isa.errors import CastsimError
 from castsim.targets.tpc_special_functions import descriptors_of, function_tables
 from castsim.tpc_c.code import VOID_VALUE, Value
 from castsim.tpc_c.conversions import Conversions
+from castsim.tpc_c.switches import CACHE_WORDS, LUT_POINTER
 from castsim.tpc_c.table import Conversion, call_named, intrinsics, near
 from castsim.tpc_c.types import (
     BOOL,
@@ -77,7 +78,7 @@ class Library(Conversions):
         if isinstance(found, Conversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
-            if found.row.shape == "lookup":
+            if found.row.shape == "lookup" and not self._by_pointer(arguments):
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
         for attempt in (self.aggregate, self._same_bits, self._descriptor, self._reduced, self._function):
@@ -85,6 +86,11 @@ class Library(Conversions):
             if result is not None:
                 return result
         raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
+
+    @staticmethod
+    def _by_pointer(arguments: Sequence[Value]) -> bool:
+        """Whether a look-up takes its table from a register: a tensor that set_lut has bound."""
+        return len(arguments) > 2 and arguments[2].known and bool(int(arguments[2].const or 0) & LUT_POINTER)
 
     def known(self) -> list[str]:
         """Return names of functions that are no intrinsics."""
@@ -107,7 +113,8 @@ class Library(Conversions):
             "mov_irf_dim": self._dimension, "prmt_indx": self._permuted, "cache_flush": self._plain,
             "cache_invalidate": self._plain, "aso": self._plain, "read_lane_id_4b_b": self._lane_numbers,
             "read_lane_id_2b_b": self._lane_numbers, "read_lane_id_1b_b": self._lane_numbers,
-            "get_tensor_hwpref_stride": self._prefetch_stride, "set_lut_32": self._bind, "set_lut_256": self._bind,
+            "get_tensor_hwpref_stride": self._prefetch_stride,
+            **dict.fromkeys(("set_lut_32", "set_lut_64", "set_lut_128", "set_lut_256"), self._bind),
             "get_semaphore_value": self._semaphore, "set_semaphore_value": self._semaphore,
             "s_div_fast_f32": self._division,
             "u32_udiv_4step": self._steps, "u16_udiv_4step": self._steps, "u8_udiv_4step": self._steps,
@@ -177,8 +184,8 @@ class Library(Conversions):
         words = []
         if name == "aso":
             words = [word for bit, word in ((1 << 8, "dec"), (2 << 8, "vpu")) if switches & bit]
-        elif name == "cache_invalidate" and switches & 1:
-            words = ["sb"]
+        elif name == "cache_invalidate":
+            words = [word for bit, word in CACHE_WORDS if switches & bit]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
         return VOID_VALUE
@@ -293,11 +300,18 @@ class Library(Conversions):
         return found
 
     def _bind(self, name: str, given: list[Value], into: str | None) -> Value:
-        error = self.refused(
-            f"{name} binds a tensor as a look-up table, which castsim does not model", "--in TABLE=FILE for a table by "
-            "its function id"
-        )  # fmt: skip
-        self.blocked.append(error)
+        """`set_lut_256(tensor)`: the address in its descriptor becomes the base of tables of so many entries."""
+        self._need(name, given, 1, 1)
+        low, place = self.target.configuration.get(f"table_base_{name[8:]}_low"), descriptors_of(self.target)
+        if low is None or low.address is None or place is None:
+            raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
+        if name != "set_lut_256":
+            self.note(f"{name}: where its base stands is assumed; no public source states it")
+        descriptor = place.base + place.descriptor_bytes * self.number(name, given[0], "the tensor")
+        for offset in (0, 4):
+            word = self.temp(UNSIGNED)
+            self.emit(f"ld_l mmio {word.text}, {hex(descriptor + offset)}")
+            self.emit(f"st_l mmio {hex(low.address + offset)}, {word.text}")
         return VOID_VALUE
 
     # -------------------------------------------------------------------------------------------------------- values

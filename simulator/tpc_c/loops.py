@@ -13,6 +13,9 @@ from castsim.tpc_c.types import INT, UNSIGNED, Array, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _MOST_UNROLLED = 64
+_MOST_COUNTED = 100_000
+_AT_ONCE = re.compile(r"\b(?:loop_unroll|machine_unroll_count)\s*\(\s*(\d+)\s*\)")
+_FLOAT_SUM = re.compile(r"[vs]_(?:f32|bf16|f16|f8|h8)_mac")
 _UNROLL = re.compile(r"\bunroll\b\s*\(?\s*(\d+)?")
 
 
@@ -48,6 +51,7 @@ class Loops(Expressions):
 
     def _do_For(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
         counted = self._counted(node)
+        self._unroll_notes(node, counted, pragmas)
         self.scopes.append({})
         if counted is not None and self._unrolled(node, counted, pragmas):
             pass
@@ -58,6 +62,26 @@ class Loops(Expressions):
                 self.statement(node.init)
             self._jumping(node.cond, node.stmt, [node.next] if node.next is not None else [])
         self.scopes.pop()
+
+    def _unroll_notes(self, node: Any, counted: Counted | None, pragmas: list[str]) -> None:
+        """Say what the vendor's compiler makes of a pragma that promises trips by so many at once.
+
+        Source: docs/reference/tpc_c.md, pragmas.
+        """
+        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
+        if found is None or int(found[1]) < 2:
+            return
+        before, self.here = self.here, node
+        number = int(found[1])
+        numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
+        if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
+            text = f"#pragma loop_unroll({number}) promises a multiple of {number} trips, and there are {len(numbers)}"
+            self.note(f"{text}: all of them run here, not in what the vendor's compiler makes of it")
+        calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
+        if any(_FLOAT_SUM.match(str(each)) for each in calls):
+            text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
+            self.note(f"{text} that it adds at the end; here they follow the source, and the last bits can differ")
+        self.here = before
 
     def _do_While(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
         self._jumping(node.cond, node.stmt, [])
@@ -223,7 +247,7 @@ class Loops(Expressions):
             self.scopes.pop()
         return True
 
-    def _numbers(self, node: Any, counted: Counted) -> list[int] | None:
+    def _numbers(self, node: Any, counted: Counted, most: int = _MOST_UNROLLED) -> list[int] | None:
         """Return what the variable counts through, None if that is not known or too much."""
         if counted.start is None or not counted.declares:
             return None
@@ -238,10 +262,10 @@ class Loops(Expressions):
         found: list[int] = []
         tests = {"<": lambda n: n < bound, "<=": lambda n: n <= bound, ">": lambda n: n > bound,
                  ">=": lambda n: n >= bound, "!=": lambda n: n != bound}  # fmt: skip
-        while tests[counted.sign](start) and len(found) <= _MOST_UNROLLED:
+        while tests[counted.sign](start) and len(found) <= most:
             found.append(start)
             start += step
-        return found if len(found) <= _MOST_UNROLLED and found else None
+        return found if len(found) <= most and found else None
 
     def _chooses(self, body: Any, name: str) -> bool:
         """Whether a body indexes an array of registers or an int5 by a variable."""

@@ -5,7 +5,7 @@ Source: `tpc-defs.h` of the vendor's compiler, by the facts page `docs/reference
 
 from __future__ import annotations
 
-SAT, NEG, NEG_ZP, CLIP_FP, LINEAR = 1, 2, 1 << 6, 1 << 20, 1 << 24
+SAT, NEG, NEG_ZP, CLIP_FP, LINEAR, LUT_POINTER = 1, 2, 1 << 6, 1 << 20, 1 << 24, 1 << 3
 ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
 """Words of rounding modes by number; the mode of the register prints none."""
 
@@ -31,6 +31,8 @@ _NUMBERS = {
     "SW_FIND_ONE": 1, "SW_LSB": 0, "SW_MSB": 2, "SW_BIASED": 1, "SW_RHU": 2, "SW_DIRECT": 0, "SW_RHAZ_RS": 1 << 3,
     "SW_IRF44_HIGH": 1 << 4, "SW_SB": 1, "SW_ANDN": 2, "SW_FP16_FTZ_IN": 1, "SW_X2_CONVERT": 1 << 3,
     "SW_NORMALIZE_AB": 0, "SW_NORMALIZE_C": 4, "SW_KEEP_RS": 1 << 3,
+    "SW_KEEP_RS_FOR_ADD": 1 << 4, "SW_L0CS": 1 << 5, "SW_D": 1 << 1, "SW_LU": 1 << 2, "SW_RST_LU": 1 << 3,
+    "SW_RST_D_PREF": 1 << 4,
     "e_round_half_ne": 0, "e_round_zero": 1, "e_round_up": 2, "e_round_down": 3, "e_stochastic_rounding": 4,
     "e_round_default": 5, "e_no_negation": 0, "e_with_negation": 1, "e_no_saturation": 0, "e_saturation": 1,
     "e_group_0": 0, "e_group_1": 1, "e_every_second_element": 0, "e_every_forth_element": 1, "e_lower_half_group": 0,
@@ -43,6 +45,8 @@ _NUMBERS = {
     "e_fp32_tanh": 128, "e_fp32_rsqrt": 129, "e_fp32_log2": 131, "e_fp32_sqrt": 132, "e_fp32_rcp": 133,
     "e_fp32_pow2": 256,
 }  # fmt: skip
+"""No source states the numbers of KEEP_RS_FOR_ADD, L0CS and the words of CACHE_INVALIDATE: kernels name them."""
+CACHE_WORDS = ((1, "sb"), (1 << 1, "d"), (1 << 2, "lu"), (1 << 3, "rst_lu"), (1 << 4, "rst_d_pref"))
 MACROS = {
     **{name: str(value) for name, value in _NUMBERS.items()},
     "RMW_DT_INT8": "0", "RMW_DT_INT16": "1", "RMW_DT_INT32": "2", "RMW_DT_UINT8": "3", "RMW_DT_UINT16": "4",
@@ -71,7 +75,7 @@ _PLAIN: dict[str, tuple[tuple[int, str], ...]] = {
     "and": ((2, "andn"),),
     "mac": ((NEG, "neg"), (NEG_ZP, "neg_zp")),
     "madd": ((NEG, "neg"), (NEG_ZP, "neg_zp")),
-    "mul": ((NEG, "neg"), (8, "keep_rs")),
+    "mul": ((NEG, "neg"), (8, "keep_rs"), (16, "keep_rs_for_add")),
     "ash": ((1, "st"), (2, "rhu"), (8, "rhaz_rs")),
     "cmp_eq": ((1, "mask_eq_zero"),),
     "sel_eq": ((1, "mask_eq_zero"),),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
 from castsim.commands.execution.cpp_kernels import as_text, recording_of, refuse_elsewhere
+from castsim.commands.execution.kernel_launch import bundles_of, launch_of
 from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
@@ -43,7 +44,11 @@ def execute(options: Namespace) -> Outcome:
     )
     if options.program.endswith(GRAPHS):
         raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
-    if options.program.endswith(CPP_SUFFIXES):
+    launch = launch_of(options)
+    if launch is not None:
+        source = bundles_of(options, launch, setting.args)
+        setting = replace(setting, args={}, target=None)
+    elif options.program.endswith(CPP_SUFFIXES):
         source = as_text(recording_of(options))
         setting = replace(setting, entry=None, args={})
     else:

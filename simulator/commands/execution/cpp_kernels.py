@@ -18,7 +18,7 @@ from castsim.commands.execution.kernel_options import CORE, HEADERS, headers_of,
 from castsim.commands.option_values import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import CPP_SUFFIXES, Language, Source
+from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -40,7 +40,8 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
         ReadError: one was given.
     """
     if not any(map(is_cpp, programs)):
-        refuse(options, CORE | HEADERS, programs[0], CPP_SUFFIXES)
+        in_c = any(str(each or "").endswith(KERNEL_SUFFIX) for each in programs)
+        refuse(options, CORE if in_c else CORE | HEADERS, programs[0], CPP_SUFFIXES)
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:

@@ -9,6 +9,7 @@ from rich.console import Group
 
 from castsim.commands.execution.cpp_kernels import recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.execution.debug_console import Console
+from castsim.commands.execution.kernel_launch import launch_of as kernel_launch
 from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.editor.debugging.server import serve, serve_port
@@ -64,6 +65,7 @@ def launch_of(options: Namespace) -> Launch:
         run_limits_of(options),
         None if options.declare is None else Path(options.declare),
         source,
+        kernel_launch(options),
     )
 
 

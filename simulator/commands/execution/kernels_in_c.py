@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.execution.kernel_options import headers_of
 from castsim.commands.option_values import assignments, positive
-from castsim.isa.sources import Source, read_source
-from castsim.running.kernels import compiled_kernel, with_shapes
+from castsim.isa.sources import Language, Source, read_source
+from castsim.isa.tpc.printer import print_program
+from castsim.running.kernels import compiled_kernel, load_kernel, with_shapes
 from castsim.running.request import LoadRequest
+from castsim.targets.options import with_options
 from castsim.tpc_c.compiling import Compiled
 from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
+from castsim.tpc_c.printing import without_prints
 
-__all__ = ["compiled_of", "launch_asked", "scheduled_kernel", "sequential_text"]
+__all__ = ["bundles_asked", "compiled_of", "launch_asked", "scheduled_kernel", "sequential_text", "without_prints"]
 
 
 def launch_asked(options: Namespace) -> LaunchRequest:
@@ -37,6 +41,19 @@ def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
     """Return a kernel, compiled for the target that options name."""
     source = read_source(Path(path), lambda: False)
     return source, compiled_kernel(source, LoadRequest(options.target, launch=_headers_of(options)))
+
+
+def bundles_asked(options: Namespace, wanted: LaunchRequest, arguments: Mapping[str, int | float]) -> Source:
+    """Return the bundles of a kernel on its first engine as a program in assembly.
+
+    Raises:
+        ReadError, IllegalError: as `castsim.running.kernels.load_kernel`.
+    """
+    changes = assignments("--option", options.options)
+    request = LoadRequest(options.target, None, arguments, lambda target: with_options(target, changes), launch=wanted)
+    loaded = load_kernel(read_source(Path(options.program), lambda: False), request)
+    text = print_program(loaded.launch.engines[0])
+    return Source(f"{loaded.entry}.tpc", Language.ASSEMBLY, text)
 
 
 def sequential_text(compiled: Compiled) -> str:

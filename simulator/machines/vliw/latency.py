@@ -33,6 +33,8 @@ _NAMED = {
     "S_CARRY": "s_carry",
     "ZP_REG": "zp",
     "PC": "pc",
+    "DIV_STEP": "div_step",
+    **{name: name.lower() for name in (f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI"))},
     **{f"M{number}": f"irf_dim_mask{number}" for number in range(4)},
     "LD_TNSR_ID_REG": "ld_tnsr_id",
     "ST_TNSR_ID_REG": "st_tnsr_id",

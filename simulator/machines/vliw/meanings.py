@@ -32,6 +32,13 @@ _NO_EFFECT = ("event", "prefetch", "aso")
 """Instructions that change neither registers nor memory."""
 
 
+_UNSTATED = {
+    "high": "which coordinates set_indx writes with `high`",
+    "keep_rs_for_add": "what a sum takes from a product that keeps its bits for it",
+}
+"""What no source says of instructions under a switch."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoEffect:
     """An instruction that changes nothing that a program can read."""
@@ -84,7 +91,15 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
         IllegalError: as `castsim.machines.vliw.semantics.prepare`; a look-up that its table does not serve.
         ReadError: tables are declared, and not the one of a look-up.
     """
-    if semantics.computes(instruction) and (instruction.switch("x2") != 1 or _is_cast(instruction)):
+    unstated = next((text for name, text in _UNSTATED.items() if instruction.switch(name) == 1), None)
+    if unstated is None and instruction.operand("steps") is not None:
+        unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
+    if unstated is not None:
+        legal = ("castsim lint", "castsim run --timing-only")
+        refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+        refused = NotComputed(instruction, target, refusal)
+        return Prepared(instruction, refused.registers(), refused)
+    if semantics.computes(instruction) and not _beyond(instruction):
         return semantics.prepare(instruction, target)
     try:
         unit: _Unit
@@ -121,6 +136,7 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
 """Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
 
 
-def _is_cast(instruction: TpcInstruction) -> bool:
-    """Whether `x2` means several registers of a conversion or a move, which are not new."""
-    return instruction.mnemonic in ("convert", "mov")
+def _beyond(instruction: TpcInstruction) -> bool:
+    """Whether switches make another instruction of it: pairs, but of conversions and moves, or wide results."""
+    pairs = instruction.switch("x2") == 1 and instruction.mnemonic not in ("convert", "mov")
+    return pairs or (instruction.mnemonic == "mul" and instruction.switch("acc_fp32") == 1)

@@ -8,7 +8,7 @@ access).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -63,6 +63,10 @@ class Tensor:
         extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
         return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
 
+    def holds_any(self, coordinates: Coordinates, count: int) -> bool:
+        """Whether any of some elements along dimension 0 is inside."""
+        return self._overlap(coordinates, count)[0] > 0
+
     def read(self, coordinates: Coordinates, count: int) -> Codes:
         """Return elements along dimension 0, zero where there are none."""
         found = np.zeros(count, self.codes.dtype)
@@ -112,7 +116,7 @@ class GlobalMemory:
     ) -> None:
         self._limit = limit
         self.declared = declared
-        self.tables = tables
+        self.tables = replace(tables, memory=self.load_bytes)
         self.tensors: dict[int, Tensor] = {}
         for each in declared:
             if each.number >= limit:

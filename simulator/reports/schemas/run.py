@@ -408,6 +408,8 @@ class Run(Form):
     """Outputs of which not all is computed, if there are any."""
     outputs_undefined: list[UndefinedOutput] = Field(default_factory=absent)
     """Outputs that rest in part on what nothing wrote, if there are any."""
+    printed: list[str] = Field(default_factory=absent)
+    """What a kernel in C printed, with file and line, if it did."""
     errors: list[ErrorEntry] = Field(default_factory=absent)
     """Why the run fails although it came to its end: races, outputs that are not computed."""
     casts: list[CastLine] = Field(default_factory=absent)

@@ -72,7 +72,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         4: "24fa55039891b9f082fc5473fb5af1c809c1dcb8d184a47f4615d0ecae507f93",
         5: "4ecbd117f9107f7cb2fb36a25f2282cff00769816032743ad9b7e46d84b32b69",
         6: "e467bff8948b54fa355c9cb10bf9c6ae62e892cfc6a3c85fe149967ecf430769",
-        7: "44d967f4bc28ad9d25b0f861cd23b247d2d01d3e2bb920242ff7c78837b479ac",
+        7: "baa7657d8efbe5ba2b2bae9fa576f1018730f312cefff644952e3ea54ee41cfa",
     },
     "run-all-entries": {1: "00da867b491103544d0191d9eb763a6fca4a30f7e8704c82699940901bd51e2f"},
     "schedule": {1: "839389c3b6b2fd0a0f2bda5aab980a4a330c212f5956c7c413f25b1272b3ed1f"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.engines import ENGINES
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
@@ -14,6 +15,9 @@ from castsim.running.loading import load
 from castsim.running.stepping.stepper import Stepper
 from castsim.running.stepping.trace import record
 from castsim.targets.options import with_options
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Launch:
     declare: Path | None = None
     source: Source | None = None
     """What has been read already: what a kernel in C++ was recorded as."""
+    kernel: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
 
     def stepper(self) -> Stepper:
         """Run the program and stop before its first operation.
@@ -43,5 +49,6 @@ class Launch:
         loaded = load(
             Path(self.program) if self.source is None else self.source, self.target, self.entry, self.args,
             lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
+            launch=self.kernel,
         )  # fmt: skip
         return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits))

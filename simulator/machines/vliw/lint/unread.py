@@ -15,14 +15,14 @@ _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
 
 def unread_result(flow: Flow) -> Iterator[LintFinding]:
-    """A result of which no register is read before it is overwritten or the program ends."""
+    """A result of which no register is read before it is overwritten or the program ends: no fault, as code goes on."""
     live = _live_after(flow)
     for index, plans in enumerate(flow.plans):
         for plan in plans:
             names = [cell.name for cell in plan.results]
             if names and not plan.samples and not live[index].intersection(names):
                 message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
-                yield LintFinding("unread result", index, message, plan.site.span)
+                yield LintFinding("unread result", index, message, plan.site.span, certain=False)
 
 
 def _live_after(flow: Flow) -> list[set[str]]:

@@ -48,14 +48,14 @@ class Accumulation:
     """Products added to an accumulator, ready to run.
 
     `placement` is None in the scalar unit. `addend` is the role of the accumulator: the destination's old value, or an
-    operand of its own.
+    operand of its own; None: there is none, and the products are the results.
     """
 
     instruction: TpcInstruction
     target: VliwTarget
     dst: Format
     placement: ElementPlacement | None
-    addend: str
+    addend: str | None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the new accumulators in their registers."""
@@ -74,6 +74,7 @@ class Accumulation:
         return codes if self.placement is None else codes[self.placement.gather]
 
     def _addends(self, operands: OperandValues) -> Codes:
+        assert self.addend is not None
         value = operands.sources[self.addend]
         if self.placement is None:
             return broadcast(value, self.dst, 1)
@@ -87,6 +88,9 @@ class Accumulation:
             assert isinstance(self.dst, FloatFormat)
             a, b, dst = _widened(a, src, self.dst, rules), _widened(b, src, self.dst, rules), self.dst
             rules = _rules_of(dst, rules, self.target)
+        if self.addend is None:
+            found = float_arithmetic.multiply(a, b, dst, rules)
+            return float_arithmetic.negated(found, dst) if self.instruction.switch("neg") == 1 else found
         return _accumulated(self.instruction, self.target, (a, b, self._addends(operands)), dst, rules)
 
     def _integers(self, operands: OperandValues, src: IntFormat) -> Codes:
@@ -140,11 +144,19 @@ class PairOperation:
         a = self._half(given(self.instruction, operands, "src_a"), half, lanes)
         b = broadcast(given(self.instruction, operands, role), self.fmt, lanes)
         if self.addend is not None:
-            c = self._half(operands.sources[self.addend], half, lanes)
+            c = self._half(self._addend(operands), half, lanes)
             return _accumulated(self.instruction, self.target, (a, b, c), self.fmt, rules)
         function = {"mul": float_arithmetic.multiply, "add": float_arithmetic.add, "sub": float_arithmetic.subtract}
         result = function[self.instruction.mnemonic](a, b, self.fmt, rules)
         return float_arithmetic.negated(result, self.fmt) if self.instruction.switch("neg") == 1 else result
+
+    def _addend(self, operands: OperandValues) -> Value:
+        assert self.addend is not None
+        return (
+            operands.sources[ACCUMULATOR]
+            if self.addend == ACCUMULATOR
+            else given(self.instruction, operands, self.addend)
+        )
 
     def _half(self, value: Value, half: int, lanes: int) -> Codes:
         return broadcast(vectors(value)[half] if isinstance(value, tuple) else value, self.fmt, lanes)
@@ -186,14 +198,16 @@ _GROUP = {File.D: 2, File.A: 4}
 
 
 def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Accumulation | PairOperation:
-    """Check a MAC or MADD, or an f32 operation on pairs.
+    """Check a MAC, a MADD, a MUL with wide results, or an f32 operation on pairs.
 
     Raises:
         IllegalError: the generation lacks the element type, or an immediate of which no source states the value.
     """
     name = check_element(instruction, target, instruction.type, whole_bytes(target))
     src = FORMATS[name]
-    addend = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    addend: str | None = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    if instruction.mnemonic == "mul":
+        addend = None
     if isinstance(src, FloatFormat) and instruction.switch("x2") == 1:
         has_addend = instruction.mnemonic in ("mac", "madd")
         return PairOperation(instruction, target, src, addend if has_addend else None)
