@@ -362,8 +362,11 @@ def factory(which):
             T.copy(x, x_ub)
             if which == "simt":
                 with T.SimtVF(threads=128):
-                    for i in T.Parallel(128):
-                        x_ub[i] = x_ub[i] + 1.0
+                    tid = T.get_thread_binding()
+                    x_ub[tid] = T.call_extern("float32", "own_function", x_ub[tid])
+            if which == "beyond":
+                with T.SimtVF(threads=128):
+                    x_ub[T.get_thread_binding() + 70000] = 1.0
             if which == "difference":
                 with T.SimdVF():
                     a = S.vld(x_ub[0])
@@ -385,8 +388,8 @@ def asks(): return factory.get_tir(str(__import__("torch").npu.current_device())
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("simt", r"refused\.py:14: T\.SimtVF is SIMT, whose cycles are not modelled"),
-        ("difference", r"refused\.py:20: T\.simd\.vabsdif has no vector instruction"),
+        ("simt", r"refused\.py:14:17: a call of own_function in SIMT functions is not supported"),
+        ("difference", r"refused\.py:23: T\.simd\.vabsdif has no vector instruction"),
         ("arrives", r"synchronises cores, which is not supported"),
         ("asks", r"refused\.py:\d+: AttributeError: module 'torch' has no attribute 'npu'"),
         ("nothing", r"has no function nothing"),

@@ -311,7 +311,7 @@ def measured(name: str, schedule: bool = True) -> dict[str, Any]:
         return {"file": file, "refused": message}
     rows = [row for each in log for row in each.functions if row.latency and row.launches]
     return {
-        "file": file, "cycles": [each.cycles for each in log], "outputs": compared(outcome),
+        "file": file, "cycles": [None if each.untimed else each.cycles for each in log], "outputs": compared(outcome),
         "functions": [
             {"line": int(row.place.rpartition(":")[2]), "latency": row.latency,
              "cycles": round(row.cycles / row.launches)} for row in rows

@@ -111,6 +111,15 @@ def extent_of(bound: Bound, array: Array) -> tuple[tuple[int, ...], tuple[int, .
     return shape, strides, _reach(shape, strides)
 
 
+def extents_of(bound: Bound) -> dict[str, int]:
+    """Return how many elements, from the first to the last, those arrays have whose dimensions are known."""
+    found = {}
+    for array in bound.lowered.arrays:
+        if isinstance(array, Array) and not any(bound.number(each) is None for each in array.shape):
+            found[array.name] = extent_of(bound, array)[2]
+    return found
+
+
 def _plain(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(np.prod(shape[at + 1 :], dtype=np.int64)) for at in range(len(shape)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ class Converted:
     lines: tuple[str, ...]
     places: tuple[Place, ...]
     functions: tuple[tuple[Place, int], ...]
+    externals: Mapping[str, tuple[str, Callable[..., None], str]]
+    """What the program declares and its text lacks; see `Walk.externals`."""
+    atomics: Mapping[str, Any]
+    """Bytes of arrays that were changed atomically, once it has been run."""
 
     @property
     def text(self) -> str:
@@ -41,9 +45,11 @@ class Converted:
     def source(self) -> Source:
         """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
         program = pto.parse(self.text, self.file)
-        spans = _Spans(self.places)
+        spans = _Spans(self.places, self.externals)
         functions = tuple(
-            dataclasses.replace(each, body=tuple(map(spans.moved, each.body or ()))) for each in program.functions
+            dataclasses.replace(each, body=tuple(map(spans.moved, each.body)))
+            for each in program.functions
+            if each.body is not None
         )
         return Source(self.file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
 
@@ -51,13 +57,18 @@ class Converted:
 class _Spans:
     """Statements at their places in Python."""
 
-    def __init__(self, places: tuple[Place, ...]) -> None:
-        self.places = places
+    def __init__(
+        self, places: tuple[Place, ...], externals: Mapping[str, tuple[str, Callable[..., None], str]]
+    ) -> None:
+        self.places, self.externals = places, externals
         self.texts: dict[str, list[str]] = {}
 
     def moved(self, node: Any) -> Any:
         """Return a statement at its place, with those in it."""
         changes: dict[str, Any] = {}
+        if isinstance(node, pto.Call):
+            untimed, run, _ = self.externals[node.callee]
+            node = pto.External(node.callee, node.operands, run, untimed, span=node.span)
         for each in dataclasses.fields(node):
             value = getattr(node, each.name)
             if isinstance(value, tuple) and value and isinstance(value[0], Located):
@@ -91,8 +102,10 @@ def convert(
     return converted(lower(prim, schedule, pass_configs), core, dims or {})
 
 
-def converted(lowered: Lowered, core: int, dims: Mapping[str, int]) -> Converted:
-    """Return a lowered kernel as a program of one core.
+def converted(
+    lowered: Lowered, core: int, dims: Mapping[str, int], extents: Mapping[str, int] | None = None
+) -> Converted:
+    """Return a lowered kernel as a program of one core; `extents` are numbers of elements of arrays, where known.
 
     Raises:
         ReadError: the core does not exist, a dimension that is none.
@@ -124,7 +137,7 @@ def converted(lowered: Lowered, core: int, dims: Mapping[str, int]) -> Converted
     wrong = [name for name in dims if name not in known]
     if wrong:
         raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(known))
-    walk = Walk(parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places)
+    walk = Walk(parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places, extents=extents)
     walk.walk(lowered.body)
     body: list[tuple[str, Place]] = [(f"    {line}", None) for line in walk.text.heads()]
     kernel = lowered.places.get(("kernel", 0))
@@ -132,8 +145,11 @@ def converted(lowered: Lowered, core: int, dims: Mapping[str, int]) -> Converted
     lines: list[tuple[str, Place]] = [
         ('module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {', None),
         (f"  func.func @{lowered.name}({', '.join(heads)}) attributes {{pto.kernel}} {{", None),
-        *body, ("  }", None), ("}", None),
+        *body, ("  }", None),
+        *((f"  func.func private @{name}({types})", None) for name, (_, _, types) in walk.externals.items()),
+        ("}", None),
     ]  # fmt: skip
     return Converted(
-        lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions)
+        lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions),
+        walk.externals, walk.atomics,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from castsim.tilelang.arrays import (
     bind,
     dtype_of,
     extent_of,
+    extents_of,
     memory_of,
     used_numbers,
     width_of,
@@ -60,8 +62,9 @@ class KernelRun:
 
     @property
     def longest(self) -> int:
-        """Which of the results took most cycles."""
-        return max(range(len(self.results)), key=lambda number: self.results[number].cycles)
+        """Which of the results took most cycles: one of which no cycles are known, if there is any."""
+        cycles = [inf if each.untimed else each.cycles for each in self.results]
+        return cycles.index(max(cycles))
 
     @property
     def functions(self) -> tuple[FunctionCycles, ...]:
@@ -141,12 +144,13 @@ def _run(
         raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
     bound = bind(lowered, given, dims)
     known = {lowered.name_of(each) for each in lowered.parameters}
-    used = used_numbers(bound)
+    used, extents = used_numbers(bound), extents_of(bound)
     results, programs, stored = [], [], []
+    state = {name: data for name, (data, _, _) in bound.given.items()}
     for number in range(lowered.cores) if core == ALL else (int(core),):
-        program = converted(lowered, number, used)
+        program = converted(lowered, number, used, extents)
         loaded = load(program.source(), target, None, {})
-        inputs = {name: _codes(data, loaded, name) for name, (data, _, _) in bound.given.items() if name in known}
+        inputs = {name: _codes(data, loaded, name) for name, data in state.items() if name in known}
         written = _Written()
         results.append(
             run_loaded(
@@ -160,7 +164,8 @@ def _run(
         )
         programs.append(program)
         stored.append(written.stores())
-    return KernelRun(lowered.name, _merged(bound, stored), tuple(results), tuple(programs))
+        state |= {name: stored[-1][name][0] for name in program.atomics}
+    return KernelRun(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
 
 
 def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, int]) -> Converted:
@@ -172,7 +177,8 @@ def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Map
     unknown = [name for name in given if name not in array_names(lowered)]
     if unknown:
         raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
-    return converted(lowered, core, used_numbers(bind(lowered, given, dims)))
+    bound = bind(lowered, given, dims)
+    return converted(lowered, core, used_numbers(bound), extents_of(bound))
 
 
 def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
@@ -182,8 +188,10 @@ def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
     return data[: data.size // width * width].view(f"<{'i' if kind.name[0] == 'i' else 'u'}{width}")
 
 
-def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]]) -> dict[str, NDArray[Any]]:
-    """Return the outputs, of all cores together.
+def _merged(
+    bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[Converted]
+) -> dict[str, NDArray[Any]]:
+    """Return the outputs, of all cores together; what is changed atomically holds the changes of those before.
 
     Raises:
         IllegalError: two cores store to the same bytes.
@@ -205,7 +213,8 @@ def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.
             if marks.size > data.size and marks[data.size :].any():
                 raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
             marks = marks[: data.size]
-            if (seen[: marks.size] & marks).any():
+            atomic = programs[number].atomics.get(array.name, np.zeros(marks.size, np.bool_))[: marks.size]
+            if (seen[: marks.size] & marks & ~atomic).any():
                 raise IllegalError(
                     f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
                 )

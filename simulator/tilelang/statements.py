@@ -15,6 +15,7 @@ from castsim.isa.errors import CastsimError
 from castsim.tilelang.registers import Registers
 from castsim.tilelang.scalars import element_of, name_of, refused
 from castsim.tilelang.text import INDEX, Number, Place, Region, Text, Value, bits_of, kinds, names, pointer, register
+from castsim.tilelang.threads import UNTIMED, Launch
 
 _MOST_COPIES = 4096
 """Trips of a loop that may be written out."""
@@ -41,7 +42,7 @@ class Walk(Registers):
 
     def __init__(
         self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number], core: int, *, fast_math: bool = False,
-        places: Mapping[tuple[str, int], str] | None = None,
+        places: Mapping[tuple[str, int], str] | None = None, extents: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.text = Text()
         self.globals = dict(parameters)
@@ -55,12 +56,17 @@ class Walk(Registers):
         self.functions: list[tuple[Place, int]] = []
         """Each vector function: its place, and its `latency=`, 0 where none is given."""
         self.places = places or {}
+        self.extents = dict(extents or {})
+        self.externals: dict[str, tuple[str, Callable[..., None], str]] = {}
+        """Functions that the program declares: why they have no cycles, what computes them, the types they take."""
+        self.atomics: dict[str, Any] = {}
 
     def walk(self, body: Any) -> None:
         """Put the body; again, with 0 to begin with, where a path leaves a scalar or a register without a value."""
         first = dict(self.variables)
         while True:
             self.text, self.cells, self.variables, self.functions = Text(), {}, dict(first), []
+            self.externals = {}
             self._buffer()  # which also tells a core without work from a program of tiles
             try:
                 self.statement(body)
@@ -97,7 +103,7 @@ class Walk(Registers):
         if s.attr_key == "thread_extent":
             tag = s.node.thread_tag
             if tag != "blockIdx.x":
-                raise refused(f"threads ({tag})", self.text.where, "are SIMT, whose cycles are not modelled")
+                raise refused(f"threads ({tag})", self.text.where, "outside of T.SimtVF are not supported")
             self.variables[s.node.var] = self.core
         self.statement(s.body)
 
@@ -106,7 +112,8 @@ class Walk(Registers):
 
     def _on_sblock(self, s: Any) -> None:
         if s.name_hint == "SIMT_VF":
-            raise refused("T.SimtVF", self._first_place(s), "is SIMT, whose cycles are not modelled", ("T.SimdVF",))
+            self._threads(s)
+            return
         if s.name_hint == "CUBE":
             raise refused("T.Cube", self._first_place(s), "runs on the cube core, which is not modelled")
         for buffer in s.alloc_buffers:
@@ -122,6 +129,42 @@ class Walk(Registers):
             self.statement(s.body)
         self.text.at(place)
         self.text.enclose("pto.vecscope {", region)
+
+    def _threads(self, s: Any) -> None:
+        """Call a SIMT function, with the scalars that it takes from around it."""
+        used: dict[Any, None] = {}
+        stores: set[Any] = set()
+
+        def see(node: Any) -> None:
+            kind = type(node).__name__
+            if kind == "Var":
+                used[node] = None
+            elif kind in ("BufferLoad", "BufferStore"):
+                used[node.buffer.data] = None
+                stores.update([node.buffer.data] if kind == "BufferStore" else [])
+            elif kind == "Call" and "atomic" in name_of(node):
+                stores.add(node.args[0].args[1])
+
+        self.visit(s.body, see)
+        self.text.at(self._first_place(s))
+        given: dict[Any, Any] = {each: self.variables[each] for each in used if each in self.variables}
+        given |= {key: value for key, value in self.cells.items() if key[0] in used}
+        if any(key in stores for key, _ in self.cells):
+            raise refused("a scalar of around it that T.SimtVF changes", self.text.where)
+        passed = {key: value for key, value in given.items() if isinstance(value, Value)}
+        arrays = {each: self.globals[each].name[1:] for each in used if each in self.globals}
+        self.external(
+            "simt", tuple(passed.values()), UNTIMED,
+            Launch(s, tuple(passed), {key: value for key, value in given.items() if key not in passed},
+                   {each: (name, self.extents.get(name)) for each, name in arrays.items()},
+                   frozenset(each for each in arrays if each in stores), self.atomics),
+        )  # fmt: skip
+
+    def external(self, name: str, operands: tuple[Value, ...], untimed: str, run: Callable[..., None]) -> None:
+        """Call a function that is no text: the program declares it."""
+        callee = f"{name}_{len(self.externals)}"
+        self.externals[callee] = untimed, run, kinds(operands)
+        self.text.line(f"func.call @{callee}({names(operands)}) : ({kinds(operands)}) -> ()")
 
     def _first_place(self, s: Any) -> Place:
         """Return the place of a vector function, or else of the first call in a statement."""
@@ -255,7 +298,7 @@ class Walk(Registers):
 
     def _on_for(self, s: Any) -> None:
         if s.thread_binding is not None or str(s.kind) in ("1", "ForKind.PARALLEL"):
-            raise refused("T.Parallel", self._first_place(s), "is SIMT, whose cycles are not modelled")
+            raise refused("T.Parallel", self._first_place(s), "outside of T.SimtVF is not supported")
         low, extent = self.number(s.min), self.number(s.extent)
         step = 1 if s.step is None else self.number(s.step)
         if not isinstance(extent, Value) and extent <= 1:

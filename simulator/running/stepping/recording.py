@@ -228,6 +228,10 @@ class _Recorded:
         self._begin(Seen(node, inside=False))
         self.inner.hold(node, pipe, buffer, release=release)
 
+    def external(self, node: pto.External) -> None:
+        self._begin(Seen(node, inside=False), [(BUFFER, 0, None)])
+        self.inner.external(node)
+
     def _begin(self, seen: Seen, reach: Sequence[Reach] = ()) -> None:
         self.recording.begin(reach)
         self.recording.seen.append(seen)

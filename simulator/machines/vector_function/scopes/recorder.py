@@ -221,6 +221,11 @@ class Recorder:
             self._items[place] = replace(self._items[place], body=Block((SetFlag(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (WaitFlag(pipe, holder, event),), ())
 
+    def external(self, node: pto.External) -> None:
+        """Note that there are no cycles."""
+        self.incomplete = True
+        self._refuse(node.untimed)
+
     def _has_pipes(self, *names: str) -> bool:
         """Whether the target has these pipes; a program that names others has no cycles."""
         pipes = self.target.pipes

@@ -1,0 +1,127 @@
+"""Kernels of TileLang for tests: what the examples in `programs/tilelang` do not use."""
+
+import tilelang
+from tilelang.ascend import language as T  # noqa: N812 - its own convention
+
+
+@tilelang.jit
+def softmax_by_threads(dtype):
+    """A gather, sums over threads, a choice for each element; rows in tiles on two cores."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def kernel(
+        x: T.Tensor[(n, 256), dtype], index: T.Tensor[(256,), T.int32], y: T.Tensor[(n, 256), dtype],
+        total: T.Tensor[(n,), T.float32],
+    ):  # fmt: skip
+        with T.Kernel(2) as core:
+            x_ub = T.alloc_shared((4, 256), dtype)
+            y_ub = T.alloc_shared((4, 256), dtype)
+            total_ub = T.alloc_shared((4,), T.float32)
+            index_ub = T.alloc_shared((256,), T.int32)
+            T.copy(index, index_ub)
+            for tile in T.Persistent([T.ceildiv(n, 4)], 2, core, num_stages=2):
+                T.copy(x[tile * 4, 0], x_ub)
+                with T.SimtVF(threads=128):
+                    e = T.alloc_fragment((4, 256), T.float32)
+                    s = T.alloc_fragment((4,), T.float32)
+                    for i, j in T.Parallel(4, 256):
+                        e[i, j] = T.exp(T.cast(x_ub[i, index_ub[j]], T.float32))
+                    T.reduce_sum(e, s, dim=1)
+                    for i in T.Parallel(4):
+                        total_ub[i] = s[i]
+                    for i, j in T.Parallel(4, 256):
+                        if index_ub[j] > 7:
+                            y_ub[i, j] = T.cast(e[i, j] / s[i], dtype)
+                        else:
+                            y_ub[i, j] = T.cast(T.sigmoid(T.cast(x_ub[i, j], T.float32)), dtype)
+                T.copy(y_ub, y[tile * 4, 0])
+                T.copy(total_ub, total[tile * 4])
+
+    return kernel
+
+
+@tilelang.jit
+def warps(cores):
+    """Reductions of a warp, a loop that ends for each thread on its own, atomic counts that all cores share."""
+
+    @T.prim_func
+    def kernel(
+        x: T.Tensor[(4, 256), T.int32], y: T.Tensor[(4, 32), T.int32], most: T.Tensor[(4, 32), T.int32],
+        count: T.Tensor[(8,), T.int32],
+    ):  # fmt: skip
+        with T.Kernel(cores) as core:
+            x_ub = T.alloc_shared((4, 256), T.int32)
+            y_ub = T.alloc_shared((4, 32), T.int32)
+            most_ub = T.alloc_shared((4, 32), T.int32)
+            T.copy(x, x_ub)
+            with T.SimtVF(threads=128):
+                tid = T.get_thread_binding()
+                acc = T.alloc_var(T.int32, init=0)
+                for k in T.serial(8):
+                    acc += x_ub[tid // 32, k * 32 + tid % 32]
+                most_ub[tid // 32, tid % 32] = T.warp_reduce_max(acc)
+                total = T.warp_reduce_sum(acc)
+                k = T.alloc_var(T.int32, init=0)
+                while k < tid % 5:
+                    k += 1
+                    if k == 3:
+                        T.loop_break()
+                    acc += 1000
+                y_ub[tid // 32, tid % 32] = total + acc
+                T.atomic_add(count[tid % 8], core + 1)
+            if core == 0:
+                T.copy(y_ub, y)
+                T.copy(most_ub, most)
+
+    return kernel
+
+
+@tilelang.jit
+def sums_by_reducer():
+    """A reduction whose epoch spans a parallel loop."""
+
+    @T.prim_func
+    def kernel(x: T.Tensor[(64, 256), T.float32], z: T.Tensor[(64,), T.float32]):
+        with T.Kernel(1) as _:
+            x_ub = T.alloc_shared((64, 256), T.float32)
+            z_ub = T.alloc_shared((64,), T.float32)
+            T.copy(x, x_ub)
+            with T.SimtVF(threads=128):
+                acc = T.alloc_reducer((64,), T.float32, "sum")
+                f = T.alloc_fragment((64,), T.float32)
+                T.reducer_init(acc)
+                for i, j in T.Parallel(64, 256):
+                    T.reducer_update(acc[i], x_ub[i, j])
+                T.finalize_reducer(acc, f)
+                for i in T.Parallel(64):
+                    z_ub[i] = f[i]
+            T.copy(z_ub, z)
+
+    return kernel
+
+
+@tilelang.jit
+def draws():
+    """Philox words, uniform numbers and normal ones."""
+
+    @T.prim_func
+    def kernel(seed: T.int32, word: T.Tensor[(5, 128), T.uint32], u: T.Tensor[(128,), T.float32],
+               normal: T.Tensor[(2, 128), T.float32]):  # fmt: skip
+        with T.Kernel(1) as _:
+            word_ub = T.alloc_shared((5, 128), T.uint32)
+            u_ub = T.alloc_shared((128,), T.float32)
+            normal_ub = T.alloc_shared((2, 128), T.float32)
+            with T.SimtVF(threads=128):
+                tid = T.get_thread_binding()
+                T.rng_init(seed, tid, 0)
+                for i in T.serial(5):
+                    word_ub[i, tid] = T.rng_rand()
+                u_ub[tid] = T.rng_rand_float()
+                for i in T.serial(2):
+                    normal_ub[i, tid] = T.rng_rand_float(dist="normal")
+            T.copy(word_ub, word)
+            T.copy(u_ub, u)
+            T.copy(normal_ub, normal)
+
+    return kernel
