@@ -2,6 +2,7 @@
 
 import tilelang
 from tilelang.ascend import language as T  # noqa: N812 - its own convention
+from tilelang.ascend.language import simd as S  # noqa: N812
 
 
 @tilelang.jit
@@ -123,5 +124,102 @@ def draws():
             T.copy(word_ub, word)
             T.copy(u_ub, u)
             T.copy(normal_ub, normal)
+
+    return kernel
+
+
+@tilelang.jit
+def sum_of_cores(cores):
+    """Each core sums its rows; behind two flags all of them read what the others have stored."""
+
+    @T.prim_func
+    def kernel(
+        x: T.Tensor[(cores * 4, 64), T.float32], part: T.Tensor[(cores, 64), T.float32],
+        whole: T.Tensor[(cores, 64), T.float32], z: T.Tensor[(64,), T.float32],
+    ):  # fmt: skip
+        with T.Kernel(cores) as core:
+            x_ub = T.alloc_shared((4, 64), T.float32)
+            sum_ub = T.alloc_shared((64,), T.float32)
+            part_ub = T.alloc_shared((cores, 64), T.float32)
+            T.copy(x[core * 4, 0], x_ub)
+            with T.SimdVF():
+                total = S.alloc_var(T.float32)
+                total = S.vdup(0.0, T.float32)
+                for row in T.serial(4):
+                    total = S.vadd(total, S.vld(x_ub[row, 0]))
+                S.vsts(sum_ub[0], total)
+            T.copy(sum_ub, part[core, 0])
+            T.ascend_sync_inter_arrive("PIPE_MTE3", 0)
+            T.ascend_sync_inter_wait("PIPE_MTE2", 0)
+            T.copy(part, part_ub)
+            with T.SimdVF():
+                total = S.alloc_var(T.float32)
+                total = S.vdup(0.0, T.float32)
+                for other in T.serial(cores):
+                    total = S.vadd(total, S.vld(part_ub[other, 0]))
+                S.vsts(sum_ub[0], total)
+            T.copy(sum_ub, whole[core, 0])
+            T.ascend_sync_inter_arrive("PIPE_MTE3", 0)
+            T.ascend_sync_inter_wait("PIPE_MTE2", 0)
+            if core == 0:
+                T.copy(whole, part_ub)
+                with T.SimdVF():
+                    S.vsts(sum_ub[0], S.vadd(S.vld(part_ub[0, 0]), S.vld(part_ub[cores - 1, 0])))
+                T.copy(sum_ub, z)
+
+    return kernel
+
+
+@tilelang.jit
+def doubled_in_place():
+    """Rows of the tensors that a table of pointers names, chosen by an index of another array, times two."""
+    count, rows = T.dynamic("count"), T.dynamic("rows")
+
+    @T.prim_func
+    def kernel(which: T.Tensor[(rows,), T.int32], table: T.Tensor[(count,), T.ptr], y: T.Tensor[(rows, 64), T.float32]):
+        with T.Kernel(1) as _:
+            row_ub = T.alloc_shared((64,), T.float32)
+            for row in T.serial(rows):
+                tensor = T.make_tensor(table[which[row]], (rows, 64), T.float32)
+                T.copy(tensor[row, 0], row_ub)
+                with T.SimdVF():
+                    S.vsts(row_ub[0], S.vmuls(S.vld(row_ub[0]), 2.0))
+                T.copy(row_ub, tensor[row, 0])
+                T.copy(row_ub, y[row, 0])
+
+    return kernel
+
+
+@tilelang.jit
+def rows_by_index():
+    """Indices that the scalar unit loads inside a vector function, up to the first negative one."""
+
+    @T.prim_func
+    def kernel(
+        x: T.Tensor[(64, 64), T.float32], index: T.Tensor[(16,), T.int32], y: T.Tensor[(16, 64), T.float32],
+        count: T.Tensor[(64,), T.float32],
+    ):  # fmt: skip
+        with T.Kernel(1) as _:
+            x_ub = T.alloc_shared((64, 64), T.float32)
+            index_ub = T.alloc_shared((16,), T.int32)
+            y_ub = T.alloc_shared((16, 64), T.float32)
+            count_ub = T.alloc_shared((64,), T.float32)
+            T.copy(x, x_ub)
+            T.copy(index, index_ub)
+            found = T.alloc_var(T.int32, init=0)
+            for row in T.serial(16):
+                if index_ub[row] < 0:
+                    T.loop_break()
+                found = found + 1
+            with T.SimdVF():
+                for row in T.serial(16):
+                    S.vsts(y_ub[row, 0], S.vdup(0.0, T.float32))
+                S.mem_bar("VST_VST")
+                for row in T.serial(found):
+                    value = S.vld(x_ub[index_ub[row], 0])
+                    S.vsts(y_ub[row, 0], S.vmuls(value, T.cast(index_ub[row], T.float32)))
+                S.vsts(count_ub[0], S.vdup(T.cast(found, T.float32), T.float32))
+            T.copy(y_ub, y)
+            T.copy(count_ub, count)
 
     return kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.tilelang.lowering import Array, Lowered
-from castsim.tilelang.statements import Walk
+from castsim.tilelang.statements import POINTED, Walk
 from castsim.tilelang.text import Value
 
 Bytes = NDArray[np.uint8]
+_ALIGNMENT = 512
 
 
 class _ByName(dict[str, int]):
@@ -30,12 +31,57 @@ class _ByName(dict[str, int]):
 
 
 @dataclass(slots=True)
+class Pointed:
+    """What tables of pointers point to: arrays in one memory, each at a place of its own."""
+
+    arrays: list[Any] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    size: int = _ALIGNMENT
+    """Bytes; the first are left out, so that no pointer is 0."""
+
+    def place(self, value: Any, table: str) -> int:
+        """Return where an array is, which is added where it is not there yet."""
+        for known, at in zip(self.arrays, self.places, strict=True):
+            if known is value:
+                return at
+        self.arrays.append(value)
+        self.places.append(self.size)
+        self.size += -(-memory_of(value, table)[0].size // _ALIGNMENT) * _ALIGNMENT
+        return self.places[-1]
+
+    def bytes(self) -> Bytes:
+        """Return the memory."""
+        found = np.zeros(self.size, np.uint8)
+        for value, at in zip(self.arrays, self.places, strict=True):
+            data = memory_of(value, "")[0]
+            found[at : at + data.size] = data
+        return found
+
+    def changed(self, memory: Bytes) -> dict[int, NDArray[Any]]:
+        """Return the arrays as a memory has them, by their places."""
+        found = {}
+        for value, at in zip(self.arrays, self.places, strict=True):
+            data, shape, strides = memory_of(value, "")
+            kind = np.dtype(np.uint8) if hasattr(value, "untyped_storage") else np.asarray(value).dtype
+            own = memory[at : at + data.size].copy()
+            if hasattr(value, "untyped_storage"):
+                found[at] = own
+            else:
+                steps = tuple(step * kind.itemsize for step in strides)
+                found[at] = np.lib.stride_tricks.as_strided(own.view(kind), shape, steps)
+        return found
+
+
+@dataclass(slots=True)
 class Bound:
     """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
 
     lowered: Lowered
     dims: dict[str, int]
     given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
+    pointed: Pointed = field(default_factory=Pointed)
+    tables: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Places of the arrays of tables of pointers."""
 
     def number(self, expression: Any) -> int | None:
         """Return what a shape or stride comes to, None if it rests on what is not known."""
@@ -138,11 +184,23 @@ def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, int]) ->
     arrays = [each for each in lowered.arrays if isinstance(each, Array)]
     for array in arrays:
         if array.name in given:
-            _bind_one(bound, array, given[array.name])
+            _bind_one(bound, array, _table(bound, array, given[array.name]))
+    if bound.tables:
+        bound.given[POINTED] = bound.pointed.bytes(), (bound.pointed.size,), (1,)
     for array in arrays:  # strides of arrays that are left out are those without gaps
         if array.name not in given:
             _name_strides(bound, array, _plain([bound.number(each) or 0 for each in array.shape]))
     return bound
+
+
+def _table(bound: Bound, array: Array, value: Any) -> Any:
+    """Return a table of pointers as one of places; what is none as it is."""
+    if array.name not in bound.lowered.tables:
+        return value
+    if not isinstance(value, list | tuple):
+        raise ReadError(f"{array.name} is a table of pointers", legal=(f"{array.name}=[x, y]: arrays in their order",))
+    bound.tables[array.name] = tuple(bound.pointed.place(each, array.name) for each in value)
+    return np.array(bound.tables[array.name], np.int64)
 
 
 def _bind_one(bound: Bound, array: Array, value: Any) -> None:

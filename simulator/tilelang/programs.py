@@ -12,9 +12,10 @@ from castsim.isa import pto
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.located import Located
 from castsim.isa.sources import Language, Source
+from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import Lowered, lower
 from castsim.tilelang.scalars import element_of
-from castsim.tilelang.statements import Walk
+from castsim.tilelang.statements import POINTED, Walk
 from castsim.tilelang.text import INDEX, Number, Place, Value, pointer
 
 
@@ -103,9 +104,12 @@ def convert(
 
 
 def converted(
-    lowered: Lowered, core: int, dims: Mapping[str, int], extents: Mapping[str, int] | None = None
-) -> Converted:
-    """Return a lowered kernel as a program of one core; `extents` are numbers of elements of arrays, where known.
+    lowered: Lowered, core: int, dims: Mapping[str, int], extents: Mapping[str, int] | None = None,
+    meeting: Meeting | None = None,
+) -> Converted:  # fmt: skip
+    """Return a lowered kernel as a program of one core.
+
+    `extents` are numbers of elements of arrays, where known; `meeting` is that of the cores that run.
 
     Raises:
         ReadError: the core does not exist, a dimension that is none.
@@ -137,8 +141,12 @@ def converted(
     wrong = [name for name in dims if name not in known]
     if wrong:
         raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(known))
-    walk = Walk(parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places, extents=extents)
+    walk = Walk(
+        parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places, extents=extents, meeting=meeting
+    )
     walk.walk(lowered.body)
+    if walk.tables:
+        heads.append(f"%{POINTED}: {pointer('ui8', 'gm')}")
     body: list[tuple[str, Place]] = [(f"    {line}", None) for line in walk.text.heads()]
     kernel = lowered.places.get(("kernel", 0))
     body += [(f"    {line}", place or kernel) for line, place in walk.text.regions[0].lines]

@@ -173,8 +173,26 @@ class Scalars:
         chosen = self.number(condition)
         if not isinstance(chosen, Value):
             return self.number(yes if chosen else no)
+        if self.loads(yes) or self.loads(no):  # which may lie outside where the condition does not hold
+            return self._either_side(chosen, yes, no)
         a, b = self.text.named(self.number(yes)), self.text.named(self.number(no))
         return self.text.once(f"arith.select {chosen.name}, {a.name}, {b.name} : {a.kind}", a.kind)
+
+    def _either_side(self, condition: Value, *sides: Any) -> Value:
+        """Put an `scf.if` that computes one of two expressions."""
+        regions, ends = [], []
+        for side in sides:
+            with self.text.region() as region:
+                ends.append(self.text.named(self.number(side)))
+            region.lines.append((f"scf.yield {ends[-1].name} : {ends[-1].kind}", None))
+            regions.append(region)
+        result = Value(self.text.name(), ends[0].kind)
+        self.text.choose(f"{result.name} = scf.if {condition.name} -> ({result.kind}) {{", *regions)
+        return result
+
+    def loads(self, e: Any) -> bool:
+        """Whether the scalar unit loads for an expression."""
+        raise NotImplementedError
 
     def cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
         """Return a whole number within the range of its type; signed ones are in it unless `signed` says otherwise."""
@@ -202,7 +220,6 @@ class Scalars:
     def converted(self, value: Number, source: str, dtype: str) -> Number:
         """Return a scalar as one of another type."""
         floats = ("float", "bfloat")
-        self._refuse_pointer(source, dtype)
         if source == dtype:
             return value
         if dtype.startswith(floats):
@@ -227,12 +244,7 @@ class Scalars:
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
         return self.cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
 
-    def _refuse_pointer(self, *dtypes: str) -> None:
-        if "handle" in dtypes:
-            raise refused("a table of pointers (T.ptr)", self.text.where)
-
     def _reinterpreted(self, value: Number, source: str, dtype: str) -> Number:
-        self._refuse_pointer(source, dtype)
         floats = ("float", "bfloat")
         if source.startswith(floats) == dtype.startswith(floats):
             return self.cut(value, dtype, signed=True)

@@ -199,6 +199,11 @@ class Recorder:
 
     def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        if self._scope is not None:
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=node.mnemonic))
+            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
+            self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
+            return
         pipe = self.target.pipes.scalar
         kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
         operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
