@@ -223,3 +223,130 @@ def rows_by_index():
             T.copy(count_ub, count)
 
     return kernel
+
+
+@tilelang.jit
+def applied(operation, source, result, lanes, load, store):
+    """An operation on registers of two arrays and a mask of eight lanes: three registers each."""
+    into, out = lanes
+    bits = T.dtype(source).bits
+
+    @T.prim_func
+    def kernel(a: T.Tensor[(3 * into,), source], b: T.Tensor[(3 * into,), source], y: T.Tensor[(3 * out,), result]):
+        with T.Kernel(1) as _:
+            a_ub = T.alloc_shared((3 * into,), source)
+            b_ub = T.alloc_shared((3 * into,), source)
+            y_ub = T.alloc_shared((3 * out,), result)
+            T.copy(a, a_ub)
+            T.copy(b, b_ub)
+            with T.SimdVF():
+                few = S.pset(bits, "PAT_VL8")
+                for i in T.serial(3):
+                    u = S.vld(a_ub[i * into], dist=load)
+                    v = S.vld(b_ub[i * into], dist=load)
+                    S.vsts(y_ub[i * out], operation(u, v, few), dist=store)
+            T.copy(y_ub, y)
+
+    return kernel
+
+
+@tilelang.jit
+def tiles(columns, block):
+    """Rows and columns in tiles whose last ones are cut short, on two cores."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def kernel(x: T.Tensor[(n, columns), T.float32], y: T.Tensor[(n, columns), T.float32], factor: T.float32):
+        with T.Kernel(2) as core:
+            tile_ub = T.alloc_shared((8, block), T.float32)
+            for i, j in T.Persistent([T.ceildiv(n, 8), T.ceildiv(columns, block)], 2, core, num_stages=2):
+                T.copy(x[i * 8, j * block], tile_ub)
+                with T.SimdVF():
+                    for row in T.serial(8):
+                        for chunk in T.serial(block // 64):
+                            value = S.vld(tile_ub[row, chunk * 64])
+                            S.vsts(tile_ub[row, chunk * 64], S.vmuls(value, factor))
+                T.copy(tile_ub, y[i * 8, j * block])
+
+    return kernel
+
+
+@tilelang.jit
+def pointers():
+    """Pointers that loads and stores advance, masks in memory, gathers of blocks and elements, a scatter."""
+
+    @T.prim_func
+    def kernel(
+        x: T.Tensor[(512,), T.float32], blocks: T.Tensor[(64,), T.uint32], index: T.Tensor[(64,), T.int32],
+        more: T.Tensor[(512,), T.float32], turned: T.Tensor[(512,), T.float32], put: T.Tensor[(512,), T.float32],
+        taken: T.Tensor[(192,), T.float32],
+    ):  # fmt: skip
+        with T.Kernel(1) as _:
+            x_ub = T.alloc_shared((512,), T.float32)
+            more_ub = T.alloc_shared((512,), T.float32)
+            turned_ub = T.alloc_shared((512,), T.float32)
+            put_ub = T.alloc_shared((512,), T.float32)
+            taken_ub = T.alloc_shared((192,), T.float32)
+            blocks_ub = T.alloc_shared((64,), T.uint32)
+            index_ub = T.alloc_shared((64,), T.int32)
+            mask_ub = T.alloc_shared((64,), T.uint32)
+            T.copy(x, x_ub)
+            T.copy(blocks, blocks_ub)
+            T.copy(index, index_ub)
+            with T.SimdVF():
+                source = S.make_ubuf_ptr(T.access_ptr(x_ub[0], "r", extent=512), "float32")
+                target = S.make_ubuf_ptr(T.access_ptr(turned_ub[0], "w", extent=512), "float32")
+                for k in T.serial(8):
+                    value, source = S.vld(source, post_inc=64)
+                    S.vsts(more_ub[k * 64], S.vadds(value, 1.0))
+                    target = S.vsstb(value, target, (8 << 16) | 1, update=True)
+                    S.vsts(put_ub[k * 64], S.vdup(0.0, T.float32))
+                S.mem_bar("VST_VST")
+                first = S.vld(x_ub[0])
+                places = S.vld(index_ub[0])
+                S.vscatter(first, put_ub[0], places)
+                S.vsts(taken_ub[0], S.vgather2(x_ub[0], places))
+                S.vsts(taken_ub[64], S.vgatherb(x_ub[0], S.vld(blocks_ub[0])))
+                S.pst(mask_ub[0], S.vcmps(first, 0.0, op="gt"))
+                S.mem_bar("VST_VLD")
+                S.vsts(taken_ub[128], S.vadds(first, 1.0, S.pld(mask_ub[0])))
+            T.copy(more_ub, more)
+            T.copy(turned_ub, turned)
+            T.copy(put_ub, put)
+            T.copy(taken_ub, taken)
+
+    return kernel
+
+
+@tilelang.jit
+def conditions():
+    """Registers and scalars that conditions on elements change, for rows that are there."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def kernel(x: T.Tensor[(n, 64), T.float32], which: T.Tensor[(n,), T.int32], y: T.Tensor[(n, 64), T.float32],
+               total: T.Tensor[(8,), T.float32], limit: T.int32):  # fmt: skip
+        with T.Kernel(1) as _:
+            x_ub = T.alloc_shared((8, 64), T.float32)
+            which_ub = T.alloc_shared((8,), T.int32)
+            total_ub = T.alloc_shared((8,), T.float32)
+            T.copy(x, x_ub[:n, :])
+            T.copy(which, which_ub[:n])
+            total_ub[0] = 0.0
+            scalar = T.alloc_var(T.float32, init=0.0)
+            for i in T.serial(n):
+                scalar += T.if_then_else(which_ub[i] > limit, T.floor(x_ub[i, 1]), T.abs(x_ub[i, 0]))
+                total_ub[i] = scalar
+            with T.SimdVF():
+                kept = S.alloc_var(T.float32)
+                kept = S.vdup(0.0, T.float32)
+                for i in T.serial(n):
+                    if which_ub[i] == limit:
+                        kept = S.vadd(kept, S.vld(x_ub[i, 0]))
+                    elif which_ub[i] > limit:
+                        kept = S.vmuls(kept, 0.5)
+                    S.vsts(x_ub[i, 0], kept)
+            T.copy(x_ub[:n, :], y)
+            T.copy(total_ub[:n], total[:n])
+
+    return kernel

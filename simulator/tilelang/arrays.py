@@ -20,13 +20,13 @@ Bytes = NDArray[np.uint8]
 _ALIGNMENT = 512
 
 
-class _ByName(dict[str, int]):
+class _ByName(dict[str, float]):
     """Values of variables, found by the variables' names."""
 
     def __contains__(self, variable: object) -> bool:
         return super().__contains__(str(getattr(variable, "name", variable)))
 
-    def __getitem__(self, variable: Any) -> int:
+    def __getitem__(self, variable: Any) -> float:
         return super().__getitem__(str(getattr(variable, "name", variable)))
 
 
@@ -62,13 +62,9 @@ class Pointed:
         found = {}
         for value, at in zip(self.arrays, self.places, strict=True):
             data, shape, strides = memory_of(value, "")
-            kind = np.dtype(np.uint8) if hasattr(value, "untyped_storage") else np.asarray(value).dtype
             own = memory[at : at + data.size].copy()
-            if hasattr(value, "untyped_storage"):
-                found[at] = own
-            else:
-                steps = tuple(step * kind.itemsize for step in strides)
-                found[at] = np.lib.stride_tricks.as_strided(own.view(kind), shape, steps)
+            tensor = hasattr(value, "untyped_storage")
+            found[at] = own if tensor else shaped(own, np.asarray(value).dtype, shape, strides)
         return found
 
 
@@ -77,7 +73,7 @@ class Bound:
     """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
 
     lowered: Lowered
-    dims: dict[str, int]
+    dims: dict[str, float]
     given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
     pointed: Pointed = field(default_factory=Pointed)
     tables: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -94,7 +90,7 @@ class Bound:
         return None if isinstance(found, Value) else int(found)
 
 
-def used_numbers(bound: Bound) -> dict[str, int]:
+def used_numbers(bound: Bound) -> dict[str, float]:
     """Return the numbers that are parameters of the lowered kernel."""
     known = {bound.lowered.name_of(each) for each in bound.lowered.parameters}
     given = {each for each in bound.dims if each not in known and each not in variables_of(bound.lowered)}
@@ -174,13 +170,13 @@ def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
 
 
-def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, int]) -> Bound:
+def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, float]) -> Bound:
     """Bind arrays to parameters, and the names in their shapes and strides to numbers.
 
     Raises:
         ReadError: shapes contradict each other or what the kernel is made for.
     """
-    bound = Bound(lowered, {name: int(value) for name, value in dims.items()}, {})
+    bound = Bound(lowered, dict(dims), {})
     arrays = [each for each in lowered.arrays if isinstance(each, Array)]
     for array in arrays:
         if array.name in given:
@@ -229,6 +225,14 @@ def _name_strides(bound: Bound, array: Array, strides: Sequence[int]) -> None:
             bound.dims.setdefault(str(expression.name), step)
 
 
+def shaped(data: Bytes, kind: np.dtype[Any], shape: tuple[int, ...], strides: Sequence[int]) -> NDArray[Any]:
+    """Return bytes as an array; strides in elements. NumPy alone does not know types of ml_dtypes by their words."""
+    flat = data[: data.size // kind.itemsize * kind.itemsize].view(f"u{kind.itemsize}")
+    steps = tuple(step * kind.itemsize for step in strides)
+    found = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+    return found.view(kind)
+
+
 def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int, ...]]:
     """Return the bytes from an array's first element to its last, its shape, and its strides in elements."""
     if hasattr(value, "untyped_storage"):
@@ -243,5 +247,6 @@ def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int,
     if any(step < 0 for step in strides):
         array = np.ascontiguousarray(array)
         strides = _plain(array.shape)
-    flat = np.lib.stride_tricks.as_strided(array, (_reach(array.shape, strides),), (array.itemsize,))
+    whole = array.view(f"u{array.itemsize}")
+    flat = np.lib.stride_tricks.as_strided(whole, (_reach(array.shape, strides),), (array.itemsize,))
     return np.frombuffer(flat.tobytes(), np.uint8), array.shape, strides

@@ -92,10 +92,23 @@ class _Spans:
         return Span(file, number, column, text, max(1, len(text.strip())))
 
 
+def _number(name: str, value: float, dtype: str) -> float:
+    """Return the value of a scalar parameter.
+
+    Raises:
+        ReadError: a fraction for a whole number.
+    """
+    if "int" not in dtype:
+        return float(value)
+    if int(value) != value:
+        raise ReadError(f"{name} is {value}, not a whole number", legal=(f"{name}={int(value)}",))
+    return int(value)
+
+
 def convert(
     prim: Any,
     core: int = 0,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, float] | None = None,
     schedule: bool = True,
     pass_configs: Mapping[str, Any] | None = None,
 ) -> Converted:
@@ -104,7 +117,7 @@ def convert(
 
 
 def converted(
-    lowered: Lowered, core: int, dims: Mapping[str, int], extents: Mapping[str, int] | None = None,
+    lowered: Lowered, core: int, dims: Mapping[str, float], extents: Mapping[str, int] | None = None,
     meeting: Meeting | None = None,
 ) -> Converted:  # fmt: skip
     """Return a lowered kernel as a program of one core.
@@ -119,7 +132,7 @@ def converted(
         raise ReadError(
             f"core {core}: {lowered.name} is launched on {lowered.cores}", legal=(f"0 .. {lowered.cores - 1}",)
         )
-    numbers: dict[Any, Number] = {}
+    numbers: dict[Any, Number | float] = {}
     parameters: dict[Any, Value] = {}
     heads: list[str] = []
     for each in lowered.parameters:
@@ -129,7 +142,7 @@ def converted(
             parameters[each] = Value(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
         elif name in dims:
-            numbers[each] = int(dims[name])
+            numbers[each] = _number(name, dims[name], dtype)
         elif "int" in dtype:
             numbers[each] = Value(f"%{name}", INDEX)
             heads.append(f"%{name}: index")

@@ -25,6 +25,7 @@ from castsim.tilelang.arrays import (
     extent_of,
     extents_of,
     memory_of,
+    shaped,
     used_numbers,
     width_of,
 )
@@ -103,7 +104,7 @@ def run(
     prim: Any,
     *,
     core: int | str = 0,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, float] | None = None,
     schedule: bool = True,
     pass_configs: Mapping[str, Any] | None = None,
     target: str | Target | None = None,
@@ -140,7 +141,7 @@ def run(
 
 
 def _run(
-    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, int],
+    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> KernelRun:  # fmt: skip
     if core != ALL and not isinstance(core, int):
@@ -174,7 +175,7 @@ def _run(
     return KernelRun(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
 
 
-def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, int]) -> Converted:
+def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> Converted:
     """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
 
     Raises:
@@ -226,14 +227,11 @@ def _merged(
                 )
             seen[: marks.size] |= marks
             data[: marks.size][marks] = found[: marks.size][marks]
-        kind = dtype_of(array)
-        flat = data[: data.size // kind.itemsize * kind.itemsize].view(kind)
-        steps = tuple(step * kind.itemsize for step in strides)
         if array.name == POINTED:
             changed = bound.pointed.changed(data)
             outputs |= {name: [changed[at] for at in places] for name, places in bound.tables.items()}
             continue
-        outputs[array.name] = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+        outputs[array.name] = shaped(data, dtype_of(array), shape, strides)
     return outputs
 
 
@@ -333,12 +331,12 @@ def _kernel(
     def kernel(*args: Any, **_: Any) -> Any:
         torch = import_module("torch")
         taken = iter(args)
-        dims: dict[str, int] = {}
+        dims: dict[str, float] = {}
         given: dict[str, Any] = {}
         for position, parameter in enumerate(lowered.arrays):
             value = None if position in made else next(taken, None)
             if isinstance(parameter, str):
-                dims[parameter] = int(cast(int, value))
+                dims[parameter] = cast(float, value)
             elif value is not None:
                 named = parameter.name in lowered.tables
                 given[parameter.name] = _pointed_to(value, known, parameter.name) if named else value

@@ -47,8 +47,8 @@ class Walk(Registers):
     """A walk through one function: what it puts is the body of the program."""
 
     def __init__(
-        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number], core: int, *, fast_math: bool = False,
-        places: Mapping[tuple[str, int], str] | None = None, extents: Mapping[str, int] | None = None,
+        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number | float], core: int, *,
+        fast_math: bool = False, places: Mapping[tuple[str, int], str] | None = None, extents: Mapping[str, int] | None = None,
         meeting: Meeting | None = None,
     ) -> None:  # fmt: skip
         self.text = Text()
@@ -261,6 +261,14 @@ class Walk(Registers):
         self.globals[s.var] = self.text.one(f"pto.addptr %{POINTED}, {offset.name} : {kind} -> {kind}", kind)
 
     def _on_bufferstore(self, s: Any) -> None:
+        if type(s.indices[0]).__name__ != "Ramp":
+            self._store_lane(s)
+            return
+        for self.lane in range(int(s.indices[0].lanes)):
+            self._store_lane(s)
+        self.lane = 0
+
+    def _store_lane(self, s: Any) -> None:
         if str(s.buffer.scope()) not in _REGISTERS:
             self._store(s)
             return

@@ -48,7 +48,7 @@ def kernel_of(options: Namespace, program: str) -> Converted:
     lowered, taken = lowering.lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
     arrays = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
     given = {name: array for name, array in arrays.items() if array is not None}
-    dims = {name: int(value) for name, value in args.items() if name not in taken}
+    dims = {name: value for name, value in args.items() if name not in taken}
     found: Converted = running.program_for(lowered, _core(options.core), given, dims)
     return found
 
