@@ -322,6 +322,29 @@ def test_run_and_expand_take_a_function_of_a_file(tmp_path: Path) -> None:
     assert text.returncode == 0 and "pto.vecscope {" in text.stdout and "wait_flag" not in text.stdout
 
 
+@needs_tilelang
+def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
+    """Outputs of all, the report of the longest; cores that wait for each other too."""
+    x = np.random.default_rng(0).normal(size=(20, 512)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    given = ("programs/tilelang/quantise.py:per_token", "--arg", "cores=2", "--in", f"x={tmp_path / 'x.npy'}")
+    done = command("run", *given, "--core", "all", "--out", str(tmp_path), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    cycles = [core["cycles"] for core in document["cores"]]
+    assert document["total_cycles"] == max(cycles) and len(cycles) == 2
+    assert np.array_equal(np.load(tmp_path / "scale.npy"), quantised(x)[1])
+    one = command("run", *given, "--core", "1", "--json", "-")
+    assert json.loads(one.stdout)["total_cycles"] == cycles[1]
+    given = ("tests/tilelang_kernels.py:sum_of_cores", "--arg", "cores=2", "--in", "x=random:3")
+    done = command("run", *given, "--core", "all", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "2 cores, whose outputs are put together; core 0 is shown" in done.stdout
+    assert np.load(tmp_path / "z.npy").shape == (64,)
+    done = command("run", *given)
+    assert done.returncode == 1 and "core 0 waits for other cores" in done.stderr and "--core all" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -137,13 +137,14 @@ def run(
     if unknown:
         raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
     given = {name: value for name, value in arrays.items() if value is not None}
-    return _run(lowered, given, core, dims or {}, target, timing_only, races, engine)
+    return run_lowered(lowered, given, core, dims or {}, target, timing_only, races, engine)
 
 
-def _run(
+def run_lowered(
     lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> KernelRun:  # fmt: skip
+    """Run a lowered kernel; arguments and errors as of `run`."""
     if core != ALL and not isinstance(core, int):
         raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
     bound = bind(lowered, given, dims)
@@ -347,7 +348,7 @@ def _kernel(
             assert isinstance(array, Array)
             given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
             fresh.append(given[array.name])
-        found = _run(lowered, given, cores, dims, races=races)
+        found = run_lowered(lowered, given, cores, dims, races=races)
         for name, values in found.outputs.items():
             listed = isinstance(values, list)
             for own, value in zip(given[name], values, strict=True) if listed else ((given[name], values),):

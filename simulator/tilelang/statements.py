@@ -48,8 +48,8 @@ class Walk(Registers):
 
     def __init__(
         self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number | float], core: int, *,
-        fast_math: bool = False, places: Mapping[tuple[str, int], str] | None = None, extents: Mapping[str, int] | None = None,
-        meeting: Meeting | None = None,
+        fast_math: bool = False, places: Mapping[tuple[str, int], str] | None = None,
+        extents: Mapping[str, int] | None = None, meeting: Meeting | None = None,
     ) -> None:  # fmt: skip
         self.text = Text()
         self.globals = dict(parameters)
