@@ -295,3 +295,14 @@ def test_conditions_on_elements(n: int) -> None:
     assert np.array_equal(found["y"], np.stack(rows))
     steps = np.where(which > 1, np.floor(x[:, 1]), np.abs(x[:, 0]))
     assert np.array_equal(found["total"][:n], np.cumsum(steps, dtype=np.float32))
+
+
+def test_arithmetic_of_the_scalar_unit() -> None:
+    rng = np.random.default_rng(0)
+    i, u = rng.integers(-1000, 1000, 16).astype(np.int32), rng.integers(0, 1 << 32, 16).astype(np.uint32)
+    w, f = rng.integers(-(10**12), 10**12, 16), (rng.normal(size=16) * 2).astype(np.float32)
+    found = ran("scalars", schedule=False, i=i, u=u, w=w, f=f).outputs
+    assert np.array_equal(found["a"], np.clip(np.fmod(i, 7), -3, 2))
+    assert np.array_equal(found["b"], np.where(u > 0x80000000, (u >> np.uint32(3)) ^ u, u * np.uint32(2654435761)))
+    assert np.array_equal(found["c"], w // 3 + i % 5)
+    assert np.array_equal(found["d"], np.clip(f, -1, 1) + i.astype(np.float32))

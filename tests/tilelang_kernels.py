@@ -350,3 +350,38 @@ def conditions():
             T.copy(total_ub[:n], total[:n])
 
     return kernel
+
+
+@tilelang.jit
+def scalars():
+    """Arithmetic of the scalar unit on every kind of number."""
+
+    @T.prim_func
+    def kernel(
+        i: T.Tensor[(16,), T.int32], u: T.Tensor[(16,), T.uint32], w: T.Tensor[(16,), T.int64],
+        f: T.Tensor[(16,), T.float32], a: T.Tensor[(16,), T.int32], b: T.Tensor[(16,), T.uint32],
+        c: T.Tensor[(16,), T.int64], d: T.Tensor[(16,), T.float32],
+    ):  # fmt: skip
+        with T.Kernel(1) as _:
+            i_ub = T.alloc_shared((16,), T.int32)
+            u_ub = T.alloc_shared((16,), T.uint32)
+            w_ub = T.alloc_shared((16,), T.int64)
+            f_ub = T.alloc_shared((16,), T.float32)
+            T.copy(i, i_ub)
+            T.copy(u, u_ub)
+            T.copy(w, w_ub)
+            T.copy(f, f_ub)
+            for k in T.serial(16):
+                f_ub[k] = T.clamp(f_ub[k], -1.0, 1.0) + T.cast(i_ub[k], T.float32)
+                w_ub[k] = w_ub[k] // T.int64(3) + T.cast(i_ub[k], T.int64) % T.int64(5)
+                if u_ub[k] > T.uint32(0x80000000):
+                    u_ub[k] = (u_ub[k] >> T.uint32(3)) ^ u_ub[k]
+                else:
+                    u_ub[k] = u_ub[k] * T.uint32(2654435761)
+                i_ub[k] = T.clamp(T.truncmod(i_ub[k], 7), -3, T.min(T.max_value(T.int32), 2))
+            T.copy(i_ub, a)
+            T.copy(u_ub, b)
+            T.copy(w_ub, c)
+            T.copy(f_ub, d)
+
+    return kernel

@@ -134,6 +134,9 @@ class Scalars:
             return self._binary(name, self.number(e.args[0]), self.number(e.args[1]), dtype)
         if name == "bitwise_not":
             return self._binary("bitwise_xor", self.number(e.args[0]), -1, dtype)
+        if name == "clamp":
+            value, low, high = (self.number(each) for each in e.args)
+            return self._binary("Min", self._binary("Max", value, low, dtype), high, dtype)
         if name == "if_then_else":
             return self._selected(*e.args)
         if name == "likely":
