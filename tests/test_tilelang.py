@@ -273,7 +273,9 @@ def test_the_record_names_every_file_and_what_came_out() -> None:
     files = {case["file"] for case in cases.values()}
     assert len(files) == 17
     ran = {case["file"] for case in cases.values() if "cycles" in case["scheduled"]}
-    assert len(ran) >= 12
+    assert ran == files
+    untimed = {case["file"] for case in cases.values() if None in case["scheduled"]["cycles"]}
+    assert len(files - untimed) >= 13
     for name, case in cases.items():
         for order in ("scheduled", "in order"):
             found = case[order]
@@ -322,6 +324,29 @@ def test_run_and_expand_take_a_function_of_a_file(tmp_path: Path) -> None:
     assert text.returncode == 0 and "pto.vecscope {" in text.stdout and "wait_flag" not in text.stdout
 
 
+@needs_tilelang
+def test_all_cores_on_the_command_line(tmp_path: Path) -> None:
+    """Outputs of all, the report of the longest; cores that wait for each other too."""
+    x = np.random.default_rng(0).normal(size=(20, 512)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    given = ("programs/tilelang/quantise.py:per_token", "--arg", "cores=2", "--in", f"x={tmp_path / 'x.npy'}")
+    done = command("run", *given, "--core", "all", "--out", str(tmp_path), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    cycles = [core["cycles"] for core in document["cores"]]
+    assert document["total_cycles"] == max(cycles) and len(cycles) == 2
+    assert np.array_equal(np.load(tmp_path / "scale.npy"), quantised(x)[1])
+    one = command("run", *given, "--core", "1", "--json", "-")
+    assert json.loads(one.stdout)["total_cycles"] == cycles[1]
+    given = ("tests/tilelang_kernels.py:sum_of_cores", "--arg", "cores=2", "--in", "x=random:3")
+    done = command("run", *given, "--core", "all", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "2 cores, whose outputs are put together; core 0 is shown" in done.stdout
+    assert np.load(tmp_path / "z.npy").shape == (64,)
+    done = command("run", *given)
+    assert done.returncode == 1 and "core 0 waits for other cores" in done.stderr and "--core all" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -362,14 +387,17 @@ def factory(which):
             T.copy(x, x_ub)
             if which == "simt":
                 with T.SimtVF(threads=128):
-                    for i in T.Parallel(128):
-                        x_ub[i] = x_ub[i] + 1.0
+                    tid = T.get_thread_binding()
+                    x_ub[tid] = T.call_extern("float32", "own_function", x_ub[tid])
+            if which == "beyond":
+                with T.SimtVF(threads=128):
+                    x_ub[T.get_thread_binding() + 70000] = 1.0
             if which == "difference":
                 with T.SimdVF():
                     a = S.vld(x_ub[0])
                     S.vsts(x_ub[64], S.vabsdif(a, a))
             if which == "arrives":
-                T.ascend_sync_inter_arrive("PIPE_MTE3", 0)
+                T.ascend_cross_core_set_flag(2, "PIPE_MTE3", 0)
             T.copy(x_ub, y)
     return kernel
 
@@ -385,9 +413,9 @@ def asks(): return factory.get_tir(str(__import__("torch").npu.current_device())
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("simt", r"refused\.py:14: T\.SimtVF is SIMT, whose cycles are not modelled"),
-        ("difference", r"refused\.py:20: T\.simd\.vabsdif has no vector instruction"),
-        ("arrives", r"synchronises cores, which is not supported"),
+        ("simt", r"refused\.py:14:17: a call of own_function in SIMT functions is not supported"),
+        ("difference", r"refused\.py:23: T\.simd\.vabsdif has no vector instruction"),
+        ("arrives", r"a flag of mode 2 is one of the cube core, which is not modelled"),
         ("asks", r"refused\.py:\d+: AttributeError: module 'torch' has no attribute 'npu'"),
         ("nothing", r"has no function nothing"),
     ],

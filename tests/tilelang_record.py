@@ -97,12 +97,24 @@ def mhc_expand_bwd(tk: Any) -> Outcome:
 
 
 def mhc_multilayer_recompute(tk: Any) -> Outcome:
-    """The host code of this one makes its tables of pointers on a device; the kernel is called without it."""
+    """Three layers, the last without an output; the kernel finds its tensors in tables of pointers."""
     torch = import_module("torch")
-    kernel = import_module("tile_kernels.mhc.multilayer_recompute_asc").mhc_multilayer_recompute_asc
-    tables = [torch.zeros(count, dtype=torch.int64) for count in (2, 1, 1, 1, 2, 1)]
-    kernel(_random(8, 4, 256), *tables, h_blk=256, num_vec_cores=2)
-    return []
+    n, mhc, hidden = 6, 4, 256
+    first, pre = _random(n, mhc, hidden), [torch.rand(n, mhc) for _ in range(3)]
+    out = [_random(n, hidden, seed=seed) for seed in (1, 2)]
+    post, comb = [torch.rand(n, mhc) for _ in out], [torch.rand(n, mhc, mhc) for _ in out]
+    layer, kept = (torch.empty(count, n, *size, hidden, dtype=first.dtype) for count, size in ((3, ()), (2, (mhc,))))
+    module = import_module("tile_kernels.mhc.multilayer_recompute_kernel")
+    module.mhc_multilayer_recompute(first, pre, out, post, comb, list(layer), list(kept))
+    rows, residual = [], first
+    for number, weights in enumerate(pre):
+        rows.append((f"layer_input {number}", layer[number], (residual.float() * weights[..., None]).sum(1), 1e-2))
+        if number < len(out):
+            residual = _reference("mhc", "mhc_post_ref")(
+                out[number][None], residual[None], post[number][None, ..., None], comb[number][None]
+            )[0]
+            rows.append((f"residual {number}", kept[number], residual, 2e-2))
+    return [(name, got, want.to(got.dtype), tolerance) for name, got, want, tolerance in rows]
 
 
 def mhc_post_fwd(tk: Any) -> Outcome:
@@ -199,7 +211,7 @@ def quant_norm_backward(tk: Any) -> Outcome:
     rstd = x.float().square().mean(-1).rsqrt()
     found = import_module("tile_kernels.quant.norm_backward_kernel").norm_backward(grad, x, weight, rstd)
     wanted = _reference("norm", "norm_backward_ref")(grad, x, weight, rstd)
-    return [("x_grad", found[0], wanted[0], 1e-2), ("weight_grad", found[1], wanted[1], 1e-3)]
+    return [("x_grad", found[0], wanted[0], 1e-2), ("weight_grad", found[1], wanted[1], 2**-8)]
 
 
 def _quantised(found: Any, wanted: Any) -> Outcome:
@@ -311,7 +323,7 @@ def measured(name: str, schedule: bool = True) -> dict[str, Any]:
         return {"file": file, "refused": message}
     rows = [row for each in log for row in each.functions if row.latency and row.launches]
     return {
-        "file": file, "cycles": [each.cycles for each in log], "outputs": compared(outcome),
+        "file": file, "cycles": [None if each.untimed else each.cycles for each in log], "outputs": compared(outcome),
         "functions": [
             {"line": int(row.place.rpartition(":")[2]), "latency": row.latency,
              "cycles": round(row.cycles / row.launches)} for row in rows

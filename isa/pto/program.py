@@ -7,7 +7,9 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
@@ -274,6 +276,20 @@ class Call(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class External(Located):
+    """A call of a function that the program only declares: who made the program computes it, and no cycles are known.
+
+    `run` takes the operands, the uses of arguments by name, the memory (None: nothing is computed) and the place.
+    """
+
+    callee: str
+    operands: tuple[str, ...]
+    run: Callable[[tuple[float, ...], Mapping[str, Any], Any, Span], None]
+    untimed: str
+    """Why it has no cycles."""
+
+
+@dataclass(frozen=True, slots=True)
 class Yield(Located):
     """`scf.yield %a, %b : types`."""
 
@@ -328,6 +344,7 @@ Operation = (
     | While
     | Condition
     | Call
+    | External
     | Yield
     | Return
     | Section

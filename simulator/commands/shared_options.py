@@ -72,7 +72,7 @@ def declare_kernel(parser: ArgumentParser) -> None:
 def declare_tilelang(parser: ArgumentParser) -> None:
     """Add what is asked of a kernel of TileLang."""
     add = parser.add_argument
-    add("--core", metavar="N", help="core that a TileLang kernel runs on, from 0")
+    add("--core", metavar="N", help="core that a TileLang kernel runs on, from 0; run: all (the longest is told)")
     add("--unscheduled", action="store_true", help="take a TileLang kernel in the order of its source")
 
 

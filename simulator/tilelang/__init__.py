@@ -18,7 +18,7 @@ __all__ = ["FunctionCycles", "KernelRun", "program", "run", "simulated"]
 def program(
     prim: Any,
     core: int = 0,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, float] | None = None,
     schedule: bool = True,
     pass_configs: Mapping[str, Any] | None = None,
 ) -> str:

@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.tilelang.scalars import refused
+from castsim.tilelang.scalars import name_of, refused
 
 NEEDED = "needs pip install castsim[tilelang]"
 _FAST_MATH = "tl.enable_fast_math"
@@ -48,6 +48,8 @@ class Lowered:
     fast_math: bool
     handles: Mapping[str, str]
     """Names of arrays by those of their memory, which a view of it may have renamed."""
+    tables: frozenset[str]
+    """Names of arrays that are tables of pointers (`T.ptr`)."""
     places: Mapping[tuple[str, int], str]
     """`FILE:LINE` of vector functions, by kind and number, where they are known."""
 
@@ -140,7 +142,8 @@ def lower(
 
     Args:
         prim: the function.
-        schedule: as on the device, with flags and several versions of buffers; else in the order of the source.
+        schedule: as on the device, with flags and several versions of buffers, unless the kernel's own configuration
+            has none; else in the order of the source.
         pass_configs: as `tilelang.jit` takes them.
         places: of its vector functions, where it was not built within the `placed` around this.
 
@@ -162,10 +165,10 @@ def lower(
             arrays.append(Array(str(buffer.name), tuple(buffer.shape), tuple(buffer.strides), str(buffer.dtype)))
         else:
             arrays.append(str(parameter.name))
-    configs = {**(pass_configs or {}), _SCHEDULE: schedule}
+    configs = {_SCHEDULE: True, **_keys(pass_configs or {})} | ({} if schedule else {_SCHEDULE: False})
     fast = bool(configs.get(_FAST_MATH, False))
     try:
-        with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=_keys(configs)):
+        with tvm.target.Target("ascend"), tvm.transform.PassContext(opt_level=3, config=configs):
             made = engine.lower(prim, target="ascend", enable_host_codegen=False, enable_device_compile=False)
     except Exception as error:
         raise ReadError(f"{name}: TileLang refuses it: {_first_line(error)}") from None
@@ -175,7 +178,28 @@ def lower(
     (found,) = functions
     extents = found.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
-    return Lowered(name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, places or noted_places())
+    return Lowered(
+        name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, _tables(found.body, handles),
+        places or noted_places(),
+    )  # fmt: skip
+
+
+def _tables(body: Any, handles: Mapping[str, str]) -> frozenset[str]:
+    found: list[Any] = []
+
+    def see(node: Any) -> None:
+        if type(node).__name__ == "Bind" and str(node.var.dtype) == "handle" and hasattr(node.value, "args"):
+            found.extend(_loaded(node.value.args[0]))
+
+    import_module("tvm.tirx.stmt_functor").post_order_visit(body, see)
+    return frozenset(handles.get(str(each.buffer.data.name), str(each.buffer.data.name)) for each in found)
+
+
+def _loaded(e: Any) -> list[Any]:
+    """Return the elements that an expression may be, of which a condition may choose one."""
+    if type(e).__name__ == "Call" and name_of(e) == "tirx.if_then_else":
+        return [found for each in e.args[1:] for found in _loaded(each)]
+    return [e] if type(e).__name__ == "BufferLoad" else []
 
 
 def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _REDUCTIONS = frozenset(["vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"
 _BY_SCALAR = frozenset(["vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs", "vlrelu"])
 _SUMS = frozenset(("vmula", "vmadd", "vaxpy"))
 _MASKS = frozenset(["pand", "por", "pxor", "pnot", "psel"])
+_CARRIES = frozenset(["vaddc", "vsubc", "vaddcs", "vsubcs"])
 _FORMATS = {"f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2", "!pto.f4E2M1x2": "e2m1"}
 _SUBNORMAL = 2.0**-126 - 2.0**-149
 """The largest subnormal number of f32."""
@@ -47,6 +48,8 @@ class Registers(Scalars):
             name = name_of(e)
             if name.startswith("tl.simd."):
                 return self.operation(e)
+            if name == "tirx.tvm_access_ptr":
+                return self._moved(e)
             if name == "tirx.reinterpret" and "x" in dtype:
                 return self.seen_as(self.value(e.args[0]), element_of(dtype))
         if type(e).__name__ == "Var" and e in self.variables:
@@ -137,6 +140,8 @@ class Registers(Scalars):
             operands = [self.value(each) for each in args]
             operands = [self.mask_as(each, operands[0].bits) for each in operands]
             return self.put_register(name, operands, operands[0].kind)
+        if name in _CARRIES:
+            return self._carried_over(name, args)
         handler = getattr(self, f"_{name}", None)
         if handler is None:
             raise refused(f"T.simd.{name}", self.text.where, "has no vector instruction in castsim")
@@ -185,13 +190,19 @@ class Registers(Scalars):
 
     # ---------------------------------------------------------------------------------------------------- memory
 
-    def _vld(self, e: Any, args: list[Any]) -> Value:
-        if len(args) > 2:
-            raise refused("T.simd.vld with post_inc", self.text.where)
+    def _moving(self, e: Any, element: str) -> Value:
+        """Return the pointer that a mutable one (`make_ubuf_ptr`) is now."""
+        return self.pointed(self.value(e), element, "ub")
+
+    def _vld(self, e: Any, args: list[Any]) -> Any:
         element, dist = element_of(e.dtype), str(args[1].value)
         dist = {"BLK": "BRC_BLK"}.get(dist, "" if dist.startswith("NORM") else dist)
-        at, offset = self.address(args[0], element if bits_of(element) != 64 else None)
         words = f' {{dist = "{dist}"}}' if dist else ""
+        if len(args) > 2:
+            at, step = self._moving(args[0], element), self.text.named(self.number(args[2]))
+            types = register(element), at.kind
+            return self.text.put(f"pto.vlds {at.name}[{step.name}]{words} : {at.kind} -> {', '.join(types)}", *types)
+        at, offset = self.address(args[0], element if bits_of(element) != 64 else None)
         return self.text.one(
             f"pto.vlds {at.name}[{offset.name}]{words} : {at.kind} -> {register(element)}", register(element)
         )
@@ -224,6 +235,20 @@ class Registers(Scalars):
             f"{value.kind}, {at.kind}, {chosen.kind}"
         )
 
+    def _vsstb(self, e: Any, args: list[Any]) -> Value | None:
+        """A store of blocks; the high half of the stride is between them, the low one that of a repeat."""
+        value, stride = self.value(args[0]), self.number(args[2])
+        parts = [self._binary("shift_right", stride, 16, "int32"), self._binary("bitwise_and", stride, 65535, "int32")]
+        far, near = (self.as_scalar(each, "i16") for each in parts)
+        updates = len(args) > 4
+        at = self._moving(args[1], value.element) if updates else self._moved(args[1], value.element)
+        operands = [value, at, far, near, self.masked(args[3], value.bits)]
+        text = f"pto.vsstb {names(operands)} : {kinds(operands)}"
+        if updates:
+            return self.text.one(f"{text} -> {at.kind}", at.kind)
+        self.text.line(text)
+        return None
+
     def _one_point(self, value: Value, own: str, dist: str) -> Value:
         bits = int(dist.rpartition("_B")[2])
         if value.bits == bits:
@@ -246,8 +271,15 @@ class Registers(Scalars):
         operands = [value, self._moved(args[1]), index, self.masked(args[3], value.bits)]
         self.text.line(f"pto.vscatter {names(operands)} : {kinds(operands)}")
 
-    def _moved(self, e: Any) -> Value:
-        at, offset = self.address(e)
+    def _vgatherb(self, e: Any, args: list[Any]) -> Value:
+        element = element_of(e.dtype)
+        every = f'pto.pset_b32 "PAT_ALL" : {mask(32)}'
+        chosen = self.masked(args[2], 32) if len(args) > 2 else self.text.once(every, mask(32))
+        operands = [self._moved(args[0], element), self.seen_as(self.value(args[1]), "ui32"), chosen]
+        return self.put_register("vgatherb", operands, register(element))
+
+    def _moved(self, e: Any, element: str | None = None) -> Value:
+        at, offset = self.address(e, element)
         if offset == self.text.constants.get(("0", INDEX)):
             return at
         return self.text.once(f"pto.addptr {at.name}, {offset.name} : {at.kind} -> {at.kind}", at.kind)
@@ -432,6 +464,31 @@ class Registers(Scalars):
         a = self.value(args[0])
         name = "vzunpack" if a.element[0] == "u" else "vsunpack"
         return self.put_register(name, [a], register(element_of(e.dtype)), tail=f', "{args[1].value}"')
+
+    def _carried_over(self, name: str, args: list[Any]) -> tuple[Value, Value]:
+        """Put an operation on 32-bit words with a carry; the dialect hands it over first."""
+        a = self.value(args[0])
+        given = [a, self.seen_as(self.value(args[1]), a.element), *(self.masked(each, 32) for each in args[2:])]
+        types = a.kind, mask(32)
+        found, carry = self.text.put(f"pto.{name} {names(given)} : {kinds(given)} -> {', '.join(types)}", *types)
+        return carry, found
+
+    def _vmull(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
+        a = self.value(args[0])
+        given = [a, self.seen_as(self.value(args[1]), a.element), self.masked(args[2], 32)]
+        return self.text.put(f"pto.vmull {names(given)} : {kinds(given)} -> {a.kind}, {a.kind}", a.kind, a.kind)
+
+    def _vabsdif(self, e: Any, args: list[Any]) -> Value:
+        """The magnitude of a difference: two instructions, where the device has one."""
+        a, b = self.value(args[0]), self.value(args[1])
+        chosen = self.masked(args[2], a.bits)
+        return self.put_register("vabs", [self.put_register("vsub", [a, b, chosen], a.kind), chosen], a.kind)
+
+    def _vusqz(self, e: Any, args: list[Any]) -> Value:
+        element = element_of(e.dtype)
+        chosen = self.masked(args[0], bits_of(element))
+        zero = self.put_register("vdup", [self.as_scalar(0, element), chosen], register(element))
+        return self.put_register("vusqz", [zero, chosen], zero.kind)
 
     def _vsqz(self, e: Any, args: list[Any]) -> Value:
         a = self.value(args[0])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,12 +23,16 @@ from castsim.tilelang.arrays import (
     bind,
     dtype_of,
     extent_of,
+    extents_of,
     memory_of,
+    shaped,
     used_numbers,
     width_of,
 )
+from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import Array, Lowered, front_end, lower, noted_places, placed
 from castsim.tilelang.programs import Converted, converted
+from castsim.tilelang.statements import POINTED
 
 if TYPE_CHECKING:
     from castsim.execution.micro import MicroMemory, VectorUnit
@@ -54,14 +59,16 @@ class KernelRun:
     """
 
     name: str
-    outputs: Mapping[str, NDArray[Any]]
+    outputs: Mapping[str, Any]
+    """Arrays; lists of them by tables of pointers, if one of the arrays that such tables point to was written."""
     results: tuple[Result, ...]
     programs: tuple[Converted, ...]
 
     @property
     def longest(self) -> int:
-        """Which of the results took most cycles."""
-        return max(range(len(self.results)), key=lambda number: self.results[number].cycles)
+        """Which of the results took most cycles: one of which no cycles are known, if there is any."""
+        cycles = [inf if each.untimed else each.cycles for each in self.results]
+        return cycles.index(max(cycles))
 
     @property
     def functions(self) -> tuple[FunctionCycles, ...]:
@@ -97,7 +104,7 @@ def run(
     prim: Any,
     *,
     core: int | str = 0,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, float] | None = None,
     schedule: bool = True,
     pass_configs: Mapping[str, Any] | None = None,
     target: str | Target | None = None,
@@ -130,40 +137,46 @@ def run(
     if unknown:
         raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
     given = {name: value for name, value in arrays.items() if value is not None}
-    return _run(lowered, given, core, dims or {}, target, timing_only, races, engine)
+    return run_lowered(lowered, given, core, dims or {}, target, timing_only, races, engine)
 
 
-def _run(
-    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, int],
+def run_lowered(
+    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
 ) -> KernelRun:  # fmt: skip
+    """Run a lowered kernel; arguments and errors as of `run`."""
     if core != ALL and not isinstance(core, int):
         raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
     bound = bind(lowered, given, dims)
-    known = {lowered.name_of(each) for each in lowered.parameters}
-    used = used_numbers(bound)
-    results, programs, stored = [], [], []
-    for number in range(lowered.cores) if core == ALL else (int(core),):
-        program = converted(lowered, number, used)
-        loaded = load(program.source(), target, None, {})
-        inputs = {name: _codes(data, loaded, name) for name, (data, _, _) in bound.given.items() if name in known}
-        written = _Written()
-        results.append(
-            run_loaded(
-                loaded,
-                {} if timing_only else inputs,
-                timing_only=timing_only,
-                races=races,
-                engine=engine,
-                watch=None if timing_only else cast(Any, written),
+    used, extents = used_numbers(bound), extents_of(bound)
+    meeting = Meeting(range(lowered.cores) if core == ALL else range(int(core), int(core) + 1), lowered.cores)
+    while True:
+        results, programs, stored = [], [], []
+        state = {name: data for name, (data, _, _) in bound.given.items()}
+        for number in meeting.cores:
+            program = converted(lowered, number, used, extents, meeting)
+            loaded = load(program.source(), target, None, {})
+            inputs = {name: _codes(data, loaded, name) for name, data in state.items() if name in loaded.arguments}
+            written = _Written()
+            results.append(
+                run_loaded(
+                    loaded,
+                    {} if timing_only else inputs,
+                    timing_only=timing_only,
+                    races=races,
+                    engine=engine,
+                    watch=None if timing_only else cast(Any, written),
+                )
             )
-        )
-        programs.append(program)
-        stored.append(written.stores())
-    return KernelRun(lowered.name, _merged(bound, stored), tuple(results), tuple(programs))
+            programs.append(program)
+            stored.append(written.stores())
+            state |= {name: stored[-1][name][0] for name in program.atomics}
+        if timing_only or not meeting.goes_on():
+            break
+    return KernelRun(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
 
 
-def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, int]) -> Converted:
+def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> Converted:
     """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
 
     Raises:
@@ -172,7 +185,8 @@ def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Map
     unknown = [name for name in given if name not in array_names(lowered)]
     if unknown:
         raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
-    return converted(lowered, core, used_numbers(bind(lowered, given, dims)))
+    bound = bind(lowered, given, dims)
+    return converted(lowered, core, used_numbers(bound), extents_of(bound))
 
 
 def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
@@ -182,14 +196,16 @@ def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
     return data[: data.size // width * width].view(f"<{'i' if kind.name[0] == 'i' else 'u'}{width}")
 
 
-def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]]) -> dict[str, NDArray[Any]]:
-    """Return the outputs, of all cores together.
+def _merged(
+    bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[Converted]
+) -> dict[str, Any]:
+    """Return the outputs, of all cores together; what is changed atomically holds the changes of those before.
 
     Raises:
         IllegalError: two cores store to the same bytes.
     """
-    outputs: dict[str, NDArray[Any]] = {}
-    for array in bound.lowered.arrays:
+    outputs: dict[str, Any] = {}
+    for array in (*bound.lowered.arrays, Array(POINTED, (), (), "uint8")):
         if not isinstance(array, Array) or not any(array.name in each for each in stored):
             continue
         shape, strides, size = extent_of(bound, array)
@@ -205,16 +221,18 @@ def _merged(bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.
             if marks.size > data.size and marks[data.size :].any():
                 raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
             marks = marks[: data.size]
-            if (seen[: marks.size] & marks).any():
+            atomic = programs[number].atomics.get(array.name, np.zeros(marks.size, np.bool_))[: marks.size]
+            if (seen[: marks.size] & marks & ~atomic).any():
                 raise IllegalError(
                     f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
                 )
             seen[: marks.size] |= marks
             data[: marks.size][marks] = found[: marks.size][marks]
-        kind = dtype_of(array)
-        flat = data[: data.size // kind.itemsize * kind.itemsize].view(kind)
-        steps = tuple(step * kind.itemsize for step in strides)
-        outputs[array.name] = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+        if array.name == POINTED:
+            changed = bound.pointed.changed(data)
+            outputs |= {name: [changed[at] for at in places] for name, places in bound.tables.items()}
+            continue
+        outputs[array.name] = shaped(data, dtype_of(array), shape, strides)
     return outputs
 
 
@@ -249,6 +267,7 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
     jit = import_module("tilelang.jit").JITImpl
     log: list[KernelRun] = []
     kernels: dict[Any, Callable[..., Any]] = {}
+    known_tensors: dict[int, Any] = {}
 
     def call(own: Any, *args: Any, **kwargs: Any) -> Any:
         with placed():
@@ -263,35 +282,65 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
                 known[key] = noted_places() or known.get(key, {})
                 lowered = lower(prim, schedule, own.pass_configs, known[key])
                 outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
-                kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log)
+                kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log, known_tensors)
         kernel = kernels[id(own), key]
         return kernel(*tensors.values()) if own.mode == "eager" else kernel
 
-    real = jit.__call__
-    jit.__call__ = call
+    torch: Any = import_module("torch")
+    tensor = torch.Tensor
+    real, address, empty = jit.__call__, tensor.data_ptr, torch.empty
+
+    def noted(own: Any) -> Any:
+        known_tensors[address(own)] = own
+        return address(own)
+
+    def plain(*size: Any, pin_memory: bool = False, **words: Any) -> Any:
+        return empty(*size, **words)  # memory that a device could see is memory here
+
+    jit.__call__, tensor.data_ptr, torch.empty = call, noted, plain
     try:
         yield log
     finally:
-        jit.__call__ = real
+        jit.__call__, tensor.data_ptr, torch.empty = real, address, empty
+
+
+def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
+    """Return the tensors that a table of addresses points to.
+
+    Raises:
+        ReadError: nobody has asked for the address of one of them (`data_ptr`) meanwhile.
+    """
+    if isinstance(table, list | tuple):
+        return list(table)
+    for each in table.tolist():
+        if each not in known:
+            raise ReadError(f"{name}: no tensor is known at address {each:#x}", legal=("tensor.data_ptr() of one",))
+    return [known[each] for each in table.tolist()]
 
 
 def _kernel(
-    lowered: Lowered, outputs: Sequence[int], cores: int | str, races: str, log: list[KernelRun]
+    lowered: Lowered,
+    outputs: Sequence[int],
+    cores: int | str,
+    races: str,
+    log: list[KernelRun],
+    known: Mapping[int, Any],
 ) -> Callable[..., Any]:
-    """Return what stands for a compiled kernel."""
+    """Return what stands for a compiled kernel; `known` are tensors by their addresses."""
     made = {position % len(lowered.arrays) for position in outputs}
 
     def kernel(*args: Any, **_: Any) -> Any:
         torch = import_module("torch")
         taken = iter(args)
-        dims: dict[str, int] = {}
+        dims: dict[str, float] = {}
         given: dict[str, Any] = {}
         for position, parameter in enumerate(lowered.arrays):
             value = None if position in made else next(taken, None)
             if isinstance(parameter, str):
-                dims[parameter] = int(cast(int, value))
+                dims[parameter] = cast(float, value)
             elif value is not None:
-                given[parameter.name] = value
+                named = parameter.name in lowered.tables
+                given[parameter.name] = _pointed_to(value, known, parameter.name) if named else value
         bound = bind(lowered, given, dims)
         fresh = []
         for position in sorted(made):
@@ -299,9 +348,11 @@ def _kernel(
             assert isinstance(array, Array)
             given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
             fresh.append(given[array.name])
-        found = _run(lowered, given, cores, dims, races=races)
+        found = run_lowered(lowered, given, cores, dims, races=races)
         for name, values in found.outputs.items():
-            memory_of(given[name], name)[0][...] = memory_of(values, name)[0]
+            listed = isinstance(values, list)
+            for own, value in zip(given[name], values, strict=True) if listed else ((given[name], values),):
+                memory_of(own, name)[0][...] = memory_of(value, name)[0]
         log.append(found)
         return None if not fresh else fresh[0] if len(fresh) == 1 else fresh
 

@@ -6,11 +6,12 @@ taken not to overflow. Truth values are `i1`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from castsim.isa.errors import IllegalError
-from castsim.tilelang.text import INDEX, Number, Text, Value, pointer
+from castsim.tilelang.text import INDEX, Number, Text, Value, names, pointer
 
 ELEMENTS = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3": "f8E4M3FN", "float8_e4m3fn": "f8E4M3FN",
@@ -30,6 +31,14 @@ _INTEGERS: Mapping[str, tuple[str, Callable[[int, int], int]]] = {
     "shift_right": ("shrsi", lambda a, b: a >> b),
 }  # fmt: skip
 _FLOATS = {"Add": "addf", "Sub": "subf", "Mul": "mulf", "Div": "divf", "Min": "minimumf", "Max": "maximumf"}
+_FUNCTIONS = {
+    "sqrt": "sqrt", "fabs": "absf", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
+    "nearbyint": "roundeven", "rint": "roundeven", "fma": "fma", "copysign": "copysign", "isnan": "isnan",
+    "isinf": "isinf", "isfinite": "isfinite",
+}  # fmt: skip
+"""Functions of scalars that are exact."""
+_LANES = re.compile(r"(?<!fn)x\d+$")
+"""The number of lanes that ends the type of a vector of scalars; elements of two values end so too."""
 _ORDERS = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 _COMPARISONS = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
@@ -57,6 +66,8 @@ class Scalars:
     """Expressions, with the values of variables and of mutable scalars and registers."""
 
     text: Text
+    lane: int = 0
+    """Which lane of a vector of scalars is followed."""
     variables: dict[Any, Any]
     cells: dict[tuple[Any, int], Any]
 
@@ -66,7 +77,7 @@ class Scalars:
         Raises:
             IllegalError: it has no counterpart.
         """
-        kind, dtype = type(e).__name__, str(e.dtype)
+        kind, dtype = type(e).__name__, _LANES.sub("", str(e.dtype))
         if kind == "IntImm":
             return bool(e.value) if dtype == "bool" else int(e.value)
         if kind == "FloatImm":
@@ -74,7 +85,7 @@ class Scalars:
         if kind in _INTEGERS:
             return self._binary(kind, self.number(e.a), self.number(e.b), dtype)
         if kind in _ORDERS:
-            return self._compared(_ORDERS[kind], self.number(e.a), self.number(e.b), str(e.a.dtype))
+            return self._compared(_ORDERS[kind], self.number(e.a), self.number(e.b), _LANES.sub("", str(e.a.dtype)))
         handler: Callable[[Any], Number] | None = getattr(self, f"_of_{kind.lower()}", None)
         if handler is None:
             raise refused(kind, self.text.where)
@@ -83,8 +94,8 @@ class Scalars:
     def _of_var(self, e: Any) -> Number:
         if e not in self.variables:
             raise refused(f"scalar {e.name}", self.text.where, "needs a value", (f"--arg {e.name}=32",))
-        found: Number = self.variables[e]
-        return found
+        found: Number | float = self.variables[e]
+        return self.text.constant(found, element_of(e.dtype)) if isinstance(found, float) else found
 
     def _of_and(self, e: Any) -> Number:
         return self._logical(e, stops=False)
@@ -100,7 +111,14 @@ class Scalars:
         return self._selected(e.condition, e.true_value, e.false_value)
 
     def _of_cast(self, e: Any) -> Number:
-        return self.converted(self.number(e.value), str(e.value.dtype), str(e.dtype))
+        return self.converted(self.number(e.value), *(_LANES.sub("", str(each.dtype)) for each in (e.value, e)))
+
+    def _of_ramp(self, e: Any) -> Number:
+        step = self._binary("Mul", self.number(e.stride), self.lane, "int64")
+        return self._binary("Add", self.number(e.base), step, "int64")
+
+    def _of_broadcast(self, e: Any) -> Number:
+        return self.number(e.value)
 
     def _of_bufferload(self, e: Any) -> Number:
         found: Number = self.loaded(e)
@@ -116,6 +134,9 @@ class Scalars:
             return self._binary(name, self.number(e.args[0]), self.number(e.args[1]), dtype)
         if name == "bitwise_not":
             return self._binary("bitwise_xor", self.number(e.args[0]), -1, dtype)
+        if name == "clamp":
+            value, low, high = (self.number(each) for each in e.args)
+            return self._binary("Min", self._binary("Max", value, low, dtype), high, dtype)
         if name == "if_then_else":
             return self._selected(*e.args)
         if name == "likely":
@@ -124,10 +145,10 @@ class Scalars:
             return self._reinterpreted(self.number(e.args[0]), str(e.args[0].dtype), dtype)
         if name == "infinity":
             return self.text.constant(float("inf"), element_of(dtype))
-        if name in ("sqrt", "fabs"):
-            value = self.text.named(self.number(e.args[0]))
-            word = {"sqrt": "math.sqrt", "fabs": "math.absf"}[name]
-            return self.text.once(f"{word} {value.name} : {value.kind}", value.kind)
+        if name in _FUNCTIONS:
+            values = [self.text.named(self.number(each)) for each in e.args]
+            kind = "i1" if name.startswith("is") else values[0].kind
+            return self.text.once(f"math.{_FUNCTIONS[name]} {names(values)} : {values[0].kind}", kind)
         raise refused(name, self.text.where)
 
     def _pure(self, operation: str, a: Value, b: Value) -> Value:
@@ -173,8 +194,26 @@ class Scalars:
         chosen = self.number(condition)
         if not isinstance(chosen, Value):
             return self.number(yes if chosen else no)
+        if self.loads(yes) or self.loads(no):  # which may lie outside where the condition does not hold
+            return self._either_side(chosen, yes, no)
         a, b = self.text.named(self.number(yes)), self.text.named(self.number(no))
         return self.text.once(f"arith.select {chosen.name}, {a.name}, {b.name} : {a.kind}", a.kind)
+
+    def _either_side(self, condition: Value, *sides: Any) -> Value:
+        """Put an `scf.if` that computes one of two expressions."""
+        regions, ends = [], []
+        for side in sides:
+            with self.text.region() as region:
+                ends.append(self.text.named(self.number(side)))
+            region.lines.append((f"scf.yield {ends[-1].name} : {ends[-1].kind}", None))
+            regions.append(region)
+        result = Value(self.text.name(), ends[0].kind)
+        self.text.choose(f"{result.name} = scf.if {condition.name} -> ({result.kind}) {{", *regions)
+        return result
+
+    def loads(self, e: Any) -> bool:
+        """Whether the scalar unit loads for an expression."""
+        raise NotImplementedError
 
     def cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
         """Return a whole number within the range of its type; signed ones are in it unless `signed` says otherwise."""
@@ -202,7 +241,6 @@ class Scalars:
     def converted(self, value: Number, source: str, dtype: str) -> Number:
         """Return a scalar as one of another type."""
         floats = ("float", "bfloat")
-        self._refuse_pointer(source, dtype)
         if source == dtype:
             return value
         if dtype.startswith(floats):
@@ -227,12 +265,7 @@ class Scalars:
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
         return self.cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
 
-    def _refuse_pointer(self, *dtypes: str) -> None:
-        if "handle" in dtypes:
-            raise refused("a table of pointers (T.ptr)", self.text.where)
-
     def _reinterpreted(self, value: Number, source: str, dtype: str) -> Number:
-        self._refuse_pointer(source, dtype)
         floats = ("float", "bfloat")
         if source.startswith(floats) == dtype.startswith(floats):
             return self.cut(value, dtype, signed=True)

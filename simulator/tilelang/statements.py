@@ -7,20 +7,27 @@ chooses among registers is written out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from castsim.isa.errors import CastsimError
+from castsim.tilelang.cores import ALL_CORES, OWN_GROUP, Meeting
+from castsim.tilelang.cores import UNTIMED as CROSSING
 from castsim.tilelang.registers import Registers
 from castsim.tilelang.scalars import element_of, name_of, refused
 from castsim.tilelang.text import INDEX, Number, Place, Region, Text, Value, bits_of, kinds, names, pointer, register
+from castsim.tilelang.threads import UNTIMED, Launch
 
+POINTED = "pointed"
+"""Name of the argument that holds what tables of pointers point to."""
 _MOST_COPIES = 4096
 """Trips of a loop that may be written out."""
 _NO_EFFECT = frozenset(("tl.device_assert", "tirx.assume", "tl.ascend_threadfence", "tirx.tvm_storage_sync"))
 _REGISTERS = ("local", "local.var")
 _FLAGS = {"tl.ascend_set_flag": "set_flag", "tl.ascend_wait_flag": "wait_flag"}
+_CROSSING = {"tl.ascend_cross_core_set_flag": "arrive", "tl.ascend_cross_core_wait_flag": "wait"}
 _HOLDS = {"tl.ascend_get_buf": "get_buf", "tl.ascend_rls_buf": "rls_buf"}
 
 
@@ -40,11 +47,13 @@ class Walk(Registers):
     """A walk through one function: what it puts is the body of the program."""
 
     def __init__(
-        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number], core: int, *, fast_math: bool = False,
-        places: Mapping[tuple[str, int], str] | None = None,
+        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number | float], core: int, *,
+        fast_math: bool = False, places: Mapping[tuple[str, int], str] | None = None,
+        extents: Mapping[str, int] | None = None, meeting: Meeting | None = None,
     ) -> None:  # fmt: skip
         self.text = Text()
         self.globals = dict(parameters)
+        self.parameters = {each.name[1:] for each in parameters.values()}
         self.variables = dict(numbers)
         self.core = core
         self.fast_math = fast_math
@@ -55,12 +64,22 @@ class Walk(Registers):
         self.functions: list[tuple[Place, int]] = []
         """Each vector function: its place, and its `latency=`, 0 where none is given."""
         self.places = places or {}
+        self.extents = dict(extents or {})
+        self.meeting = meeting or Meeting(range(1))
+        self.tables = False
+        """Whether memory is reached by tables of pointers."""
+        self.externals: dict[str, tuple[str, Callable[..., None], str]] = {}
+        """Functions that the program declares: why they have no cycles, what computes them, the types they take."""
+        self.atomics: dict[str, Any] = {}
+        self.leaving: object = None
+        """The innermost loop that a value may end: whether it has been left is a cell of it, as is its index."""
 
     def walk(self, body: Any) -> None:
         """Put the body; again, with 0 to begin with, where a path leaves a scalar or a register without a value."""
         first = dict(self.variables)
         while True:
             self.text, self.cells, self.variables, self.functions = Text(), {}, dict(first), []
+            self.externals = {}
             self._buffer()  # which also tells a core without work from a program of tiles
             try:
                 self.statement(body)
@@ -90,14 +109,36 @@ class Walk(Registers):
         handler(s)
 
     def _on_seqstmt(self, s: Any) -> None:
-        for each in s.seq:
+        self._sequence(list(s.seq))
+
+    def _sequence(self, statements: Sequence[Any]) -> None:
+        """Put statements; behind one that may leave the innermost loop the others depend on whether it has."""
+        for number, each in enumerate(statements):
             self.statement(each)
+            left = self.cells.get((self.leaving, 0), False)
+            if isinstance(left, Value) and number + 1 < len(statements) and self._leaves(each):
+                stays = self._pure("arith.xori", left, self.text.named(True))
+                self._branch(stays, statements[number + 1 :], ())
+                return
+            if left is True:
+                return
+
+    def _leaves(self, s: Any) -> bool:
+        """Whether a statement may leave the loop around it."""
+        kind = type(s).__name__
+        if kind == "Evaluate":
+            return type(s.value).__name__ == "Call" and name_of(s.value) == "tl.loop_break"
+        if kind == "SeqStmt":
+            return any(map(self._leaves, s.seq))
+        names_of = {"IfThenElse": ("then_case", "else_case"), "SBlockRealize": ("block",)}.get(kind, ("body",))
+        inner = (None if kind in ("For", "While") else getattr(s, name, None) for name in names_of)
+        return any(each is not None and self._leaves(each) for each in inner)
 
     def _on_attrstmt(self, s: Any) -> None:
         if s.attr_key == "thread_extent":
             tag = s.node.thread_tag
             if tag != "blockIdx.x":
-                raise refused(f"threads ({tag})", self.text.where, "are SIMT, whose cycles are not modelled")
+                raise refused(f"threads ({tag})", self.text.where, "outside of T.SimtVF are not supported")
             self.variables[s.node.var] = self.core
         self.statement(s.body)
 
@@ -106,7 +147,8 @@ class Walk(Registers):
 
     def _on_sblock(self, s: Any) -> None:
         if s.name_hint == "SIMT_VF":
-            raise refused("T.SimtVF", self._first_place(s), "is SIMT, whose cycles are not modelled", ("T.SimdVF",))
+            self._threads(s)
+            return
         if s.name_hint == "CUBE":
             raise refused("T.Cube", self._first_place(s), "runs on the cube core, which is not modelled")
         for buffer in s.alloc_buffers:
@@ -122,6 +164,44 @@ class Walk(Registers):
             self.statement(s.body)
         self.text.at(place)
         self.text.enclose("pto.vecscope {", region)
+
+    def _threads(self, s: Any) -> None:
+        """Call a SIMT function, with the scalars that it takes from around it."""
+        used: dict[Any, None] = {}
+        stores: set[Any] = set()
+
+        def see(node: Any) -> None:
+            kind = type(node).__name__
+            if kind == "Var":
+                used[node] = None
+            elif kind in ("BufferLoad", "BufferStore"):
+                used[node.buffer.data] = None
+                stores.update([node.buffer.data] if kind == "BufferStore" else [])
+            elif kind == "Call" and "atomic" in name_of(node):
+                stores.add(node.args[0].args[1])
+
+        self.visit(s.body, see)
+        self.text.at(self._first_place(s))
+        given: dict[Any, Any] = {each: self.variables[each] for each in used if each in self.variables}
+        given |= {key: value for key, value in self.cells.items() if key[0] in used}
+        if any(key in stores for key, _ in self.cells):
+            raise refused("a scalar of around it that T.SimtVF changes", self.text.where)
+        passed = {key: value for key, value in given.items() if isinstance(value, Value)}
+        arrays = {each: self.globals[each].name[1:] for each in used if each in self.globals}
+        if not self.parameters.issuperset(arrays.values()):
+            raise refused("a table of pointers in T.SimtVF", self.text.where)
+        self.external(
+            "simt", tuple(passed.values()), UNTIMED,
+            Launch(s, tuple(passed), {key: value for key, value in given.items() if key not in passed},
+                   {each: (name, self.extents.get(name)) for each, name in arrays.items()},
+                   frozenset(each for each in arrays if each in stores), self.atomics),
+        )  # fmt: skip
+
+    def external(self, name: str, operands: tuple[Value, ...], untimed: str, run: Callable[..., None]) -> None:
+        """Call a function that is no text: the program declares it."""
+        callee = f"{name}_{len(self.externals)}"
+        self.externals[callee] = untimed, run, kinds(operands)
+        self.text.line(f"func.call @{callee}({names(operands)}) : ({kinds(operands)}) -> ()")
 
     def _first_place(self, s: Any) -> Place:
         """Return the place of a vector function, or else of the first call in a statement."""
@@ -167,9 +247,28 @@ class Walk(Registers):
         """What the host asserts."""
 
     def _on_bind(self, s: Any) -> None:
-        self.variables[s.var] = self.value(s.value)
+        if str(s.var.dtype) == "handle":
+            self._bind_pointer(s)
+        else:
+            self.variables[s.var] = self.value(s.value)
+
+    def _bind_pointer(self, s: Any) -> None:
+        """Take a pointer of a table: a place in the memory of all that such tables point to."""
+        if type(s.value).__name__ != "Call" or name_of(s.value) != "tirx.reinterpret":
+            raise refused(f"a pointer that is not of a table ({s.var.name})", self.text.where)
+        self.tables = True
+        offset, kind = self.text.named(self.number(s.value.args[0])), pointer("ui8", "gm")
+        self.globals[s.var] = self.text.one(f"pto.addptr %{POINTED}, {offset.name} : {kind} -> {kind}", kind)
 
     def _on_bufferstore(self, s: Any) -> None:
+        if type(s.indices[0]).__name__ != "Ramp":
+            self._store_lane(s)
+            return
+        for self.lane in range(int(s.indices[0].lanes)):
+            self._store_lane(s)
+        self.lane = 0
+
+    def _store_lane(self, s: Any) -> None:
         if str(s.buffer.scope()) not in _REGISTERS:
             self._store(s)
             return
@@ -194,9 +293,7 @@ class Walk(Registers):
         if data in self.globals:
             return self.globals[data]
         if data not in self.kinds_of:
-            raise refused(
-                f"pointer {data.name}", self.text.where, "comes from a table of pointers, which is not supported"
-            )
+            raise refused(f"pointer {data.name}", self.text.where, "comes from nothing that is known")
         return self._buffer()
 
     def _buffer(self) -> Value:
@@ -208,6 +305,17 @@ class Walk(Registers):
         if str(e.buffer.scope()) in _REGISTERS:
             return self.read((e.buffer.data, self._place_of(e.indices[0])))
         return self.scalar_load(self.base(e.buffer.data), self._offset(e), str(e.buffer.dtype))
+
+    def loads(self, e: Any) -> bool:
+        """Whether the scalar unit loads for an expression."""
+        found: list[Any] = []
+
+        def see(node: Any) -> None:
+            if type(node).__name__ == "BufferLoad" and str(node.buffer.scope()) not in _REGISTERS:
+                found.append(node)
+
+        self.visit(e, see)
+        return bool(found)
 
     def read(self, key: tuple[Any, int]) -> Any:
         """Return a mutable scalar or register."""
@@ -237,6 +345,8 @@ class Walk(Registers):
                 found.append(node.buffer.data)
             elif type(node).__name__ == "Call" and name_of(node) == "tirx.tvm_access_ptr":
                 found.append(node.args[1])
+            elif type(node).__name__ == "Call" and name_of(node) == "tl.loop_break":
+                found.append(self.leaving)
 
         for body in bodies:
             self.visit(body, see)
@@ -255,9 +365,12 @@ class Walk(Registers):
 
     def _on_for(self, s: Any) -> None:
         if s.thread_binding is not None or str(s.kind) in ("1", "ForKind.PARALLEL"):
-            raise refused("T.Parallel", self._first_place(s), "is SIMT, whose cycles are not modelled")
+            raise refused("T.Parallel", self._first_place(s), "outside of T.SimtVF is not supported")
         low, extent = self.number(s.min), self.number(s.extent)
         step = 1 if s.step is None else self.number(s.step)
+        if self._leaves(s.body):
+            self._loop_that_is_left(s, low, extent, step)
+            return
         if not isinstance(extent, Value) and extent <= 1:
             if extent == 1:
                 self.variables[s.loop_var] = low
@@ -335,17 +448,19 @@ class Walk(Registers):
             if condition or s.else_case is not None:
                 self.statement(s.then_case if condition else s.else_case)
             return
-        cases = [s.then_case] + ([s.else_case] if s.else_case is not None else [])
-        keys = self._changed(*cases)
+        self._branch(condition, *([] if case is None else [case] for case in (s.then_case, s.else_case)))
+
+    def _branch(self, condition: Value, *cases: Sequence[Any]) -> None:
+        """Put two lists of statements, of which a condition chooses one."""
+        keys = self._changed(*cases[0], *cases[1])
         before = dict(self.cells)
         shapes = [self._carried(before[key]).kind for key in keys]
         regions, ends = [], []
-        for case in (s.then_case, s.else_case):
+        for case in cases:
             leave = self._bound(case)
             with self.text.region() as region:
                 self.cells = dict(before)
-                if case is not None:
-                    self.statement(case)
+                self._sequence(case)
                 ends.append([self._as_kind(self.cells[key], kind) for key, kind in zip(keys, shapes, strict=True)])
             regions.append(region)
             leave()
@@ -359,26 +474,49 @@ class Walk(Registers):
                 region.lines.append((f"scf.yield {names(own)} : {kinds(own)}", None))
         types = f" -> ({kinds(results)})" if moving else ""
         head = f"{names(results)} = " if moving else ""
-        self.text.enclose(
-            f"{head}scf.if {condition.name}{types} {{", regions[0], "}" if not regions[1].lines else "} else {"
-        )
-        if regions[1].lines:
-            self.text.regions[-1].lines.pop()
-            self.text.enclose("} else {", regions[1])
+        self.text.choose(f"{head}scf.if {condition.name}{types} {{", *regions)
         self.cells.update((keys[n], result) for n, result in zip(moving, results, strict=True))
 
     def _on_while(self, s: Any) -> None:
-        keys = self._changed(s.body)
+        around, self.leaving = self.leaving, object()
+        if self._leaves(s.body):
+            self.cells[self.leaving, 0] = False
+        self._while(lambda: self.number(s.condition), lambda: self.statement(s.body), s.body)
+        self.cells.pop((self.leaving, 0), None)
+        self.leaving = around
+
+    def _loop_that_is_left(self, s: Any, low: Number, extent: Number, step: Number) -> None:
+        """Put a counted loop that a value may end as one that goes on while it is not left."""
+        high = self._binary("Add", low, self._binary("Mul", extent, step, "int64"), "int64")
+        around, self.leaving = self.leaving, object()
+        index = self.leaving, 1
+        self.cells |= {(self.leaving, 0): False, index: self.text.named(low)}
+
+        def body() -> None:
+            self.variables[s.loop_var] = self.cells[index]
+            self.statement(s.body)
+            self.cells[index] = self._binary("Add", self.variables[s.loop_var], step, "int64")
+
+        self._while(lambda: self._compared("lt", self.cells[index], high, "int64"), body, s.body)
+        del self.cells[self.leaving, 0], self.cells[index]
+        self.leaving = around
+
+    def _while(self, goes_on: Callable[[], Number], put: Callable[[], None], body: Any) -> None:
+        own_keys = [key for key in self.cells if key[0] is self.leaving]
+        keys = [*own_keys, *(key for key in self._changed(body) if key not in own_keys)]
         first = [self._carried(self.cells[key]) for key in keys]
         own, passed = ([Value(self.text.name("k"), each.kind) for each in first] for _ in range(2))
         with self.text.region() as before:
             self.cells.update(zip(keys, own, strict=True))
-            condition = self.text.named(self.number(s.condition))
+            condition = self.text.named(goes_on())
+            if own_keys:
+                stays = self._pure("arith.xori", self.cells[self.leaving, 0], self.text.named(True))
+                condition = self._pure("arith.andi", condition, stays)
         before.lines.append((f"scf.condition({condition.name}) {names(own)} : {kinds(own)}", None))
-        leave = self._bound(s.body)
+        leave = self._bound(body)
         with self.text.region() as after:
             self.cells.update(zip(keys, passed, strict=True))
-            self.statement(s.body)
+            put()
             last = [self._as_kind(self.cells[key], each.kind) for key, each in zip(keys, own, strict=True)]
         after.lines.append((f"scf.yield {names(last)} : {kinds(last)}", None))
         leave()
@@ -404,6 +542,9 @@ class Walk(Registers):
         self.text.at(call.annotations.get("castsim.place") if call.annotations else None)
         if name in _NO_EFFECT:
             return
+        if name == "tl.loop_break":
+            self.cells[self.leaving, 0] = True
+            return
         if name == "tl.ascend_copy_gm_to_ubuf":
             self._transfer_in(call.args)
         elif name == "tl.ascend_copy_ubuf_to_gm":
@@ -417,12 +558,19 @@ class Walk(Registers):
         elif name == "tl.ascend_pipe_barrier":
             pipe = str(call.args[0].value).removeprefix("PIPE_")
             self.text.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
-        elif "cross_core" in name or "inter_" in name or "intra_" in name:
-            raise refused(
-                f"T.{name.removeprefix('tl.')}", self.text.where, "synchronises cores, which is not supported"
-            )
+        elif name in _CROSSING:
+            self._cross(_CROSSING[name], *call.args)
         else:
             raise refused(f"T.{name.partition('.')[2]}", self.text.where, "has no counterpart in castsim")
+
+    def _cross(self, what: str, mode: Any, pipe: Any, number: Any) -> None:
+        """Put a flag between cores."""
+        if int(mode) not in (ALL_CORES, OWN_GROUP):
+            raise refused(
+                f"a flag of mode {int(mode)}", self.text.where, "is one of the cube core, which is not modelled"
+            )
+        run = partial(getattr(self.meeting, what), self.core, int(mode))
+        self.external(what, (self.as_scalar(self.number(number), "i64"),), CROSSING, run)
 
     def _flag(self, what: str, event: Any, number: Any) -> None:
         source, _, destination = str(event.value).partition("_")

@@ -148,6 +148,13 @@ class Text:
         self.regions[-1].lines += [(f"  {line}", place) for line, place in region.lines]
         self.line(end)
 
+    def choose(self, head: str, yes: Region, no: Region) -> None:
+        """Put two regions, of which the head chooses one; the second is left out if it is empty."""
+        self.enclose(head, yes, "} else {" if no.lines else "}")
+        if no.lines:
+            self.regions[-1].lines.pop()
+            self.enclose("} else {", no)
+
     def heads(self) -> list[str]:
         """Return the lines of the constants."""
         return [f"{value.name} = arith.constant {word} : {kind}" for (word, kind), value in self.constants.items()]

@@ -88,9 +88,9 @@ def execute(options: Namespace) -> Outcome:
 
 
 def run_source(
-    options: Namespace, source: Source | None, see: Callable[[Result], None] = lambda result: None
+    options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
 ) -> Outcome:
-    """Run the program of a source, or else the file that the options name; `see` is shown the result."""
+    """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -106,7 +106,7 @@ def run_source(
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline, weights = _simulate(options, loaded, limits, source)
-    see(result)
+    result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]

@@ -10,7 +10,7 @@ from castsim.execution.micro.pointers import Pointer
 from castsim.execution.tree import Tree
 from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.program import Barrier, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
+from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.warning_text import Warnings
 
 Value = Scalar | Pointer | object
@@ -83,6 +83,10 @@ class VectorUnit(Protocol):
         """Hear of a pipe that takes the buffer of a number, or releases it."""
         ...
 
+    def external(self, node: External) -> None:
+        """Hear of a function that is not the program's own; the walk makes it happen."""
+        ...
+
 
 class Recording(VectorUnit, Protocol):
     """A unit that records what the machine issues."""
@@ -138,6 +142,9 @@ class Followed:
         """Do nothing."""
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Do nothing."""
+
+    def external(self, node: External) -> None:
         """Do nothing."""
 
 

@@ -101,8 +101,8 @@ class MicroWalker:
                 self._address(node)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node)
-            case pto.CacheOperation():
-                pass
+            case pto.CacheOperation() | pto.External():
+                self._outside(node)
             case pto.For():
                 self._loop(node)
             case pto.While():
@@ -115,6 +115,12 @@ class MicroWalker:
                 self._section(node)
             case _:
                 self._refuse(node)
+
+    def _outside(self, node: pto.CacheOperation | pto.External) -> None:
+        """Do what no unit does: a function that is not the program's own; a fence needs nothing here."""
+        if isinstance(node, pto.External):
+            self.unit.external(node)
+            node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)
 
     def _refuse(self, node: pto.Operation) -> None:
         span = node.span
@@ -317,8 +323,11 @@ class MicroWalker:
         assert isinstance(value, Scalar)
         return value
 
+    def _value(self, name: str) -> float:
+        return self._scalar(name).value
+
     def _number(self, name: str) -> int:
-        return int(self._scalar(name).value)
+        return int(self._value(name))
 
     def _pointer(self, name: str) -> Pointer:
         value = self.environment[name]

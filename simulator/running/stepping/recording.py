@@ -175,12 +175,16 @@ class _Recorded:
 
     recording: Recording
     inner: VectorUnit
+    inside: bool = False
+    """Whether a vector function is being executed."""
 
     def enter(self, scope: pto.Section) -> None:
         self._begin(Seen(scope, inside=False))
+        self.inside = True
         self.inner.enter(scope)
 
     def leave(self, scope: pto.Section) -> None:
+        self.inside = False
         self.inner.leave(scope)
 
     def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
@@ -221,12 +225,16 @@ class _Recorded:
 
     def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
         reach = [_reach(place, place.address, place.address + len(code))] if code else []
-        self._begin(Seen(node, inside=False), reach)
+        self._begin(Seen(node, inside=self.inside), reach)
         self.inner.element(node, place, code)
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         self._begin(Seen(node, inside=False))
         self.inner.hold(node, pipe, buffer, release=release)
+
+    def external(self, node: pto.External) -> None:
+        self._begin(Seen(node, inside=False), [(BUFFER, 0, None)])
+        self.inner.external(node)
 
     def _begin(self, seen: Seen, reach: Sequence[Reach] = ()) -> None:
         self.recording.begin(reach)

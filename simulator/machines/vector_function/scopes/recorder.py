@@ -199,6 +199,11 @@ class Recorder:
 
     def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        if self._scope is not None:
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=node.mnemonic))
+            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
+            self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
+            return
         pipe = self.target.pipes.scalar
         kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
         operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
@@ -220,6 +225,11 @@ class Recorder:
             event = _FIRST_BUFFER + buffer
             self._items[place] = replace(self._items[place], body=Block((SetFlag(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (WaitFlag(pipe, holder, event),), ())
+
+    def external(self, node: pto.External) -> None:
+        """Note that there are no cycles."""
+        self.incomplete = True
+        self._refuse(node.untimed)
 
     def _has_pipes(self, *names: str) -> bool:
         """Whether the target has these pipes; a program that names others has no cycles."""
