@@ -82,6 +82,8 @@ def declare_c_launch(parser: ArgumentParser) -> None:
     add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
         help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
     add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
+    what = "order of sums in loops of a .c kernel with loop_unroll: source (default), or split as by the vendor"
+    add("--accumulators", metavar="A", help=what)
     add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
 
 

@@ -172,7 +172,7 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
-    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders)
+    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders, wanted.accumulators)
 
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:

@@ -13,6 +13,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.code import Line, Value
 from castsim.tpc_c.declared import assigned_in, walked
 from castsim.tpc_c.expressions import NeedsMemoryError, Print, Variable
+from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.source import Parsed, parsed
 from castsim.tpc_c.statements import Statements
 from castsim.tpc_c.types import INDEX, TENSOR, VOID, CType, Index, Scalar, TensorType, Vector, type_named
@@ -63,13 +64,16 @@ class Compiled:
 class Compiler(Statements):
     """Compiles one kernel."""
 
-    def __init__(self, source: Parsed, target: VliwTarget, memory: frozenset[int]) -> None:
+    def __init__(
+        self, source: Parsed, target: VliwTarget, memory: frozenset[int], accumulators: str = ACCUMULATORS[0]
+    ) -> None:
         super().__init__(source, target)
         self.memory = self.memory_arrays = memory
         self.aliases, self.functions, self.tables = {}, {}, {}
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
         self.blocked, self.printing, self.prints, self.hardware = [], False, {}, 0
         self._used, self._assigned = {}, [set()]
+        self.accumulators, self.rotations = accumulators, {}
 
     def compiled(self) -> Compiled:
         """Return the kernel."""
@@ -187,8 +191,9 @@ def compile_kernel(
     target: VliwTarget,
     defines: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
+    accumulators: str = ACCUMULATORS[0],
 ) -> Compiled:
-    """Compile a kernel for a target.
+    """Compile a kernel for a target; `accumulators` is one of `castsim.tpc_c.loops.ACCUMULATORS`.
 
     Raises:
         ReadError: it is not C, a name is unknown, types do not fit; says where.
@@ -199,7 +204,7 @@ def compile_kernel(
     memory: frozenset[int] = frozenset()
     while True:
         try:
-            return Compiler(source, target, memory).compiled()
+            return Compiler(source, target, memory, accumulators).compiled()
         except NeedsMemoryError as needs:
             memory |= {id(needs.args[0])}
         except RecursionError:

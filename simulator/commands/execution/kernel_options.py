@@ -9,7 +9,7 @@ from pathlib import Path
 
 from castsim.isa.errors import ReadError
 
-LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs"}
+LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs", "--accumulators": "accumulators"}
 HEADERS = {"--define": "macros", "--include": "folders"}
 CORE = {"--block": "block", "--sub": "sub"}
 """Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from castsim.commands.execution.kernel_options import headers_of
 from castsim.commands.option_values import assignments, positive
+from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.isa.tpc.printer import print_program
 from castsim.running.kernels import compiled_kernel, load_kernel, with_shapes
@@ -16,6 +17,7 @@ from castsim.running.request import LoadRequest
 from castsim.targets.options import with_options
 from castsim.tpc_c.compiling import Compiled
 from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
+from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.printing import without_prints
 
 __all__ = ["bundles_asked", "compiled_of", "launch_asked", "scheduled_kernel", "sequential_text", "without_prints"]
@@ -27,11 +29,15 @@ def launch_asked(options: Namespace) -> LaunchRequest:
     Raises:
         ReadError: an option that cannot be read.
     """
+    order = options.accumulators or ACCUMULATORS[0]
+    if order not in ACCUMULATORS:
+        raise ReadError(f"--accumulators {order[:40]}: no order of sums", legal=ACCUMULATORS)
     tensors = {name: tensor_given(name, text) for name, text in assignments("--tensor", options.tensors).items()}
     wanted = replace(
         _headers_of(options),
         tensors=tensors,
         index_space=members_given(options.index_space) if options.index_space else (),
+        accumulators=order,
         engines=positive("--tpcs", options.tpcs) if options.tpcs else 1,
     )
     return with_shapes(wanted, assignments("--in", getattr(options, "inputs", [])))

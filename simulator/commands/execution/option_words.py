@@ -31,6 +31,7 @@ _EVERYWHERE: dict[str, Words] = {
     "engine": lambda: ENGINES,
     "overflow": lambda: [each.value for each in Overflow],
     "saturation": lambda: [each.value for each in Saturation],
+    "accumulators": lambda: ("source", "split"),
 }
 """By the name that the argument has in the parser."""
 
