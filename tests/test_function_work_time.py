@@ -212,10 +212,10 @@ LEGAL = [(rule.mnemonic, fmt) for rule in A5.tile_operations for fmt in (*rule.t
 def test_every_legal_operation_takes_time(operation: str, fmt: str) -> None:
     """On every element type, full tiles and tiles with a ragged edge; scratch only where the text demands it.
 
-    Sorted lists are whole pairs, and a block quantisation has no edge: all of its groups are valid.
+    Sorted lists and boxes are whole pairs, and a block quantisation has no edge: all of its groups are valid.
     """
     chip = with_options(A5, {"library_types": "accept"})
-    ragged = {"tmrgsort": 272, "tquant.mx": 384}.get(operation, 259)
+    ragged = {"tmrgsort": 272, "tquant.mx": 384, "tmov.zz": 258}.get(operation, 259)
     for rows, cols, valid_cols in ((1, 128, 128), (5, 384, ragged)):
         found = estimate_tile_operation(operation, fmt, rows, cols, target=chip, valid_cols=valid_cols)
         assert found.cycles >= ONE_TRIP + 12

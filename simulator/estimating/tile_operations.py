@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from castsim.estimating.estimates import Estimate, timed_alone
@@ -31,6 +32,8 @@ _RAMP_SCRATCH = 448
 """Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
 _REGISTER_GROUPS = 128
 """Groups of 16 bits of which a register of a block quantisation holds one element each; of f32 64."""
+_BOX_ROWS = 16
+"""Rows of a box of shared exponents, and those to which the rows of codes are filled."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -154,6 +157,9 @@ class _Operands:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         kind = self.operation.kind
         spread = number == 1 or kind in (Kind.ROW_EXPAND, Kind.COLUMN_EXPAND)
+        if kind is Kind.BOX and self.operation.forms[0].count(Role.TMP):
+            whole = -(-valid_rows // _BOX_ROWS) * _BOX_ROWS * valid_cols
+            return self._place("src0", self.format, (1, -(-whole // BLOCK) * BLOCK), (1, valid_rows * valid_cols))
         if kind in (Kind.QUANTISE, Kind.DEQUANTISE) and number:
             whole = -(-rows // self._per_block()) * self._per_block()
             return self._place(f"src{number}", format_named("f32"), (whole, 1), (valid_rows, 1), layout="col_major")
@@ -175,11 +181,13 @@ class _Operands:
         match self.operation.kind:
             case Kind.COMPARE:
                 return self._bits("dst")
+            case Kind.BOX:
+                return self._boxes()
             case Kind.ROW_REDUCE:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
             case kind if kind.gives_places:
                 return self._places()
-            case Kind.COLUMN_REDUCE:
+            case Kind.COLUMN_REDUCE | Kind.RAMP:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.TRANSPOSE:
                 return self._place("dst", self.format, *self._turned())
@@ -190,14 +198,20 @@ class _Operands:
                 return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
-            case Kind.RAMP:
-                return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
                 return self._place("dst", format_named(self._other_format()), self.shape, self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _boxes(self) -> Tile:
+        """Place boxes: rows of shared exponents up to whole boxes, or columns of boxes of codes."""
+        (rows, cols), scratch = self.shape, self.operation.forms[0].count(Role.TMP)
+        wide = cols if scratch else -(-cols // BLOCK) * BLOCK
+        plain = self._place("dst", self.format, (-(-rows // _BOX_ROWS) * _BOX_ROWS, wide), self.region)
+        layout = "row_major" if scratch else "col_major"
+        return replace(plain, type=replace(plain.type, block_layout=layout, scatter_layout="row_major"))
 
     def _other_format(self) -> str:
         """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
@@ -228,6 +242,9 @@ class _Operands:
         match self.operation.kind:
             case Kind.GATHER:
                 return self._numbers("tmp")
+            case Kind.BOX:
+                size = 64 + -(-self.region[0] // _BOX_ROWS) * self.region[1]
+                return self._place("tmp", self.format, (1, -(-size // BLOCK) * BLOCK), (1, size))
             case Kind.RAMP:
                 return self._place("tmp", format_named("f32"), (1, _RAMP_SCRATCH), (1, _RAMP_SCRATCH))
             case _:

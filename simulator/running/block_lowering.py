@@ -161,6 +161,7 @@ class _Text:
         self.constants: list[str] = []
         self.lines: list[str] = []
         self.types: dict[str, str] = {}
+        self.operations: list[str] = []
 
     def index(self, value: int) -> str:
         self.numbers.setdefault(value, f"%c{value}")
@@ -208,6 +209,7 @@ class _Text:
             names, types = [*names, held], [*types, "i32"]
         results = ", ".join(f"%{one}" for one in outputs), ", ".join(self.types[one] for one in outputs)
         given = f"{', '.join(names)} : {', '.join(types)}"
+        self.operations.append(mnemonic)
         self.lines.append(f"pto.{mnemonic} ins({given}) outs({results[0]} : {results[1]}){more}")
 
     def text(self) -> str:
@@ -288,5 +290,4 @@ def _program_of_chain(src: Format, wanted: BlockFormat, target: TileTarget, grou
         raise IllegalError(f"{target.name} has no way from i32 to bytes for the exponents")
     text.move("tstore", "codes", "q", *shape)
     text.move("tstore", "exponents", "e", *line)
-    names = tuple(one.split("(")[0].split()[0][4:] for one in text.lines if one.startswith("pto.t"))
-    return text.text(), tuple(name for name in names if name not in ("tload", "tstore"))
+    return text.text(), tuple(text.operations)

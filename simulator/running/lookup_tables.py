@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.tpc.dialect import Feature
+from castsim.machines.vliw.source import tpc_target
 from castsim.running.loading import load_text
 from castsim.running.runs import run_loaded
 from castsim.targets import Target
@@ -43,25 +44,24 @@ def table_on(values: NDArray[np.integer], entries: NDArray[np.integer], target: 
     Raises:
         IllegalError: a target of tiles.
     """
-    if target.has_tiles:
-        raise IllegalError(f"{target.name} has no look-ups", legal=("goya", "gaudi", "gaudi2", "greco"))
+    processor = tpc_target(target, f"{target.name} has no look-ups")
     count = -(-values.size // _LANES)
     given = np.zeros(count * _LANES, np.int32)
     given[: values.size] = values.reshape(-1)
-    program = table_program(entries, target.name, count)
+    typed = Feature.TYPED_LOOKUP in processor.dialect.features
+    program = table_program(entries, target.name, count, typed=typed)
     found = run_loaded(load_text(program, "table.tpc", target), {"x": given.reshape(count, _LANES)})
     results = np.asarray(found.outputs["y"]).reshape(-1).view(np.int32)[: values.size]
     return TableRun(results.reshape(values.shape), found.cycles, program)
 
 
-def table_program(entries: NDArray[np.integer], target: str, vectors: int) -> str:
-    """Return the program for so many vectors of 64 values."""
-    older = target == "goya"
+def table_program(entries: NDArray[np.integer], target: str, vectors: int, *, typed: bool) -> str:
+    """Return the program for so many vectors of 64 values; `typed`: look-ups say how many values they take."""
     if entries.size == _HALF:
         tables = [_declared("bytes", 1, "i32", entries.tolist(), _HALF)]
         body = [
             _vector("add.i32 V1, V0, 0x80"),
-            f"{'lookup' if older else 'lookup_1c'} BV32 V12, V1, 0x1; nop; nop; nop",
+            f"{'lookup_1c' if typed else 'lookup'} BV32 V12, V1, 0x1; nop; nop; nop",
         ]
     else:
         wide = entries.astype(np.int64)
@@ -70,7 +70,7 @@ def table_program(entries: NDArray[np.integer], target: str, vectors: int) -> st
             _declared(name, number, "f32", [float(each) for each in half.reshape(-1)], _HALF, 2)
             for name, number, half in (("below", 1, pairs[:_HALF]), ("above", 2, pairs[_HALF:]))
         ]
-        both = "lookup_c1c2" if older else "lookup_2c"
+        both = "lookup_2c" if typed else "lookup_c1c2"
         body = [
             _vector("add.i32 V1, V0, 0x8000"),
             _vector("shr.i32 V2, V1, 0x7"),

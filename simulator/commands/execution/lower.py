@@ -6,20 +6,19 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.lower_blocks import block_format_of
-from castsim.commands.execution.lower_blocks import execute as execute_blocks
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.execution.who_computes import refuse_workers
 from castsim.commands.option_values import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.spellings import format_spelled
 from castsim.planning import CastRequest, Verdict
 from castsim.planning.lowering_answers import answer, answer_through
 from castsim.planning.request import MOST_STEPS
+from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import answer_document
 from castsim.reports.stage_progress import stage_progress
@@ -43,18 +42,21 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: the specification does not have the cast; demands that contradict it; no such chain.
         TileError: no program holds a tensor of that shape.
     """
-    if options.src is None and options.spec is not None:
-        from castsim.commands.execution import lower_matrix  # noqa: PLC0415 - what compares all casts, for those alone
+    blocks = block_format_of(options.dst)
+    every = options.src is None and options.spec is not None
+    if every or blocks is not None:
+        from castsim.commands.execution import lower_blocks, lower_matrix  # noqa: PLC0415 - other answers' reports
 
-        return lower_matrix.execute(options, **_extent(options))
+        return (
+            lower_matrix.execute(options, **_extent(options))
+            if blocks is None
+            else lower_blocks.execute(options, blocks)
+        )
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
-    blocks = block_format_of(options.dst)
-    if blocks is not None:
-        return execute_blocks(options, blocks)
     refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
     check_page(options, {"--out": options.out})
     _check_suffix(options)
@@ -73,6 +75,17 @@ def execute(options: Namespace) -> Outcome:
 
     document = {"schema_version": VERSIONS["lower"], **answer_document(found, options.out)}
     return Outcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+
+
+def block_format_of(text: str | None) -> BlockFormat | None:
+    """Return the block format that a destination names, None where it names an element format or nothing."""
+    if text is None:
+        return None
+    try:
+        found = block_format(text)
+    except (ReadError, IllegalError):
+        return None
+    return found if found.name in BLOCK_FORMATS else None
 
 
 def _check_suffix(options: Namespace) -> None:

@@ -11,8 +11,10 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FloatFormat, format_named
-from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
+from castsim.quantisation import BlockFormat
 from castsim.reports.block_lowering import block_lowering_document
+from castsim.reports.block_lowering_text import block_lowering_text
+from castsim.reports.lower_text import program_text
 from castsim.running.block_lowering import lower_blocks
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -21,17 +23,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SOURCES = ("f32", "f16", "bf16")
-
-
-def block_format_of(text: str | None) -> BlockFormat | None:
-    """Return the block format that a destination names, None where it names an element format or nothing."""
-    if text is None:
-        return None
-    try:
-        found = block_format(text)
-    except (ReadError, IllegalError):
-        return None
-    return found if found.name in BLOCK_FORMATS else None
 
 
 def execute(options: Namespace, wanted: BlockFormat) -> Outcome:
@@ -54,9 +45,6 @@ def execute(options: Namespace, wanted: BlockFormat) -> Outcome:
         write_program(Path(options.out), program)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.block_lowering_text import block_lowering_text  # noqa: PLC0415 - rich, only if printed
-        from castsim.reports.lower_text import program_text  # noqa: PLC0415 - as above
-
         if options.out == STDOUT and program is not None:
             return program_text(program)
         return block_lowering_text(found, options.out)

@@ -22,7 +22,7 @@ _ROW_PLUS_ONE = 2
 
 def is_exponents(work: TileWork) -> bool:
     """Whether a move is one of shared exponents, to ZZ."""
-    return work.mnemonic.endswith(".zz")
+    return work.mnemonic == "tmov.zz"
 
 
 def exponent_shape(work: TileWork) -> tuple[int, int]:
