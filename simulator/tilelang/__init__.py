@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from castsim.tilelang.programs import convert
+from castsim.tilelang.lowering import lower
+from castsim.tilelang.programs import converted
 from castsim.tilelang.running import FunctionCycles, KernelRun, run, simulated
 
 __all__ = ["FunctionCycles", "KernelRun", "program", "run", "simulated"]
@@ -35,4 +36,4 @@ def program(
         ReadError: TileLang is missing or refuses the kernel; a core or a dimension that it does not have.
         IllegalError: a construct that castsim does not know, with its line.
     """
-    return convert(prim, core, dims, schedule, pass_configs).text
+    return converted(lower(prim, schedule, pass_configs), core, dims or {}).text

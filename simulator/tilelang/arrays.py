@@ -101,11 +101,6 @@ def used_numbers(bound: Bound) -> dict[str, float]:
     return {name: value for name, value in bound.dims.items() if name in known}
 
 
-def array_names(lowered: Lowered) -> list[str]:
-    """Return the names of the arrays."""
-    return [each.name for each in lowered.arrays if isinstance(each, Array)]
-
-
 def variables_of(lowered: Lowered) -> set[str]:
     """Return the names of dimensions, strides and scalars."""
     found = {str(each) for each in lowered.arrays if isinstance(each, str)}
@@ -178,6 +173,10 @@ def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, float]) 
     """
     bound = Bound(lowered, dict(dims), {})
     arrays = [each for each in lowered.arrays if isinstance(each, Array)]
+    names = [each.name for each in arrays]
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=names)
     for array in arrays:
         if array.name in given:
             _bind_one(bound, array, _table(bound, array, given[array.name]))

@@ -13,7 +13,7 @@ from castsim.isa.errors import ReadError, Span
 from castsim.isa.located import Located
 from castsim.isa.sources import Language, Source
 from castsim.tilelang.cores import Meeting
-from castsim.tilelang.lowering import Lowered, lower
+from castsim.tilelang.lowering import Lowered
 from castsim.tilelang.scalars import element_of
 from castsim.tilelang.statements import POINTED, Walk
 from castsim.tilelang.text import INDEX, Number, Place, Value, pointer
@@ -103,17 +103,6 @@ def _number(name: str, value: float, dtype: str) -> float:
     if int(value) != value:
         raise ReadError(f"{name} is {value}, not a whole number", legal=(f"{name}={int(value)}",))
     return int(value)
-
-
-def convert(
-    prim: Any,
-    core: int = 0,
-    dims: Mapping[str, float] | None = None,
-    schedule: bool = True,
-    pass_configs: Mapping[str, Any] | None = None,
-) -> Converted:
-    """Return a kernel as a program; parameters as of `program`."""
-    return converted(lower(prim, schedule, pass_configs), core, dims or {})
 
 
 def converted(

@@ -6,6 +6,7 @@ Their arguments, and what the device's templates make of them, are in tilelang 0
 
 from __future__ import annotations
 
+from functools import partialmethod
 from math import log
 from typing import Any
 
@@ -14,14 +15,13 @@ from castsim.isa.pto.micro.conversions import conversion, plain_word
 from castsim.tilelang.scalars import Scalars, element_of, name_of, refused
 from castsim.tilelang.text import INDEX, Value, bits_of, kinds, mask, names, register
 
-_BINARY = frozenset(["vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor"])
+_BINARY = frozenset(["vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vprelu"])
 _SHIFTS = frozenset(("vshl", "vshr"))
 _UNARY = frozenset(["vabs", "vneg", "vrelu", "vnot", "vexp", "vln", "vsqrt", "vcpadd"])
 _REDUCTIONS = frozenset(["vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"])
 _BY_SCALAR = frozenset(["vadds", "vmuls", "vmaxs", "vmins", "vshls", "vshrs", "vlrelu"])
 _SUMS = frozenset(("vmula", "vmadd", "vaxpy"))
 _MASKS = frozenset(["pand", "por", "pxor", "pnot", "psel"])
-_CARRIES = frozenset(["vaddc", "vsubc", "vaddcs", "vsubcs"])
 _FORMATS = {"f8E4M3FN": "e4m3fn", "f8E5M2": "e5m2", "!pto.f4E2M1x2": "e2m1"}
 _SUBNORMAL = 2.0**-126 - 2.0**-149
 """The largest subnormal number of f32."""
@@ -124,7 +124,7 @@ class Registers(Scalars):
         return None
 
     def _known(self, name: str, e: Any, args: list[Any]) -> Any:
-        if name in _BINARY or name in _SHIFTS or name == "vprelu":
+        if name in _BINARY or name in _SHIFTS:
             return self._two(name, args)
         if name in _UNARY or name in _REDUCTIONS:
             value = self.value(args[0])
@@ -140,8 +140,6 @@ class Registers(Scalars):
             operands = [self.value(each) for each in args]
             operands = [self.mask_as(each, operands[0].bits) for each in operands]
             return self.put_register(name, operands, operands[0].kind)
-        if name in _CARRIES:
-            return self._carried_over(name, args)
         handler = getattr(self, f"_{name}", None)
         if handler is None:
             raise refused(f"T.simd.{name}", self.text.where, "has no vector instruction in castsim")
@@ -441,18 +439,15 @@ class Registers(Scalars):
         found = self.put_register("vselr", [plain, self.seen_as(index, f"ui{a.bits}")], plain.kind)
         return self.seen_as(found, a.element)
 
-    def _interleaved(self, name: str, args: list[Any]) -> tuple[Value, ...]:
+    def _interleaved(self, e: Any, args: list[Any], name: str) -> tuple[Value, ...]:
         a, b = self.value(args[0]), self.value(args[1])
         b = self.seen_as(b, a.element)
         return self.text.put(
             f"pto.{name} {a.name}, {b.name} : {a.kind}, {a.kind} -> {a.kind}, {a.kind}", a.kind, a.kind
         )
 
-    def _vintlv(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
-        return self._interleaved("vintlv", args)
-
-    def _vdintlv(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
-        return self._interleaved("vdintlv", args)
+    _vintlv = partialmethod(_interleaved, name="vintlv")
+    _vdintlv = partialmethod(_interleaved, name="vdintlv")
 
     def _vpack(self, e: Any, args: list[Any]) -> Value:
         a = self.value(args[0])
@@ -465,13 +460,18 @@ class Registers(Scalars):
         name = "vzunpack" if a.element[0] == "u" else "vsunpack"
         return self.put_register(name, [a], register(element_of(e.dtype)), tail=f', "{args[1].value}"')
 
-    def _carried_over(self, name: str, args: list[Any]) -> tuple[Value, Value]:
+    def _carried_over(self, e: Any, args: list[Any], name: str) -> tuple[Value, Value]:
         """Put an operation on 32-bit words with a carry; the dialect hands it over first."""
         a = self.value(args[0])
         given = [a, self.seen_as(self.value(args[1]), a.element), *(self.masked(each, 32) for each in args[2:])]
         types = a.kind, mask(32)
         found, carry = self.text.put(f"pto.{name} {names(given)} : {kinds(given)} -> {', '.join(types)}", *types)
         return carry, found
+
+    _vaddc = partialmethod(_carried_over, name="vaddc")
+    _vsubc = partialmethod(_carried_over, name="vsubc")
+    _vaddcs = partialmethod(_carried_over, name="vaddcs")
+    _vsubcs = partialmethod(_carried_over, name="vsubcs")
 
     def _vmull(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
         a = self.value(args[0])
@@ -500,28 +500,23 @@ class Registers(Scalars):
         bits = min(int(args[0].value), 32)
         return self.text.once(f'pto.{name}_b{bits} "{args[1].value}" : {mask(bits)}', mask(bits))
 
-    def _pge(self, e: Any, args: list[Any]) -> Value:
-        return self._pset(e, args, "pge")
+    _pge = partialmethod(_pset, name="pge")
 
     def _update_mask(self, e: Any, args: list[Any]) -> Value:
         bits, count = int(args[1].value), self.as_scalar(self.number(args[0]), "i32")
         return self.text.put(f"pto.plt_b{bits} {count.name} : i32 -> {mask(bits)}, i32", mask(bits), "i32")[0]
 
-    def _part(self, name: str, args: list[Any], factor: int) -> Value:
+    def _part(self, e: Any, args: list[Any], name: str, factor: int) -> Value:
         a = self.value(args[0])
         bits = max(8, min(32, int(a.bits * factor) if factor > 1 else a.bits // 2))
         return self.put_register(name, [a], mask(bits), tail=f', "{args[1].value}"')
 
-    def _ppack(self, e: Any, args: list[Any]) -> Value:
-        return self._part("ppack", args, 1)
-
-    def _punpack(self, e: Any, args: list[Any]) -> Value:
-        return self._part("punpack", args, 2)
+    _ppack = partialmethod(_part, name="ppack", factor=1)
+    _punpack = partialmethod(_part, name="punpack", factor=2)
 
     def _pintlv(self, e: Any, args: list[Any], name: str = "pintlv") -> tuple[Value, ...]:
         bits = int(args[2].value)
         a, b, kind = self.masked(args[0], bits), self.masked(args[1], bits), mask(bits)
         return self.text.put(f"pto.{name}_b{bits} {a.name}, {b.name} : {kind}, {kind} -> {kind}, {kind}", kind, kind)
 
-    def _pdintlv(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
-        return self._pintlv(e, args, "pdintlv")
+    _pdintlv = partialmethod(_pintlv, name="pdintlv")

@@ -19,7 +19,6 @@ from castsim.targets import Target
 from castsim.tilelang.arrays import (
     Bound,
     Bytes,
-    array_names,
     bind,
     dtype_of,
     extent_of,
@@ -133,9 +132,6 @@ def run(
         CastsimError, EngineError: as `castsim.run`.
     """
     lowered = lower(prim, schedule, pass_configs)
-    unknown = [name for name in arrays if name not in array_names(lowered)]
-    if unknown:
-        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
     given = {name: value for name, value in arrays.items() if value is not None}
     return run_lowered(lowered, given, core, dims or {}, target, timing_only, races, engine)
 
@@ -182,9 +178,6 @@ def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Map
     Raises:
         CastsimError: as `run`.
     """
-    unknown = [name for name in given if name not in array_names(lowered)]
-    if unknown:
-        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=array_names(lowered))
     bound = bind(lowered, given, dims)
     return converted(lowered, core, used_numbers(bound), extents_of(bound))
 
