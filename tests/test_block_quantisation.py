@@ -22,7 +22,7 @@ from work_programs import Spot, computed, noise, program, target, walked
 import castsim
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import HERE
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
@@ -538,9 +538,9 @@ def cycles_with_moves(rows: int, cols: int) -> int:
         at = -(-tiles[-1].end // 512) * 512 if len(tiles) < 5 else 512 * (len(tiles) - 5)  # moves use the bytes of x
     x, codes, exponents, maxima, scaling, tmp, nz, zz = tiles
     works = (
-        TileWork("tquant.mx", codes, (x,), HERE, mode="ocp", further=(exponents, maxima, scaling)),
-        TileWork("tmov.nz", nz, (codes,), HERE),
-        TileWork("tmov.zz", zz, (exponents,), HERE, tmp=tmp, names_tmp=True),
+        ResolvedTileOp("tquant.mx", codes, (x,), HERE, mode="ocp", further=(exponents, maxima, scaling)),
+        ResolvedTileOp("tmov.nz", nz, (codes,), HERE),
+        ResolvedTileOp("tmov.zz", zz, (exponents,), HERE, tmp=tmp, names_tmp=True),
     )
     chip = target("a5")
     return sum(timed_alone(chip, lowerer_of(chip).work(work), work.mnemonic).cycles for work in works)

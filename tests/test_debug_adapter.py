@@ -19,7 +19,7 @@ from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from dap_client import Client
 from debug_programs import PROGRAMS
 
-from castsim.commands.option_values import scalar
+from castsim.commands.option_parsers import scalar
 from castsim.editor.debugging.messages import Channel
 from castsim.editor.debugging.session import Session
 from castsim.isa.errors import ReadError

@@ -13,8 +13,8 @@ from fast_programs import strided
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow.attempt import Attempt
 from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
+from castsim.engines.fast_dataflow.interleaving import TripRun, Weave
 from castsim.engines.fast_dataflow.records import Jump, RecordShift
-from castsim.engines.fast_dataflow.weaving import TripRun, Weave
 from castsim.execution.tree import Block, Loop, Lowered, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag

@@ -14,7 +14,7 @@ from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 from test_function_work import ELEMENTWISE, KINDS, name
 
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets.options import with_options
@@ -138,7 +138,7 @@ def reduced(rows: int) -> object:
         (lanewise("tdivs", "i32", 1, 64), LOOP + 63 * 20 + USE + 17 + END),
     ],
 )  # fmt: skip
-def test_small_cases_by_hand(work: TileWork, exact: float) -> None:
+def test_small_cases_by_hand(work: ResolvedTileOp, exact: float) -> None:
     assert work_cycles(work) == rounded(exact)
 
 
@@ -194,7 +194,7 @@ def test_loops_move_every_tile() -> None:
 
 
 def test_waits_of_the_last_trip_are_told() -> None:
-    def causes(work: TileWork) -> dict[Cause, int]:
+    def causes(work: ResolvedTileOp) -> dict[Cause, int]:
         (operation,) = [one for one in timed(Block((function_of(work),))).operations if one.pipe == "V"]
         return dict(operation.causes)
 

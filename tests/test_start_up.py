@@ -22,10 +22,10 @@ EVENTS = ("simpy", "castsim.engines.event_dataflow.simulation", "castsim.engines
 """The engine that nobody asks for below."""
 PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
-COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.walk")
+COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.interpreter")
 RUNNING = (
     "castsim.engines",
-    "castsim.execution.walk",
+    "castsim.execution.interpreter",
     "castsim.synchronisation.races",
     "castsim.isa.pto.parser",
     "castsim.isa.tpc.parser",
@@ -39,7 +39,7 @@ ASSEMBLY = (
 )
 PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs", "castsim.evidence.verification")
 
-WALKING = ("castsim.engines", "castsim.execution.walk")
+WALKING = ("castsim.engines", "castsim.execution.interpreter")
 
 PAGES = ("castsim.reports.pages.shell", "castsim.reports.views.timeline", "castsim.reports.views.perfetto", "html")
 """For who writes a page, a trace or a log."""

@@ -9,8 +9,8 @@ from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
 from castsim.engines import simulate
+from castsim.execution.interpreter import execute
 from castsim.execution.tree import Tree, elements, instances
-from castsim.execution.walk import execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert, noted

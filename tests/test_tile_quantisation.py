@@ -21,7 +21,7 @@ from castsim.__main__ import main
 from castsim.estimating.estimates import timed_alone
 from castsim.estimating.placement import HERE
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
@@ -270,7 +270,7 @@ def cycles(operation: str, case: str) -> int:
         tiles.append(Tile(f"t{number}", fmt, kind, at, rows, wide, fmt.storage_bits))
         at = -(-tiles[-1].end // 512) * 512
     chip = target("a5")
-    work = TileWork(operation, tiles[-1], tuple(tiles[:-1]), HERE)
+    work = ResolvedTileOp(operation, tiles[-1], tuple(tiles[:-1]), HERE)
     return timed_alone(chip, lowerer_of(chip).work(work), operation).cycles
 
 
@@ -491,7 +491,7 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> Non
         kind = TileType("vec", element, height, width, *valid)
         tiles.append(Tile(f"t{number}", fmt, kind, at, *valid, fmt.storage_bits))
         at = -(-tiles[-1].end // 512) * 512
-    work = TileWork("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
+    work = ResolvedTileOp("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     assert found == pytest.approx(published, rel=0.03)
 

@@ -29,7 +29,7 @@ from castsim.reports.views.recording import Recorder
 from castsim.reports.views.timeline import Timeline, make_timeline
 from castsim.reports.views.window import Window
 from castsim.running import load
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.targets import Target
 from castsim.targets.loader import load_target
 from castsim.timing import Timing
@@ -84,7 +84,7 @@ def run_of(tree: Tree, target: Target) -> Run:
 @cache
 def sample(name: str) -> Run:
     loaded = load(PROGRAMS / name, None, None, {})
-    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
     return run_of(tree, loaded.target)
 
 

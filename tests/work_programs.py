@@ -12,8 +12,8 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+from castsim.execution.interpreter import Executed, execute
 from castsim.execution.tree import Access, accesses, instances
-from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.synchronisation.flags import insert

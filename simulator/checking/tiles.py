@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.checking.removal import without
 from castsim.execution.entry_and_target import entries
-from castsim.execution.walk.arguments import core_numbers
+from castsim.execution.interpreter.arguments import core_numbers
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError
 from castsim.isa.pto.inlining import calls, inlined
@@ -22,7 +22,7 @@ from castsim.isa.pto.scope import FollowUpError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.data_dependent import reads_elements
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import Walking, target_of, walking_of_function
 from castsim.synchronisation.races import REPORT
@@ -163,7 +163,7 @@ def _walked(
             if isinstance(walking, Walking):
                 certain = not reads_elements(walking)
             program = walking.program() if isinstance(walking, Walking) else walking
-            issued = program.issue({}, Treatment(values=False, races=REPORT, limits=request.limits))
+            issued = program.issue({}, RunOptions(values=False, races=REPORT, limits=request.limits))
         except LimitError as error:
             return _Walked(tuple(errors), limit=error)
         except (CastsimError, EngineError) as error:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
-from castsim.editor.excerpt import excerpt
+from castsim.editor.program_slice import excerpt
 from castsim.estimating import estimate
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa import pto

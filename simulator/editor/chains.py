@@ -8,7 +8,7 @@ from functools import lru_cache
 from castsim.checking import Finding, Severity, check_text
 from castsim.editor.alone import node_at
 from castsim.editor.document import Settings, Text
-from castsim.editor.excerpt import excerpt
+from castsim.editor.program_slice import excerpt
 from castsim.editor.repair import Edit, Repair, repaired
 from castsim.editor.targeted import target_of_text
 from castsim.isa import pto

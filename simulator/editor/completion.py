@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from castsim.editor.completion_assembly import assembly_suggestions
+from castsim.editor.completion_item import CompletionItem
 from castsim.editor.completion_tiles import tile_suggestions
 from castsim.editor.document import Settings, Text
-from castsim.editor.suggestion import Suggestion
 
 TRIGGERS = (".", "%", "!", "#", "<", "=", '"')
 """Characters behind which clients ask by themselves."""
@@ -29,20 +29,20 @@ def completions(text: Text, line: int, column: int, settings: Settings) -> list[
     if text.language == "c":
         return []
     if text.language == "pto":
-        found: Iterable[Suggestion] = tile_suggestions(text, line, ahead, start)
+        found: Iterable[CompletionItem] = tile_suggestions(text, line, ahead, start)
     else:
         found = assembly_suggestions(text, ahead, start, settings)
     return list(_matching(found, start))
 
 
 @dataclass(frozen=True, slots=True)
-class Completed(Suggestion):
+class Completed(CompletionItem):
     """A suggestion, and how many characters of it stand before the cursor."""
 
     typed: int = 0
 
 
-def _matching(found: Iterable[Suggestion], start: str) -> Iterator[Completed]:
+def _matching(found: Iterable[CompletionItem], start: str) -> Iterator[Completed]:
     seen = set()
     for one in found:
         if one.text.lower().startswith(start.lower()) and one.text not in seen:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from castsim.editor.completion_item import CompletionItem
 from castsim.editor.document import Settings, Text
-from castsim.editor.suggestion import Suggestion
 from castsim.editor.targeted import target_of_text
 from castsim.isa.formats import FORMATS
 from castsim.isa.sources import Language
@@ -21,7 +21,7 @@ _SEGMENT = re.compile(r"[;{]")
 _MOST_REGISTERS = 64
 
 
-def assembly_suggestions(text: Text, ahead: str, start: str, settings: Settings) -> Iterator[Suggestion]:
+def assembly_suggestions(text: Text, ahead: str, start: str, settings: Settings) -> Iterator[CompletionItem]:
     """Yield what may follow `ahead`; of it `start` is typed."""
     if "castsim:" in ahead:
         yield from _declared(ahead)
@@ -43,45 +43,45 @@ def assembly_suggestions(text: Text, ahead: str, start: str, settings: Settings)
         yield from _registers(dialect, start)
 
 
-def _declared(ahead: str) -> Iterator[Suggestion]:
+def _declared(ahead: str) -> Iterator[CompletionItem]:
     words = ahead.rpartition("castsim:")[2].split()
     if not words:
-        yield from (Suggestion(word, "word", "declaration") for word in DECLARATIONS)
+        yield from (CompletionItem(word, "word", "declaration") for word in DECLARATIONS)
     elif words == ["target"]:
-        yield from (Suggestion(name, "word", "target") for name in targets_running(Language.ASSEMBLY.value))
+        yield from (CompletionItem(name, "word", "target") for name in targets_running(Language.ASSEMBLY.value))
     else:
-        yield from (Suggestion(word, "word", "direction") for word in ("in", "out", "inout"))
-        yield from (Suggestion(name, "type", "format") for name in FORMATS)
+        yield from (CompletionItem(word, "word", "direction") for word in ("in", "out", "inout"))
+        yield from (CompletionItem(name, "type", "format") for name in FORMATS)
 
 
-def _mnemonics(forms: list[Form]) -> Iterator[Suggestion]:
+def _mnemonics(forms: list[Form]) -> Iterator[CompletionItem]:
     for form in forms:
         detail = f"{'/'.join(Slot(slot).name for slot in form.slots)}: {form.pattern()}"
-        yield Suggestion(form.mnemonic, "operation", detail)
-        yield from (Suggestion(f"{form.mnemonic}.{kind}", "operation", detail) for kind in form.types)
-    yield Suggestion("nop", "operation", "any slot")
+        yield CompletionItem(form.mnemonic, "operation", detail)
+        yield from (CompletionItem(f"{form.mnemonic}.{kind}", "operation", detail) for kind in form.types)
+    yield CompletionItem("nop", "operation", "any slot")
 
 
-def _switch(switch: Switch, key: str | None, dialect: Dialect | None) -> Iterator[Suggestion]:
+def _switch(switch: Switch, key: str | None, dialect: Dialect | None) -> Iterator[CompletionItem]:
     words = switch.words
     if switch.rounding is not None and dialect is not None:
         words = tuple((value, spelling) for value, spelling in words if value in dialect.roundings[switch.rounding])
     if key is not None:
         if key in (switch.name, *switch.keys):
-            yield from (Suggestion(spelling, "mode", switch.name) for _, spelling in words)
-            yield from (Suggestion(str(number), "mode", switch.name) for number in switch.numbers if not words)
+            yield from (CompletionItem(spelling, "mode", switch.name) for _, spelling in words)
+            yield from (CompletionItem(str(number), "mode", switch.name) for number in switch.numbers if not words)
         return
     named = switch.style.value.startswith("name=")
     if named:
-        yield Suggestion(f"{switch.name}=", "mode", "switch")
+        yield CompletionItem(f"{switch.name}=", "mode", "switch")
     elif words:
-        yield from (Suggestion(spelling, "mode", switch.name) for _, spelling in words)
+        yield from (CompletionItem(spelling, "mode", switch.name) for _, spelling in words)
     else:
-        yield Suggestion(switch.name, "mode", "switch")
+        yield CompletionItem(switch.name, "mode", "switch")
 
 
-def _registers(dialect: Dialect, start: str) -> Iterator[Suggestion]:
+def _registers(dialect: Dialect, start: str) -> Iterator[CompletionItem]:
     letters = start.lstrip("%").rstrip("0123456789").upper()
     for file, count in dialect.registers.items():
         if file.startswith(letters):
-            yield from (Suggestion(f"{file}{number}", "register") for number in range(min(count, _MOST_REGISTERS)))
+            yield from (CompletionItem(f"{file}{number}", "register") for number in range(min(count, _MOST_REGISTERS)))

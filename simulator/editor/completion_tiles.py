@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from castsim.editor.completion_item import CompletionItem, Sort
 from castsim.editor.document import Text
-from castsim.editor.suggestion import Sort, Suggestion
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
@@ -46,7 +46,7 @@ _MODE_KEYS = {
 _TILE_KEYS = {"blayout=": BLOCK_LAYOUTS, "pad=": PADS}
 
 
-def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[Suggestion]:
+def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[CompletionItem]:
     """Yield what may follow `ahead`; of it `start` is typed."""
     if start.startswith("%"):
         yield from _values(text, line)
@@ -54,7 +54,7 @@ def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[
         yield from _types(text)
     elif ahead.endswith(tuple(_MODE_KEYS)):
         words, what = next(found for key, found in _MODE_KEYS.items() if ahead.endswith(key))
-        yield from (Suggestion(word, "mode", what, _mode(word)) for word in words)
+        yield from (CompletionItem(word, "mode", what, _mode(word)) for word in words)
     elif re.search(r"(?:set_flag|wait_flag|barrier)\b[^\]]*$", ahead) is not None:
         yield from _words(PIPES, "mode", "pipe")
         yield from _words(EVENTS, "mode", "event")
@@ -66,8 +66,8 @@ def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[
         yield from _types(text)
         yield from _words(SCALARS, "type", "scalar")
     elif re.search(r"\btcvt\b.*[{,]\s*$", ahead) is not None and "{" in ahead:
-        yield Suggestion("rmode = #pto<round_mode RINT>", "mode", "rounding of the cast")
-        yield Suggestion("sat_mode = #pto<saturation_mode ON>", "mode", "saturation of the cast")
+        yield CompletionItem("rmode = #pto<round_mode RINT>", "mode", "rounding of the cast")
+        yield CompletionItem("sat_mode = #pto<saturation_mode ON>", "mode", "saturation of the cast")
     else:
         yield from _operations()
 
@@ -76,46 +76,46 @@ def _mode(word: str) -> str:
     return ROUNDINGS[Rounding(word.lower())] if word.lower() in tuple(Rounding) else ""
 
 
-def _words(words: object, kind: Sort, detail: str) -> Iterator[Suggestion]:
+def _words(words: object, kind: Sort, detail: str) -> Iterator[CompletionItem]:
     if isinstance(words, tuple | list | dict):
-        yield from (Suggestion(str(word), kind, detail) for word in words)
+        yield from (CompletionItem(str(word), kind, detail) for word in words)
 
 
-def _operations() -> Iterator[Suggestion]:
+def _operations() -> Iterator[CompletionItem]:
     for row in VECTOR_OPERATIONS.values():
-        yield Suggestion(f"pto.{text_name(row.mnemonic)}", "operation", SHAPES[row.kind], row.spellings[0])
+        yield CompletionItem(f"pto.{text_name(row.mnemonic)}", "operation", SHAPES[row.kind], row.spellings[0])
     for name, about in OTHERS.items():
-        yield Suggestion(name, "operation", about)
+        yield CompletionItem(name, "operation", about)
     for name in ROWS:
-        yield Suggestion(f"pto.{name}", "operation", "vector instruction", f"`{forms_of(name)[0].spelling(name)}`")
+        yield CompletionItem(f"pto.{name}", "operation", "vector instruction", f"`{forms_of(name)[0].spelling(name)}`")
     for name in HANDLERS:
         if not name.startswith('"'):
-            yield Suggestion(name, "operation")
+            yield CompletionItem(name, "operation")
 
 
-def _values(text: Text, line: int) -> Iterator[Suggestion]:
+def _values(text: Text, line: int) -> Iterator[CompletionItem]:
     """Yield the values that are defined before a line, the nearest first, up to the head of the function."""
     for written in reversed(text.lines[: line - 1]):
         found = _DEFINED.match(written)
         if found is not None:
             kind = found[2].rpartition(":")[2].rpartition("->")[2].strip()
-            yield from (Suggestion(name, "value", kind[:60]) for name in _NAME.findall(found[1]))
+            yield from (CompletionItem(name, "value", kind[:60]) for name in _NAME.findall(found[1]))
         elif "scf.for" in written:
-            yield from (Suggestion(name, "value", "variable of a loop") for name in _NAME.findall(written)[:1])
+            yield from (CompletionItem(name, "value", "variable of a loop") for name in _NAME.findall(written)[:1])
         if "func.func" in written:
-            yield from (Suggestion(name, "value", kind.strip()) for name, kind in _ARGUMENT.findall(written))
+            yield from (CompletionItem(name, "value", kind.strip()) for name, kind in _ARGUMENT.findall(written))
             return
 
 
-def _types(text: Text) -> Iterator[Suggestion]:
+def _types(text: Text) -> Iterator[CompletionItem]:
     """Yield the types that the text has, then all there are."""
     yield from (
-        Suggestion(written, "type", "in this text") for written in dict.fromkeys(_WRITTEN_TYPE.findall(text.text))
+        CompletionItem(written, "type", "in this text") for written in dict.fromkeys(_WRITTEN_TYPE.findall(text.text))
     )
-    yield from (Suggestion(name, "type", f"{name}{behind}") for name, behind in TYPES.items())
+    yield from (CompletionItem(name, "type", f"{name}{behind}") for name, behind in TYPES.items())
 
 
-def _parameters(name: str, ahead: str) -> Iterator[Suggestion]:
+def _parameters(name: str, ahead: str) -> Iterator[CompletionItem]:
     for key, words in _TILE_KEYS.items():
         if ahead.endswith(key):
             yield from _words(words, "mode", key)
@@ -133,7 +133,7 @@ def _parameters(name: str, ahead: str) -> Iterator[Suggestion]:
         yield from _words({**ELEMENTS, **EXTENSIONS}, "type", "element")
 
 
-def _quoted(ahead: str) -> Iterator[Suggestion]:
+def _quoted(ahead: str) -> Iterator[CompletionItem]:
     """Yield the words of the vector instruction that a line has."""
     found = _OPERATION.search(ahead)
     if found is None or found[1] not in ROWS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
 from castsim.execution.entry_and_target import entries
-from castsim.execution.walk.arguments import core_numbers
+from castsim.execution.interpreter.arguments import core_numbers
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from castsim.editor.document import Settings, Text
-from castsim.editor.excerpt import excerpt
 from castsim.editor.hover_parts import Said, conversion_part, format_part, listed
+from castsim.editor.program_slice import excerpt
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FORMATS, format_named

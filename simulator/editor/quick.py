@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from castsim.checking.finding import Finding, in_order, of_errors, of_warnings
 from castsim.editor.document import Settings, Text
-from castsim.editor.excerpt import Excerpt, excerpt
+from castsim.editor.program_slice import Excerpt, excerpt
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 

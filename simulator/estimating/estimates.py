@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from castsim.engines import simulate
 from castsim.estimating.placement import HERE
 from castsim.estimating.trust import Sensitivity, Trust
-from castsim.execution.notebook_display import Drawn
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.interpreter.structure import bare
+from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
-from castsim.execution.walk.lowerer import LoweredInstruction
-from castsim.execution.walk.structure import bare
 from castsim.isa.pto.program import Pipe
 from castsim.targets import Target
 from castsim.timing import Cause, Timing
@@ -35,7 +35,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate(Drawn[Literal["causes"]]):
+class Estimate(PlotMixin[Literal["causes"]]):
     """The `cycles` of an operation alone, as the published convention of its mechanism counts them.
 
     For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
@@ -71,7 +71,7 @@ class Estimate(Drawn[Literal["causes"]]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimates(Drawn[Literal["shapes"]]):
+class Estimates(PlotMixin[Literal["shapes"]]):
     """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
 
     All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions, Shape, up
+from castsim.execution.interpreter import Lowerer
 from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.walk import Lowerer
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation

@@ -8,9 +8,9 @@ from pathlib import Path
 from castsim.estimating.estimates import Estimate, timed_alone
 from castsim.estimating.placement import HERE
 from castsim.execution.dataflow.operations import BLOCK
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.interpreter import Lowerer
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.block_groups import MX_GROUP
-from castsim.execution.walk import Lowerer
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
@@ -104,7 +104,7 @@ class _Operands:
         self.alignment = alignment
         self.runtime_valid = False
 
-    def lay_out(self, *, scratch: bool, in_place: bool) -> TileWork:
+    def lay_out(self, *, scratch: bool, in_place: bool) -> ResolvedTileOp:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
         with_tmp = [form for form in self.operation.forms if Role.TMP in form]
         form = with_tmp[0] if scratch and with_tmp else self.operation.forms[0]
@@ -116,7 +116,7 @@ class _Operands:
         self.next = max(self.next, behind)
         compares = self.operation.kind is Kind.COMPARE
         blocks = self.operation.kind is Kind.BLOCK_QUANTISE
-        return TileWork(
+        return ResolvedTileOp(
             mnemonic=self.operation.mnemonic,
             dst=dst,
             sources=sources,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+from castsim.execution.interpreter.structure import bare
 from castsim.execution.tree import Instruction, Role
-from castsim.execution.walk.structure import bare
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.program import Pipe
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

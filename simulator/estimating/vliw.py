@@ -30,12 +30,12 @@ from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.registers import Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause
+from castsim.tpc_compiler.code_generation.allocation import allocate, text_of
+from castsim.tpc_compiler.code_generation.scheduling import arranged
+from castsim.tpc_compiler.code_generation.sequence import EmittedInstruction, Sequence, Value
 from castsim.tpc_compiler.compiled_casts.building import Order, build
 from castsim.tpc_compiler.compiled_casts.paths import Path, path_of
 from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, native_elements
-from castsim.tpc_compiler.emission.allocation import allocate, text_of
-from castsim.tpc_compiler.emission.scheduling import arranged
-from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence, Value
 
 if TYPE_CHECKING:
     from castsim.estimating.arrays import Integers

@@ -137,7 +137,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class TileWork:
+class ResolvedTileOp:
     """One vector operation on tiles other than a cast or transfer, with everything resolved.
 
     `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from castsim.execution.cast_tally import CastTally
     from castsim.execution.dataflow.cast_counts import CastCounts
     from castsim.execution.dataflow.values import Follower
+    from castsim.execution.interpreter import Lowerer
     from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.execution.micro.bodies import Body
     from castsim.execution.micro.unit import Recording
     from castsim.execution.tree import Tree
-    from castsim.execution.walk import Lowerer
     from castsim.isa.pto.program import Function
     from castsim.machines.launches import LaunchReport
     from castsim.machines.target_cast import CastAsked, CastForm, TargetCast

@@ -11,7 +11,7 @@ from castsim.machines.registry import Parts
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.walk import Lowerer
+    from castsim.execution.interpreter import Lowerer
 
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     "machine",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.inputs import empty_memory
-from castsim.execution.walk import execute
-from castsim.execution.walk.lowerer import Lowerer
+from castsim.execution.interpreter import execute
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.isa import pto
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.pto.packed import element_format

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.entry_and_target import choose_target
 from castsim.execution.inputs import make_inputs, read_input
+from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.walk import ArgumentUse
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, ReadError

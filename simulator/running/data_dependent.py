@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.dataflow.uncomputed import Uncomputed
+from castsim.execution.dataflow.uncomputed import TaintTracker
 from castsim.execution.global_memory import check_elements
 from castsim.execution.inputs import check_known, input_bytes, make_inputs, read_input
+from castsim.execution.interpreter import ArgumentUse, Memory
+from castsim.execution.interpreter.memory import Bytes
+from castsim.execution.interpreter.opaque import is_opaque
+from castsim.execution.interpreter.structure import reads_memory
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Block, Node, Tree
-from castsim.execution.walk import ArgumentUse, Memory
-from castsim.execution.walk.memory import Bytes
-from castsim.execution.walk.opaque import is_opaque
-from castsim.execution.walk.structure import reads_memory
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
@@ -30,7 +30,7 @@ from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import Source
 from castsim.machines.mechanisms import compute_of
-from castsim.running.loaded import Inputs, InTileLanguage, Issued, Treatment, WalkedWhenIssued
+from castsim.running.loaded import ExecutionResult, Inputs, InTileLanguage, RunOptions, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.running.tiles import TileProgram, Walking, walking_of
 from castsim.synchronisation.flags import INTERLOCK
@@ -73,14 +73,14 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
             if isinstance(each.type, pto.PointerType)
         }
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Walk the program with its inputs, then do as with any other tile program."""
         for name in inputs:
             check_known(name, self.arguments)
         how.stage("path")
         return self.walked(inputs, how).issue(inputs, how)
 
-    def walked(self, inputs: Inputs, how: Treatment) -> TileProgram:
+    def walked(self, inputs: Inputs, how: RunOptions) -> TileProgram:
         """Return the program walked with its inputs.
 
         Raises:
@@ -102,10 +102,10 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
         named = self.walking.request.opaque
         return any(is_opaque(node, named) for node in nodes(self.walking.function.body or ()))
 
-    def _memory(self, contents: _Contents, how: Treatment) -> Memory:
+    def _memory(self, contents: _Contents, how: RunOptions) -> Memory:
         target = self.walking.target
         compute, idle = compute_of(target), Idle(NO_VALUES)
-        followed = Uncomputed(np.zeros(target.memories["ub"].capacity_bytes, np.uint8)) if self._opaque() else None
+        followed = TaintTracker(np.zeros(target.memories["ub"].capacity_bytes, np.uint8)) if self._opaque() else None
 
         def settle(nodes: list[Node], buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
             tree = Tree(Block(tuple(nodes)), (), interlocked=False)
@@ -131,7 +131,7 @@ class _Contents:
 
     inputs: Inputs
     arguments: Mapping[str, ArgumentUse]
-    how: Treatment
+    how: RunOptions
     sized: Mapping[str, ArgumentUse] = field(default_factory=dict)
     asked: bool = False
     """Whether a random input has been asked for."""

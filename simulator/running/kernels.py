@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution.global_memory import check_elements
-from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.interpreter import ArgumentUse, Executed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source
@@ -22,7 +22,7 @@ from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.source import chosen_target
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, RunOptions, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.compiling import Compiled, compile_kernel
@@ -81,7 +81,7 @@ class KernelProgram(WalkedWhenIssued):
     def _assembled(self, engine: int) -> Assembled:
         return Assembled(self.file, self.launch.engines[engine], self.target)
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Run every engine to its end, one after the other; the slowest gives the time."""
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
@@ -122,7 +122,7 @@ class KernelProgram(WalkedWhenIssued):
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
                         latencies=latencies, printed=tuple(printed))  # fmt: skip
         stale = tuple(each for one in runs for each in one.stale_reads) if checked else None
-        return Issued(loaded, runs[-1].outputs, stale, casts=ran.casts)
+        return ExecutionResult(loaded, runs[-1].outputs, stale, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:
         """Return what is said of a kernel's values and cycles."""

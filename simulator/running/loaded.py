@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.cast_tally import CastPlace
+from castsim.execution.interpreter import ArgumentUse, Executed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
-from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
 from castsim.machines.vliw import stale_modes
@@ -33,7 +33,7 @@ Inputs = Mapping[str, Codes | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Treatment:
+class RunOptions:
     """The rules by which a program is issued.
 
     `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
@@ -98,7 +98,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class ExecutionResult:
     """The outcome of a program: what the machine issues, the outputs by name, what was found on the way.
 
     `stale_reads` and `races` are None where nothing looked for them.
@@ -185,7 +185,7 @@ class LoadedProgram(Protocol):
         """Why its cycles are not modelled; the empty text if they are."""
         ...
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Compute values and path.
 
         Raises:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.choices import OLDEST, TOOLCHAIN
+from castsim.execution.interpreter import Lowerer
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.walk import Lowerer
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import lowerer_of

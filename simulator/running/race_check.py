@@ -7,14 +7,14 @@ from castsim.execution.limits import check_executions
 from castsim.execution.tree import Tree
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import tile_target
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
-from castsim.synchronisation.races.unfolding import SLOTS
+from castsim.synchronisation.races.unrolling import SLOTS
 from castsim.targets import Target
 
 
 def races_of(
-    tree: Tree, target: Target, how: Treatment, *, unwritten: bool = True
+    tree: Tree, target: Target, how: RunOptions, *, unwritten: bool = True
 ) -> tuple[tuple[Finding, ...] | None, Warnings]:
     """Look for races, unless they are ignored; `unwritten`: also for bytes that are read and nothing wrote.
 

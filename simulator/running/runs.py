@@ -13,13 +13,13 @@ from castsim.execution.cast_tally import CastPlace
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
-from castsim.execution.notebook_display import Drawn
+from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.outcomes import Outcomes
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.running.loaded import Loaded, LoadedProgram, Partial, Treatment
+from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.loading import load
 from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
@@ -43,7 +43,7 @@ _NO_TIMING = Timing(0, {}, (), (), frozenset())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result(Drawn[RunTable]):
+class Result(PlotMixin[RunTable]):
     """The outcome of a run: arrays by argument name (empty if only timed) and the timing.
 
     Notebooks show it as a summary with pipes, a small timeline and the lines that take most. `plot` draws the cycles of
@@ -237,7 +237,7 @@ def run_loaded(
         if observer:
             observer.progress(issued, 0)
 
-    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
+    how = RunOptions(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
     issued = loaded.issue(inputs, how)
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
@@ -268,4 +268,4 @@ def computed(
         ReadError: an unknown, missing or misshapen input.
         LimitError: more executions than the limits let through.
     """
-    return dict(loaded.issue(inputs, Treatment(limits=limits, stage=stage)).outputs)
+    return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)

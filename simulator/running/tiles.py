@@ -15,17 +15,17 @@ import numpy as np
 from castsim.execution.choices import Choice
 from castsim.execution.dataflow.cast_counts import CastCounts
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.dataflow.uncomputed import Uncomputed
+from castsim.execution.dataflow.uncomputed import TaintTracker
 from castsim.execution.entry_and_target import choose_entry, choose_target
 from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
+from castsim.execution.interpreter import Executed, Lowerer, Memory, Origin, execute
+from castsim.execution.interpreter.arguments import Elements, split_arguments
+from castsim.execution.interpreter.memory import put_elements
+from castsim.execution.interpreter.structure import check_level, has_addresses, has_flags
 from castsim.execution.limits import check_executions
 from castsim.execution.tree import Role
 from castsim.execution.vector_operations.block_groups import FORMS
-from castsim.execution.walk import Executed, Lowerer, Memory, Origin, execute
-from castsim.execution.walk.arguments import Elements, split_arguments
-from castsim.execution.walk.memory import put_elements
-from castsim.execution.walk.structure import check_level, has_addresses, has_flags
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
@@ -34,7 +34,7 @@ from castsim.isa.pto.program_options import options_named
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, tile_target
 from castsim.machines.vliw.source import targets_running
-from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Partial, Treatment
+from castsim.running.loaded import ExecutionResult, Inputs, InTileLanguage, Loaded, Partial, RunOptions
 from castsim.running.race_check import races_of
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
@@ -53,7 +53,7 @@ class TileProgram(InTileLanguage, Loaded):
     elements: Elements = field(default_factory=dict)
     """Single elements of arguments that were given."""
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Look for races, and compute values."""
         found, gaps = races_of(self.tree, self.target, how)
         warned = replace(self, executed=replace(self.executed, warnings=(*self.executed.warnings, *gaps)))
@@ -61,9 +61,11 @@ class TileProgram(InTileLanguage, Loaded):
             return warned._computed(inputs, how, found, written=not gaps)
         for name in inputs:
             check_known(name, self.arguments)
-        return Issued(warned, races=found)
+        return ExecutionResult(warned, races=found)
 
-    def _computed(self, inputs: Inputs, how: Treatment, races: tuple[Finding, ...] | None, *, written: bool) -> Issued:
+    def _computed(
+        self, inputs: Inputs, how: RunOptions, races: tuple[Finding, ...] | None, *, written: bool
+    ) -> ExecutionResult:
         """Compute the outputs; where opaque operations stand in the way, apart those of which not all is computed.
 
         Beside opaque operations no casts are counted, as the numbers of some are not known. `written` says that
@@ -81,7 +83,7 @@ class TileProgram(InTileLanguage, Loaded):
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
         opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
-        followed = Uncomputed.beside(buffer, memory, written=written) if opaque or not written else None
+        followed = TaintTracker.beside(buffer, memory, written=written) if opaque or not written else None
         counts = CastCounts()
         follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
         compute_of(self.target)(self.tree, buffer, memory, follower=follower, counts=None if opaque else counts)
@@ -93,9 +95,11 @@ class TileProgram(InTileLanguage, Loaded):
         marked = {name: mask for name, mask in masks.items() if not mask.all()}
         casts = counts.by_place(self.tree.instructions)
         if not opaque:
-            return Issued(self, outputs, races=races, casts=casts, undefined={n: ~mask for n, mask in marked.items()})
+            return ExecutionResult(
+                self, outputs, races=races, casts=casts, undefined={n: ~mask for n, mask in marked.items()}
+            )
         partial = {name: Partial(outputs.pop(name), mask) for name, mask in marked.items()}
-        return Issued(self, outputs, races=races, partial=partial, casts=casts)
+        return ExecutionResult(self, outputs, races=races, partial=partial, casts=casts)
 
 
 def refuse_unknown_path(executed: Executed) -> None:

@@ -29,7 +29,7 @@ from castsim.tpc_c.types import (
     type_named,
     vector_of,
 )
-from castsim.tpc_compiler.emission import Value as Held
+from castsim.tpc_compiler.code_generation import Value as Held
 from castsim.tpc_compiler.special_functions.blocks import Writer
 from castsim.tpc_compiler.special_functions.functions import FUNCTIONS
 

@@ -184,7 +184,7 @@ READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/checking/*.py", "simulator/execution/walk/*.py", "simulator/synchronisation/**/*.py"),
+        ("simulator/checking/*.py", "simulator/execution/interpreter/*.py", "simulator/synchronisation/**/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro/*.py",)),
     "micro-checked": Reader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from castsim.commands.option_values import assignments
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.reports.builtin_lists import listed

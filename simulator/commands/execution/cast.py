@@ -8,7 +8,7 @@ from typing import Any
 
 from castsim.commands.execution.cast_strings import STRING, cast_strings
 from castsim.commands.execution.cast_values import ABSTRACT, ALL, cast_values, parse_request
-from castsim.commands.option_values import assignments, take_words
+from castsim.commands.option_parsers import assignments, take_words
 from castsim.commands.outcome import Outcome
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.cast import cast_document

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from castsim.commands.option_values import assignments
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
 from castsim.evidence.own_conversions import Conversion, compare
 from castsim.execution.npy import read_array

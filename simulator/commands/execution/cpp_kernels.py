@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.kernel_options import CORE, HEADERS, headers_of, refuse
-from castsim.commands.option_values import assignments, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source

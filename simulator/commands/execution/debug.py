@@ -10,7 +10,7 @@ from rich.console import Group
 from castsim.commands.execution.cpp_kernels import recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.execution.debug_console import Console
 from castsim.commands.execution.kernel_launch import launch_of as kernel_launch
-from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
+from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import ReadError

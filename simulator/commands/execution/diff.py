@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from castsim.commands.execution.cpp_kernels import refuse_elsewhere, side_of
 from castsim.commands.execution.kernel_launch import launch_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands import run as declaration_of_run
 from castsim.commands.execution.page_files import check_file, write_page
-from castsim.commands.option_values import assignments, limits_of, output_folder, positive, scalar
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array

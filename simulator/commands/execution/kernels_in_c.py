@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.execution.kernel_options import headers_of
-from castsim.commands.option_values import assignments, positive
+from castsim.commands.option_parsers import assignments, positive
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.isa.tpc.printer import print_program

@@ -8,7 +8,7 @@ from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
 from castsim.commands.execution.kernel_options import HEADERS, refuse
-from castsim.commands.option_values import statements_of
+from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse

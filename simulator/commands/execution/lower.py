@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.execution.lower_shape import planned
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.execution.who_computes import refuse_workers
-from castsim.commands.option_values import assignments, integer_from
+from castsim.commands.execution.workers import refuse_workers
+from castsim.commands.option_parsers import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import IllegalError, ReadError

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_values import assignments, integer_from
+from castsim.commands.option_parsers import assignments, integer_from
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import IllegalError, ReadError

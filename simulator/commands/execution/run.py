@@ -19,7 +19,7 @@ from castsim.commands.execution.run_reports import check_report
 from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
 from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
 from castsim.commands.failure import error_entry
-from castsim.commands.option_values import (
+from castsim.commands.option_parsers import (
     GRAPHS,
     assignments,
     level_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from castsim.commands.option_values import assignments
+from castsim.commands.option_parsers import assignments
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter, with_values

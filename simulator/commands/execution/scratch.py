@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.option_values import assignments, limits_of, scalar
+from castsim.commands.option_parsers import assignments, limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode

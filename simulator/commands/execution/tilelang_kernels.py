@@ -21,10 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.commands.execution.kernel_options import TILELANG
-from castsim.commands.option_values import assignments, scalar
+from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.inputs import from_memory, make_inputs, read_input
-from castsim.execution.walk import ArgumentUse
+from castsim.execution.interpreter import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Source

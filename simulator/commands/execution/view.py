@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
 from castsim.commands.execution.view_server import server_of, viewer_files
-from castsim.commands.option_values import GRAPHS, LAST_PORT, assignments
+from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes

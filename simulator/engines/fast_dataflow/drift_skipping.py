@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
+from castsim.engines.fast_dataflow.interleaving import TripRun, Weave, jumps_of
 from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
-from castsim.engines.fast_dataflow.skipping import Agreement, Skipper
-from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot, rows_of
+from castsim.engines.fast_dataflow.skipping import Skipper, StateMatch
+from castsim.engines.fast_dataflow.snapshots import QueueOffsets, Snapshot, rows_of
 from castsim.engines.fast_dataflow.state import MachineState, chain, entries_of
 from castsim.engines.fast_dataflow.tokens import Aside, Frame
-from castsim.engines.fast_dataflow.weaving import TripRun, Weave, jumps_of
 
 _APART = 4
 """Trips by which pipes must be apart to be looked at for longer."""
@@ -132,7 +132,7 @@ class DriftSkipper(Skipper):
         for group, behind in enumerate(lags):
             for p in self._numbers(frame, group):
                 trips[p] = behind
-        lag = Lag(
+        lag = QueueOffsets(
             tuple(trip * groups.operations for trip in trips),
             tuple(trip * len(groups.pattern) for trip in trips),
             tuple(trip * self._entries(frame, p) for p, trip in enumerate(trips)),
@@ -157,7 +157,7 @@ class DriftSkipper(Skipper):
 
     # ------------------------------------------------------------------------------------------------- what it skips
 
-    def _agreement_apart(self, frame: Frame, before: _Look, after: _Look) -> Agreement | None:
+    def _agreement_apart(self, frame: Frame, before: _Look, after: _Look) -> StateMatch | None:
         """Return in what two looks agree, None if they lead to different futures."""
         groups, one, two = frame.groups, before.snapshot, after.snapshot
         assert groups is not None
@@ -191,7 +191,7 @@ class DriftSkipper(Skipper):
         before: _Look,
         after: _Look,
         times: int,
-        found: Agreement,
+        found: StateMatch,
     ) -> None:
         """Account for so many more repetitions, of which every group has done its own trips."""
         groups, one, two = frame.groups, before.snapshot, after.snapshot

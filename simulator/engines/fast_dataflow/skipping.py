@@ -16,14 +16,14 @@ from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
 from castsim.engines.fast_dataflow.records import Jump, RecordShift, Stretch
 from castsim.engines.fast_dataflow.relative import aged, shift
 from castsim.engines.fast_dataflow.report import causes_of
-from castsim.engines.fast_dataflow.snapshots import Lag, Snapshot, Standing, StateInspection
+from castsim.engines.fast_dataflow.snapshots import PipeState, QueueOffsets, Snapshot, StateInspection
 from castsim.engines.fast_dataflow.state import AccountRow, ExecutionRow, MachineState, chain
 from castsim.engines.fast_dataflow.tokens import Frame
 from castsim.timing import Cause
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class StateMatch:
     """What two snapshots of one future have in common: `frozen` pipes and `still` flags have not changed in between.
 
     `oldest` is the index of the oldest operation of which something may still change.
@@ -97,7 +97,7 @@ class Skipper:
                 return
         seen.setdefault(after.hard, []).append(after)
 
-    def _snapshot(self, m: MachineState, frame: Frame, lag: Lag | None = None) -> Snapshot:
+    def _snapshot(self, m: MachineState, frame: Frame, lag: QueueOffsets | None = None) -> Snapshot:
         self._close_segment(m)
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
@@ -134,7 +134,7 @@ class Skipper:
         self._jump(m, frame, before, after, times, found)
         return True
 
-    def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> Agreement | None:
+    def _agreement(self, frame: Frame, before: Snapshot, after: Snapshot) -> StateMatch | None:
         """Return in what two snapshots agree, None if they lead to different futures."""
         frozen, oldest = [], after.oldest
         for p, (one, two) in enumerate(zip(before.idle, after.idle, strict=True), 1):
@@ -154,7 +154,7 @@ class Skipper:
                 still.append(flag)
             elif one_flag[1] != two_flag[1]:
                 return None
-        return Agreement(oldest, frozen, still) if _scalar_unit_agrees(before, after, frame) else None
+        return StateMatch(oldest, frozen, still) if _scalar_unit_agrees(before, after, frame) else None
 
     def _times(self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, oldest: int) -> int:
         """Return how many periods can be skipped.
@@ -172,7 +172,7 @@ class Skipper:
         return times
 
     def _jump(
-        self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: Agreement
+        self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: StateMatch
     ) -> None:
         """Account for so many more repetitions of what was executed between the snapshots."""
         step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
@@ -200,7 +200,7 @@ class Skipper:
         before: Snapshot,
         after: Snapshot,
         times: int,
-        found: Agreement,
+        found: StateMatch,
         issued: Sequence[int],
     ) -> None:
         """Let the time of so many repetitions pass; `issued` are the operations of each pipe that one of them skips."""
@@ -252,7 +252,7 @@ class Skipper:
         return execution_of(m, latest)
 
 
-def _stood_still(before: Snapshot, after: Snapshot, one: Standing, two: Standing) -> bool:
+def _stood_still(before: Snapshot, after: Snapshot, one: PipeState, two: PipeState) -> bool:
     """Whether the account of an idle pipe is what it was: all that the pipe did was to come to barriers."""
     if one.flight or two.flight:
         return False

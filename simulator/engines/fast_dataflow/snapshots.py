@@ -44,7 +44,7 @@ from castsim.engines.fast_dataflow.state import AccountRow, EntryRow, MachineSta
 from castsim.execution.dataflow.timing import NO_TICK, TICKS
 
 
-class Standing(NamedTuple):
+class PipeState(NamedTuple):
     """The part of a pipe on which its account and future depend: cycles since now, operations since the latest."""
 
     account: State
@@ -57,7 +57,7 @@ class IdlePipe:
     """A pipe that stands idle; `oldest` is the index of the oldest operation that its account may still charge."""
 
     version: int
-    state: Standing
+    state: PipeState
     oldest: int
 
 
@@ -88,7 +88,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Lag:
+class QueueOffsets:
     """How far pipes are behind, by number: operations, executions, and as many entries at the end of their queues.
 
     A state is that of a machine whose pipes are so much further back in the program, without these entries.
@@ -102,10 +102,12 @@ class Lag:
 class StateInspection:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
-    def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int], lag: Lag | None = None) -> None:
+    def __init__(
+        self, m: MachineState, flags: Iterable[int], shifts: dict[int, int], lag: QueueOffsets | None = None
+    ) -> None:
         self._m = m
         nothing = (0,) * m.pipe_count
-        self._lag = lag or Lag(nothing, nothing, nothing)
+        self._lag = lag or QueueOffsets(nothing, nothing, nothing)
         self._flags = [m.flags[flag] for flag in flags]
         self._shifts = shifts
         self._now = m.now
@@ -176,11 +178,11 @@ class StateInspection:
 
     # ------------------------------------------------------------------------------------------------------- pipes
 
-    def _standing(self, p: int) -> Standing:
+    def _standing(self, p: int) -> PipeState:
         m, pipe = self._m, self._m.pipes[p]
         account = relative(m.accounts[p], AccountRow, self._now, self._since)
         flight = tuple(self._in_flight(entry) for entry in chain(m.entries, pipe.in_flight))
-        return Standing(account, pipe.local - self._now, flight)
+        return PipeState(account, pipe.local - self._now, flight)
 
     def _pipe(self, p: int) -> State:
         """Return the state of a pipe that has something to do."""

@@ -10,7 +10,7 @@ from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, S
 from castsim.evidence.accuracy.sharing import assess_all
 from castsim.evidence.accuracy.table import read_table
 from castsim.execution.distribution import Workers
-from castsim.execution.notebook_display import Drawn
+from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import ReadError
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
@@ -18,7 +18,7 @@ from castsim.timing import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AccuracyTables(Drawn[Literal["rows", "curves"]]):
+class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
     """Simulated against measured cycles, table by table.
 
     `plot` draws simulated over measured cycles, and how many rows have which error. Frames, errors in percent of the

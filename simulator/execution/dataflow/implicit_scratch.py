@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
-from castsim.execution.walk.assembler_forms import check_form, is_binary
-from castsim.execution.walk.structure import has_addresses
+from castsim.execution.interpreter.assembler_forms import check_form, is_binary
+from castsim.execution.interpreter.structure import has_addresses
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto

@@ -25,7 +25,10 @@ from castsim.execution.dataflow.operations import (
 from castsim.execution.dataflow.transfer_region import fitted
 from castsim.execution.dataflow.transfers import lower_transfer
 from castsim.execution.dataflow.uncomputed import Unknown
-from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.interpreter.opaque import name_of
+from castsim.execution.interpreter.pipes import pipe_of
+from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import (
     TileEffect,
@@ -36,9 +39,6 @@ from castsim.execution.vector_operations import (
     work_accesses,
 )
 from castsim.execution.vector_operations.accesses import tile_bytes
-from castsim.execution.walk.lowerer import LoweredInstruction
-from castsim.execution.walk.opaque import name_of
-from castsim.execution.walk.pipes import pipe_of
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
@@ -54,7 +54,7 @@ class DataflowLowerer(ABC):
     def __init__(self, target: DataflowTarget) -> None:
         self._chip = target
         self._tiles: dict[tuple[str, int], Tile] = {}
-        self._window_uses: list[tuple[TileWork, tuple[int, int]]] = []
+        self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
 
     def completed(self, function: pto.Function) -> Made:
         """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
@@ -131,7 +131,7 @@ class DataflowLowerer(ABC):
         body, warnings = lower_transfer(self._chip, same)
         return LoweredInstruction(body, _transfer_accesses(same), None, differing + warnings)
 
-    def work(self, work: TileWork) -> LoweredInstruction:
+    def work(self, work: ResolvedTileOp) -> LoweredInstruction:
         """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
 
         A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
@@ -155,7 +155,7 @@ class DataflowLowerer(ABC):
             self._window_uses.append((work, behaviour.window))
         return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
 
-    def lower_work(self, work: TileWork) -> Block:
+    def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return what the mechanism issues for a vector operation that `check_work` has let through.
 
         Raises:
@@ -265,7 +265,7 @@ def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
     return () if 0 in place.sizes else (_far(place, write=write),)
 
 
-def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
     """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
 
     Source: docs/reference/pto.md section 7.2.
@@ -278,7 +278,7 @@ def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access
     return (accesses[0], needed, *accesses[2:])
 
 
-def reduces_nothing(work: TileWork) -> TileWork | None:
+def reduces_nothing(work: ResolvedTileOp) -> ResolvedTileOp | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
     It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.

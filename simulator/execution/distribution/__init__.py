@@ -20,12 +20,32 @@ from castsim.execution.distribution.distributing import (
 )
 from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
 from castsim.execution.distribution.installation import Installation, installation
-from castsim.execution.distribution.ledger import Book, Ledger
+from castsim.execution.distribution.ledger import Ledger, LedgerLabels
 from castsim.execution.distribution.origins import Origin, Origins, origin
 from castsim.execution.distribution.task import Done, Task
 
 __all__ = [
-    "ALONE", "MOST_WORKERS", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger",
-    "Origin", "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest",
-    "handed_targets", "here", "installation", "origin", "resumed",
+    "ALONE",
+    "MOST_WORKERS",
+    "Computed",
+    "Done",
+    "Group",
+    "HandedTargets",
+    "Installation",
+    "Keeping",
+    "Ledger",
+    "LedgerLabels",
+    "Origin",
+    "Origins",
+    "Task",
+    "Workers",
+    "about_installation",
+    "digest",
+    "distributed",
+    "facts_digest",
+    "handed_targets",
+    "here",
+    "installation",
+    "origin",
+    "resumed",
 ]  # fmt: skip

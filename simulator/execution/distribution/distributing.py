@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from castsim.execution.distribution.installation import Installation, digest_of, installation
-from castsim.execution.distribution.ledger import Book, Ledger
+from castsim.execution.distribution.ledger import Ledger, LedgerLabels
 from castsim.execution.distribution.local import carried_out_here
 from castsim.execution.distribution.origins import Origin, origin_of
 from castsim.execution.distribution.task import Done, Piece, Result, Task
@@ -116,7 +116,7 @@ def resumed(
         ReadError: the ledger is about something else, or cannot be written; and as `distributed`.
         EngineError, Exception: as `distributed`.
     """
-    opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, Book(task.name, OPTION))
+    opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, LedgerLabels(task.name, OPTION))
     with opened as ledger:
         held = {} if ledger is None else {number for number in ledger.pieces if number < len(items)}
         for number in sorted(held):

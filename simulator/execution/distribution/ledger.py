@@ -36,7 +36,7 @@ _BEGINNING = b'{"castsim_ledger"'
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class LedgerLabels:
     """What messages say of a ledger: what it is of (`sweep`), and the option that names it or the file beside it."""
 
     work: str
@@ -52,7 +52,7 @@ class Book:
 class Ledger:
     """An open ledger: `pieces` has the place and length of the results of each piece that is done."""
 
-    def __init__(self, path: Path, about: Mapping[str, str], book: Book) -> None:
+    def __init__(self, path: Path, about: Mapping[str, str], book: LedgerLabels) -> None:
         """Open a file, which is made if it is missing, for this process alone.
 
         Raises:

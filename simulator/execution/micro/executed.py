@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from castsim.execution.interpreter.arguments import bind_arguments
+from castsim.execution.interpreter.budget import Budget
+from castsim.execution.interpreter.places import ArgumentUse
+from castsim.execution.interpreter.places import Pointer as GlobalPointer
 from castsim.execution.micro.elements import Elements
+from castsim.execution.micro.interpreter import MicroInterpreter
 from castsim.execution.micro.memory import MicroMemory
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import VectorUnit
-from castsim.execution.micro.walker import MicroWalker
-from castsim.execution.walk.arguments import bind_arguments
-from castsim.execution.walk.budget import Budget
-from castsim.execution.walk.places import ArgumentUse
-from castsim.execution.walk.places import Pointer as GlobalPointer
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
@@ -62,7 +62,7 @@ def walk_function(
         IllegalError, TileError: whatever an instruction is refused for; each carries its place.
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
-    walker = MicroWalker(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
+    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
     for name, value in bind_arguments(function, scalars).items():
         if not isinstance(value, GlobalPointer):
             walker.environment[name] = value

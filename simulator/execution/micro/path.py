@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import Value
-from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import REGISTER_BITS, PointerType, ScalarType

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.micro.copies import Copy
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.tree import Tree
-from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.warning_text import Warnings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.block_groups import group_bytes
@@ -20,7 +20,7 @@ from castsim.execution.vector_operations.sorting import pairs_of
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 
-def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
+def work_accesses(work: ResolvedTileOp, behaviour: Behaviour) -> tuple[Access, ...]:
     """Return the bytes of an operation: dst (written), every source, tmp (read, then written), mask, in this order.
 
     A loop that moves the operation moves tile n of a `TileEffect` with its access, so none of these is ever left out.
@@ -44,7 +44,7 @@ def work_accesses(work: TileWork, behaviour: Behaviour) -> tuple[Access, ...]:
     return tuple(found)
 
 
-def count_bytes(work: TileWork, counts: Tile) -> Access:
+def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
     """Return the bytes of the counts of a gather by comparison: one element per row, in a column or in one row."""
     rows, size = work.dst.valid_rows, counts.element_bits // 8
     if is_column(counts) or (counts.valid_rows, counts.valid_cols) == (1, rows):
@@ -70,7 +70,7 @@ def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
     return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
 
 
-def _written(work: TileWork, behaviour: Behaviour) -> Access:
+def _written(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     dst, facts = work.dst, behaviour.facts
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.MOVE:
@@ -96,7 +96,7 @@ def _written(work: TileWork, behaviour: Behaviour) -> Access:
             return tile_bytes(dst, write=True)
 
 
-def _read(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def _read(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind in QUANTISING:
         return bytes_to_quantise(work, behaviour)

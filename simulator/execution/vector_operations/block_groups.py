@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.shapes import BUFFER, block_end, region
 from castsim.isa.codes import Codes
@@ -80,7 +80,7 @@ class Grouping:
         return shared.reshape(self.exponent_region)
 
 
-def grouping_of(work: TileWork) -> Grouping:
+def grouping_of(work: ResolvedTileOp) -> Grouping:
     """Return the groups of a block quantisation."""
     (source,) = work.sources
     rows, cols = source.valid_rows, source.valid_cols
@@ -90,17 +90,17 @@ def grouping_of(work: TileWork) -> Grouping:
     return Grouping(rows, cols // MX_GROUP, False, False, by_rows)
 
 
-def is_narrow(work: TileWork) -> bool:
+def is_narrow(work: ResolvedTileOp) -> bool:
     """Whether the results are elements of 4 bits."""
     return held_format(work.dst.format)[0] == NARROW
 
 
-def code_bytes(work: TileWork) -> int:
+def code_bytes(work: ResolvedTileOp) -> int:
     """Return the bytes of a row of results."""
     return work.sources[0].valid_cols // (2 if is_narrow(work) else 1)
 
 
-def repeats_scaling(work: TileWork) -> bool:
+def repeats_scaling(work: ResolvedTileOp) -> bool:
     """Whether every reciprocal is kept twice: in the longer passes over f32 whose groups lie in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
@@ -109,7 +109,7 @@ def repeats_scaling(work: TileWork) -> bool:
     return whole > 4 * _UNROLLED and whole % _UNROLLED == 0 and source.valid_rows * source.cols % _UNROLLED == 0
 
 
-def group_bytes(work: TileWork) -> list[Access]:
+def group_bytes(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes that a block quantisation writes besides its codes.
 
     Exponents lie in their valid region. Maxima and reciprocals do so of groups of rows; else they lie in one line.
@@ -133,7 +133,7 @@ def _rows(tile: Tile, rows: int, cols: int) -> Access:
     return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), cols * tile.element_bits // 8, write=True)
 
 
-def put_groups(buffer: Codes, work: TileWork, tile: Tile, held: Codes, *, twice: bool = False) -> None:
+def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, held: Codes, *, twice: bool = False) -> None:
     """Write maxima or reciprocals of all groups to their tile."""
     groups, kind = grouping_of(work), f"<u{tile.element_bits // 8}"
     lines = held.reshape(groups.down, groups.across) if groups.columns else held.reshape(1, -1)
@@ -146,7 +146,7 @@ def put_groups(buffer: Codes, work: TileWork, tile: Tile, held: Codes, *, twice:
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def check_block_quantisation(work: TileWork, forms: str, flat_nv: str) -> None:
+def check_block_quantisation(work: ResolvedTileOp, forms: str, flat_nv: str) -> None:
     """Refuse operands that do not belong together.
 
     Args:
@@ -178,7 +178,7 @@ def check_block_quantisation(work: TileWork, forms: str, flat_nv: str) -> None:
         _check_room(work, others[1], need)
 
 
-def _check_groups(work: TileWork) -> None:
+def _check_groups(work: ResolvedTileOp) -> None:
     (source,), dst = work.sources, work.dst
     across = 2 if work.dst.element_bits == 8 and is_narrow(work) else 1
     if (dst.valid_rows, dst.valid_cols * across) != region(source):
@@ -218,7 +218,7 @@ def _check_groups(work: TileWork) -> None:
         )
 
 
-def _check_forms(work: TileWork, groups: Grouping, forms: str, flat_nv: str) -> None:
+def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: str) -> None:
     (source,), half = work.sources, work.sources[0].element_bits == 16
     width = source.cols // (2 if is_narrow(work) and work.dst.element_bits == 8 else 1)
     if work.dst.cols != width and not (groups.columns and not is_narrow(work)):
@@ -253,7 +253,7 @@ def _check_forms(work: TileWork, groups: Grouping, forms: str, flat_nv: str) -> 
         )
 
 
-def _check_pitches(work: TileWork, groups: Grouping) -> None:
+def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
     """Tiles of groups of rows have the columns of the source; interleaved exponents twice as many."""
     (source,), (exponents, *others) = work.sources, work.further
     if groups.interleaved:
@@ -273,7 +273,7 @@ def _check_pitches(work: TileWork, groups: Grouping) -> None:
             )
 
 
-def _check_room(work: TileWork, scaling: Tile, need: int) -> None:
+def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     """The assembler asks for room for whole registers of reciprocals."""
     if scaling.element_bits == 16 and work.mode != "ocp":
         return
@@ -288,7 +288,7 @@ def _check_room(work: TileWork, scaling: Tile, need: int) -> None:
         )
 
 
-def _extents(work: TileWork, tile: Tile, groups: Grouping, legal: tuple[tuple[int, int], ...]) -> TileError:
+def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tuple[int, int], ...]) -> TileError:
     return TileError(
         f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
         f"{groups.down} x {groups.across}",
@@ -301,7 +301,7 @@ def _extent(pair: tuple[int, int]) -> str:
     return f"{pair[0]} x {pair[1]}"
 
 
-def block_surprises(work: TileWork, flat_nv: str, written: str) -> Iterator[str]:
+def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
     """Yield warnings of what the library does otherwise than its documents say (docs/reference/pto.md section 7.12)."""
     groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
     exponents, maxima, scaling = work.further

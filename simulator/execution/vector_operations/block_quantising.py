@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_groups import (
     FLAT_NV,
@@ -42,7 +42,7 @@ _CASTS = Policy(Rounding.RINT, Overflow.SATURATE)
 U32 = NDArray[np.uint32]
 
 
-def quantise_blocks(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def quantise_blocks(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write codes, exponents (e8m0), largest magnitudes and reciprocals of scales."""
     (source,), result, groups = work.sources, NARROW if is_narrow(work) else BYTE, grouping_of(work)
     flushes = behaviour.choice("subnormals") == "flush"

@@ -6,7 +6,7 @@ Source: docs/reference/pto.md section 7.12.
 from __future__ import annotations
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.elements import Bytes
 from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, region
@@ -20,18 +20,18 @@ _ROW_PLUS_ONE = 2
 """`compact` of a tile each of whose columns of boxes has a row more, against conflicts of banks."""
 
 
-def is_exponents(work: TileWork) -> bool:
+def is_exponents(work: ResolvedTileOp) -> bool:
     """Whether a move is one of shared exponents, to ZZ."""
     return work.mnemonic == "tmov.zz"
 
 
-def exponent_shape(work: TileWork) -> tuple[int, int]:
+def exponent_shape(work: ResolvedTileOp) -> tuple[int, int]:
     """Return rows of elements, or columns where groups are of rows, and groups of each."""
     source, dst = work.sources[0], work.dst
     return (source.valid_cols, source.valid_rows) if work.by_columns else region(dst)
 
 
-def box_scratch(work: TileWork) -> int:
+def box_scratch(work: ResolvedTileOp) -> int:
     """Return the bytes of scratch that a move into boxes needs."""
     if not is_exponents(work) or work.by_columns:
         return 0
@@ -39,7 +39,7 @@ def box_scratch(work: TileWork) -> int:
     return 64 + -(-rows // _ROWS) * groups
 
 
-def fill_boxes(buffer: Bytes, work: TileWork) -> None:
+def fill_boxes(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Write the boxes; of exponents the rows that fill the last box are zeros, in the source too."""
     source, dst = work.sources[0], work.dst
     if is_exponents(work):
@@ -63,7 +63,7 @@ def fill_boxes(buffer: Bytes, work: TileWork) -> None:
             buffer[at : at + piece.size] = piece
 
 
-def boxed_bytes(work: TileWork) -> Access:
+def boxed_bytes(work: ResolvedTileOp) -> Access:
     """Return the bytes that are written."""
     dst, rows = work.dst, work.sources[0].valid_rows
     if is_exponents(work):
@@ -78,7 +78,7 @@ def boxed_bytes(work: TileWork) -> Access:
     return strided(BUFFER, dst.address, ((whole, pitch), (rows, BLOCK)), min(length, BLOCK), write=True)
 
 
-def bytes_to_box(work: TileWork) -> list[Access]:
+def bytes_to_box(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes that are read."""
     source = work.sources[0]
     if is_exponents(work):
@@ -88,7 +88,7 @@ def bytes_to_box(work: TileWork) -> list[Access]:
     return [strided(BUFFER, source.address, pitches, _line(work), write=False)]
 
 
-def cleared_bytes(work: TileWork) -> list[Access]:
+def cleared_bytes(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes of the source that are cleared: rows of exponents up to a whole box."""
     if not is_exponents(work) or work.by_columns:
         return []
@@ -97,17 +97,17 @@ def cleared_bytes(work: TileWork) -> list[Access]:
     return [Access(BUFFER, start + rows * groups, start + whole * groups, write=True)] if whole > rows else []
 
 
-def _line(work: TileWork) -> int:
+def _line(work: ResolvedTileOp) -> int:
     source = work.sources[0]
     return source.valid_cols * source.element_bits // 8
 
 
-def _tall(work: TileWork) -> int:
+def _tall(work: ResolvedTileOp) -> int:
     """Return the rows of a column of boxes."""
     return block_end(work.sources[0].valid_rows, _ROWS) + (work.dst.type.compact == _ROW_PLUS_ONE)
 
 
-def check_boxes(work: TileWork, types: tuple[str, ...]) -> None:
+def check_boxes(work: ResolvedTileOp, types: tuple[str, ...]) -> None:
     """Refuse operands that do not belong together; `types` are the formats of elements.
 
     Raises:
@@ -132,7 +132,7 @@ def check_boxes(work: TileWork, types: tuple[str, ...]) -> None:
             raise _unfit(work, dst.name, f"{dst.size} bytes", f"{written} are written")
 
 
-def _check_exponents(work: TileWork) -> None:
+def _check_exponents(work: ResolvedTileOp) -> None:
     source, dst = work.sources[0], work.dst
     rows, groups = exponent_shape(work)
     if groups % _COLUMNS:
@@ -149,5 +149,5 @@ def _check_exponents(work: TileWork) -> None:
             raise _unfit(work, tile.name, f"{tile.size} bytes", f"{need} are needed: whole boxes of {_ROWS} rows")
 
 
-def _unfit(work: TileWork, name: str, what: str, wanted: str) -> TileError:
+def _unfit(work: ResolvedTileOp, name: str, what: str, wanted: str) -> TileError:
     return TileError(f"{work.mnemonic[:4]} into boxes: %{name} has {what}; {wanted}", span=work.span)

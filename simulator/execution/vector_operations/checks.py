@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.dataflow.checks import check_tile
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.behaviour import behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.block_groups import FLAT_NV, block_surprises, is_narrow
 from castsim.execution.vector_operations.boxes import check_boxes
@@ -29,7 +29,7 @@ from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.tile_operations import TileOperationFacts
 
 
-def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
+def check_work(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
     """Refuse an operation that the target does not have in this form; return warnings.
 
     Raises:
@@ -54,7 +54,7 @@ def check_work(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     return _surprises(target, seen) + check_overlaps(target, seen, operation, behaviour_of(target, seen))
 
 
-def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
+def _surprises(target: DataflowTarget, work: ResolvedTileOp) -> tuple[str, ...]:
     """Return warnings of what the library does otherwise than the text says (docs/reference/pto.md section 7.3)."""
     facts = target.tile_arithmetic
     found = []
@@ -96,7 +96,7 @@ def _surprises(target: DataflowTarget, work: TileWork) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, TileOperationFacts]:
+def _known(target: DataflowTarget, work: ResolvedTileOp) -> tuple[VectorOperation, TileOperationFacts]:
     rule = target.tile_operation(work.mnemonic)
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if rule is None or operation is None:
@@ -106,7 +106,9 @@ def _known(target: DataflowTarget, work: TileWork) -> tuple[VectorOperation, Til
     return operation, rule
 
 
-def _check_types(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts) -> None:
+def _check_types(
+    target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, rule: TileOperationFacts
+) -> None:
     """Refuse element types that differ or that the operation does not take."""
     if operation.kind in (Kind.MOVE, Kind.FILL):
         for source in work.sources:
@@ -147,7 +149,7 @@ _ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
 _BYTES = ("i8", "u8")
 
 
-def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
+def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> None:
     """Refuse parameters and scratch that are not f32, results of another width, packing that does not narrow."""
     if operation.kind is Kind.PACK:
         (source,) = work.sources
@@ -180,7 +182,7 @@ def _check_quantised_types(work: TileWork, operation: VectorOperation) -> None:
         )
 
 
-def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
+def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None:
     wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
     if operation.kind is not Kind.GATHER:
         for tile in work.sources[alike:]:
@@ -213,7 +215,7 @@ def _check_equal_types(work: TileWork, operation: VectorOperation) -> None:
             )
 
 
-def _check_counting(work: TileWork, tile: Tile, what: str) -> None:
+def _check_counting(work: ResolvedTileOp, tile: Tile, what: str) -> None:
     """Refuse numbers of elements that are no integers of 32 bits."""
     fmt = tile.format
     if not isinstance(fmt, IntFormat) or fmt.bits != 32:
@@ -224,7 +226,7 @@ def _check_counting(work: TileWork, tile: Tile, what: str) -> None:
         )
 
 
-def _check_widths(target: DataflowTarget, work: TileWork) -> None:
+def _check_widths(target: DataflowTarget, work: ResolvedTileOp) -> None:
     """Refuse numbers of elements that are no signed integers, or of a width that the elements do not go with."""
     source, places = work.sources
     widths = (16, 32) if source.element_bits == 16 else (max(16, source.element_bits),)
@@ -237,7 +239,7 @@ def _check_widths(target: DataflowTarget, work: TileWork) -> None:
         )
 
 
-def _check_layouts(work: TileWork, operation: VectorOperation) -> None:
+def _check_layouts(work: ResolvedTileOp, operation: VectorOperation) -> None:
     """Refuse column-major tiles where the operation reads rows; a move takes them if both are."""
     if moves_columns(work):
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.execution.byte_sets import common_bytes
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import Behaviour
@@ -29,7 +29,7 @@ _IN_PLACE = (
 
 
 def check_overlaps(
-    target: DataflowTarget, work: TileWork, operation: VectorOperation, behaviour: Behaviour
+    target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, behaviour: Behaviour
 ) -> tuple[str, ...]:
     """Refuse operands that destroy each other; return warnings.
 
@@ -64,7 +64,7 @@ def check_overlaps(
     return _beyond(work, written)
 
 
-def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation, number: int) -> bool:
+def _in_place(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, number: int) -> bool:
     source, dst = work.sources[number], work.dst
     if operation.kind is Kind.TRANSPOSE:
         # All of the source is in tmp before anything is written.
@@ -95,7 +95,7 @@ def _in_place(target: DataflowTarget, work: TileWork, operation: VectorOperation
     return True
 
 
-def _rows_in_order(work: TileWork, number: int) -> bool:
+def _rows_in_order(work: ResolvedTileOp, number: int) -> bool:
     """Whether no row of a row broadcast is written before what a later one, or it itself, reads there.
 
     Rows run one after the other; each reads its element of the vector before it is written, and its other source piece
@@ -116,7 +116,9 @@ def _rows_in_order(work: TileWork, number: int) -> bool:
     return True
 
 
-def _check_apart(work: TileWork, role: str, tile: Tile, access: Access, others: list[tuple[Tile, Access]]) -> None:
+def _check_apart(
+    work: ResolvedTileOp, role: str, tile: Tile, access: Access, others: list[tuple[Tile, Access]]
+) -> None:
     for other, bytes_of in others:
         shared = common_bytes(bytes_of, access)
         if shared is not None:
@@ -124,14 +126,14 @@ def _check_apart(work: TileWork, role: str, tile: Tile, access: Access, others: 
             raise TileError(f"{work.mnemonic}: {role} %{tile.name} and %{other.name} share {what}", span=work.span)
 
 
-def _refusal(work: TileWork, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
+def _refusal(work: ResolvedTileOp, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
     what = f"bytes {shared[0]} .. {shared[1] - 1}"
     if one.address == two.address and one.name == two.name:
         return TileError(f"{work.mnemonic} cannot run in place: it writes %{one.name} ({what})", span=work.span)
     return TileError(f"{work.mnemonic}: %{one.name} and %{two.name} share {what}", span=work.span)
 
 
-def _beyond(work: TileWork, written: Access) -> tuple[str, ...]:
+def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
     if written.end <= work.dst.end:
         return ()
     return (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_quantising import quantise_blocks
@@ -34,7 +34,7 @@ _SPREAD_ROWS = 8
 Single = NDArray[np.float32]
 
 
-def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def quantise_tiles(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Run an operation of one of these kinds on the unified buffer."""
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.QUANTISE:
@@ -51,7 +51,7 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
             tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = codes.astype(narrow)
 
 
-def quantised_bytes(work: TileWork, behaviour: Behaviour) -> Access:
+def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     """Return the bytes of the destination that an operation of one of these kinds writes."""
     dst = work.dst
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
@@ -59,7 +59,7 @@ def quantised_bytes(work: TileWork, behaviour: Behaviour) -> Access:
     return _rows(dst, _columns(work, behaviour), write=True)
 
 
-def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
     source, *parameters = work.sources
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
@@ -77,7 +77,7 @@ def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
     return found
 
 
-def clobbered_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind is Kind.BOX:
@@ -100,7 +100,7 @@ def _half_pitch(source: Tile) -> int:
     return block_end(source.cols * 2, BLOCK)
 
 
-def spread_end(work: TileWork, facts: TileArithmetic) -> int:
+def spread_end(work: ResolvedTileOp, facts: TileArithmetic) -> int:
     """Return the end of the bytes of tmp to which parameters are spread: a block for each of whole groups of rows."""
     assert work.tmp is not None
     rows = work.dst.valid_rows
@@ -108,7 +108,7 @@ def spread_end(work: TileWork, facts: TileArithmetic) -> int:
     return work.tmp.address + block_end(spread, _SPREAD_ROWS) * BLOCK
 
 
-def _columns(work: TileWork, behaviour: Behaviour) -> int:
+def _columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
     """Return the columns of a row that are computed: of a dequantisation perhaps all of the last register."""
     cols = work.dst.valid_cols
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.DEQUANTISE or not behaviour.facts.dequantises_whole_registers:
@@ -125,7 +125,7 @@ def _rows(tile: Tile, cols: int, *, write: bool) -> Access:
     )
 
 
-def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Multiply, perhaps add, each rounded to f32; round to nearest even, clamp; NaN gives 0.
 
     On the way through f16 nothing more is lost: up to 2048 integers are exact there, and others clamp.
@@ -147,7 +147,7 @@ def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
 
 
 def _leave_steps(
-    buffer: Bytes, work: TileWork, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
+    buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
 ) -> None:
     """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
     source, *parameters = work.sources
@@ -170,7 +170,7 @@ def _leave_steps(
         buffer[source.address + row * _half_pitch(source) :][: halves.shape[1]] = halves[row]
 
 
-def _dequantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _dequantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Subtract the offset, then multiply by the scale, each rounded to f32; rows in order where they spill."""
     source, scale, offset = work.sources
     dst, cols = work.dst, _columns(work, behaviour)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.boxes import box_scratch
 from castsim.execution.vector_operations.shapes import BLOCK, block_end, is_column, transposes_by_blocks
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
@@ -38,7 +38,9 @@ def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
     return ExtremeScratch(values, places, second, second + rows * 2 * size)
 
 
-def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts) -> None:
+def check_scratch(
+    target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, rule: TileOperationFacts
+) -> None:
     """Refuse a scratch tile of the wrong type, shape or size.
 
     Raises:
@@ -74,7 +76,7 @@ def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOpera
     _check_size(work, tmp, scratch_bytes(target, work, operation))
 
 
-def _check_size(work: TileWork, tmp: Tile, need: int) -> None:
+def _check_size(work: ResolvedTileOp, tmp: Tile, need: int) -> None:
     if tmp.size < need:
         raise ScratchError(
             f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
@@ -82,7 +84,7 @@ def _check_size(work: TileWork, tmp: Tile, need: int) -> None:
         )
 
 
-def _check_ramp_scratch(target: DataflowTarget, work: TileWork, tmp: Tile, rule: TileOperationFacts) -> None:
+def _check_ramp_scratch(target: DataflowTarget, work: ResolvedTileOp, tmp: Tile, rule: TileOperationFacts) -> None:
     sizes = target.ramp_scratch
     if rule.tmp != "used" or sizes is None:
         return
@@ -94,7 +96,7 @@ def _check_ramp_scratch(target: DataflowTarget, work: TileWork, tmp: Tile, rule:
     _check_size(work, tmp, sizes.bytes_32 if work.dst.element_bits == 32 else sizes.bytes_16)
 
 
-def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
+def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> int:
     """Return the bytes of scratch that an operation is known to need on a target that uses it."""
     rule = target.broadcast_scratch
     if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):

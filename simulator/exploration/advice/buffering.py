@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.suggestion import Change
 from castsim.exploration.advice.text import Edited, Statement, TileText, defined, fresh, indent, renamed, used
 from castsim.exploration.advice.tiles import first_free, read_by, tile_size, written_by
 from castsim.isa import pto

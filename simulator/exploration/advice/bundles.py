@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import process_time
 
-from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction

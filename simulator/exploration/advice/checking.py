@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from castsim.execution.inputs import check_known
-from castsim.exploration.advice.change import Change, How, Offer, Rejection, Setting, diff_of
-from castsim.exploration.advice.terms import same_outputs
+from castsim.exploration.advice.suggestion import Change, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of
+from castsim.exploration.advice.symbolic_values import same_outputs
 from castsim.exploration.advice.trials import bits_equal, given_inputs, trial_inputs
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError
@@ -36,11 +36,11 @@ FOR_PROOF = 2
 
 
 @dataclass(slots=True)
-class Original:
+class Baseline:
     """The program as it is: what every change is held against."""
 
     source: Source
-    setting: Setting
+    setting: RunConfig
     loaded: LoadedProgram
     timed: Result
     trials: list[tuple[Mapping[str, Codes], Mapping[str, Codes]]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Original:
             return
 
 
-def original(source: Source, setting: Setting) -> Original:
+def original(source: Source, setting: RunConfig) -> Baseline:
     """Return a program read and timed.
 
     Raises:
@@ -93,10 +93,10 @@ def original(source: Source, setting: Setting) -> Original:
     found = timed(loaded, setting)
     for name in (*setting.inputs, *setting.ranges):
         check_known(name, found.loaded.arguments)
-    return Original(source, setting, loaded, found)
+    return Baseline(source, setting, loaded, found)
 
 
-def timed(loaded: LoadedProgram, setting: Setting, engine: str | None = None) -> Result:
+def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) -> Result:
     """Return how long a program takes; races and stale reads stop it."""
     assembly = loaded.language != "pto"
     needs = loaded.tree is None and bool(setting.inputs)
@@ -106,7 +106,7 @@ def timed(loaded: LoadedProgram, setting: Setting, engine: str | None = None) ->
     )  # fmt: skip
 
 
-def faster(change: Change, before: Original) -> tuple[LoadedProgram, int] | Rejection:
+def faster(change: Change, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
     """Return a changed program and its cycles; why not, if it is refused, has races, or is no faster."""
     try:
         loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
@@ -135,17 +135,17 @@ def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
     return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
 
 
-def offer_of(change: Change, before: Original) -> Offer | Rejection:
+def offer_of(change: Change, before: Baseline) -> Suggestion | Rejection:
     """Return a change as an offer; why not, if it does not hold what an offer promises."""
     found = faster(change, before)
     if isinstance(found, Rejection):
         return found
     loaded, cycles = found
-    how = How.PROVEN if proven(before, loaded) else How.TRIED
-    runs = tried(before, loaded, FOR_PROOF if how is How.PROVEN else before.tries(change))
+    how = SuggestionEvidence.PROVEN if proven(before, loaded) else SuggestionEvidence.TRIED
+    runs = tried(before, loaded, FOR_PROOF if how is SuggestionEvidence.PROVEN else before.tries(change))
     if runs is None:
         return Rejection(change, f"{cycles:,} cycles, other bits on an input that was tried")
-    if how is How.TRIED and not runs:
+    if how is SuggestionEvidence.TRIED and not runs:
         return Rejection(change, f"{cycles:,} cycles, not proven, and the program takes none of the inputs drawn")
     try:
         events = timed(loaded, before.setting, "event").cycles
@@ -156,10 +156,10 @@ def offer_of(change: Change, before: Original) -> Offer | Rejection:
     if not holds_elsewhere(change, before):
         return Rejection(change, f"{cycles:,} cycles, does not hold for other scalar arguments")
     diff = diff_of(before.source.file, before.source.text, change.text)
-    return Offer(change, how, runs, before.cycles, cycles, diff)
+    return Suggestion(change, how, runs, before.cycles, cycles, diff)
 
 
-def holds_elsewhere(change: Change, before: Original) -> bool:
+def holds_elsewhere(change: Change, before: Baseline) -> bool:
     """Whether a change keeps the outputs for other scalar arguments too, where the program itself takes them."""
     for args in other_arguments(before.setting.args):
         setting = replace(before.setting, args=args, inputs={})
@@ -186,7 +186,7 @@ def other_arguments(args: Mapping[str, int | float]) -> Iterator[dict[str, int |
         yield from ({**args, name: other} for other in near if isinstance(value, float) or other >= 0)
 
 
-def proven(before: Original, loaded: LoadedProgram) -> bool:
+def proven(before: Baseline, loaded: LoadedProgram) -> bool:
     """Whether the terms of all outputs are the same."""
     chip = tiles_of(loaded.target)
     one, other = before.loaded, loaded
@@ -195,7 +195,7 @@ def proven(before: Original, loaded: LoadedProgram) -> bool:
     return same_outputs((one.tree, one.arguments), (other.tree, other.arguments), chip)
 
 
-def tried(before: Original, loaded: LoadedProgram, count: int) -> int | None:
+def tried(before: Baseline, loaded: LoadedProgram, count: int) -> int | None:
     """Return on how many inputs both programs gave the same bits; None if they differ on one."""
     runs = before.runs(count)
     uses = before.timed.loaded.arguments

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import float_route
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import is_column, vector_operand
-from castsim.exploration.advice.fingerprints import Fingerprints, applied, gathered, joined, key_of, spread
+from castsim.exploration.advice.value_numbering import Fingerprints, applied, gathered, joined, key_of, spread
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
 _PER_ELEMENT = (
@@ -103,7 +103,7 @@ def _write(memory: Memory, tile: Tile, terms: Fingerprints) -> None:
     view[...] = spread(terms, view.shape[-1])
 
 
-def _spoil_tmp(memory: Memory, work: TileWork, terms: Fingerprints) -> None:
+def _spoil_tmp(memory: Memory, work: ResolvedTileOp, terms: Fingerprints) -> None:
     """Let what a tmp tile holds rest on the whole operation."""
     if work.tmp is not None:
         key = key_of(memory.seed, "tmp", work.mnemonic, terms.shape)
@@ -130,7 +130,7 @@ def _moved(memory: Memory, effect: TileEffect) -> None:
     )
 
 
-def _shifted(work: TileWork, delta: int) -> TileWork:
+def _shifted(work: ResolvedTileOp, delta: int) -> ResolvedTileOp:
     def shifted(tile: Tile) -> Tile:
         return replace(tile, address=tile.address + delta)
 

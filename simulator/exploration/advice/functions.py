@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.exploration.advice.change import Change, Setting
 from castsim.exploration.advice.checking import REFUSED, timed
+from castsim.exploration.advice.suggestion import Change, RunConfig
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind
@@ -30,7 +30,7 @@ KIND = "vector functions without store barriers"
 _BARRIER = re.compile(r'^ *pto\.mem_bar "VST_VST"\n', re.MULTILINE)
 
 
-def changes(source: Source, setting: Setting) -> Iterator[Change]:
+def changes(source: Source, setting: RunConfig) -> Iterator[Change]:
     """Yield the program as vector instructions, without store barriers; nothing where it has none."""
     request = LoadRequest(
         setting.target, setting.entry, setting.args, lambda chosen: with_options(chosen, setting.options),
@@ -52,7 +52,7 @@ def changes(source: Source, setting: Setting) -> Iterator[Change]:
     )  # fmt: skip
 
 
-def _overlap(source: Source, setting: Setting) -> bool:
+def _overlap(source: Source, setting: RunConfig) -> bool:
     """Whether accesses of a launch share bytes without a barrier between; True as well where that is not known."""
     try:
         found = timed(setting.loaded(source), setting).loaded

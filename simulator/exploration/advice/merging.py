@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from castsim.exploration.advice.buffering import trips_of
-from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.suggestion import Change
 from castsim.exploration.advice.text import Statement, TileText, indent, used
 from castsim.exploration.advice.tiles import read_by, written_by
 from castsim.isa import pto

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.suggestion import Change
 from castsim.exploration.advice.text import TileText
 from castsim.exploration.advice.tiles import retype, row_aligned, tile_types
 from castsim.isa import pto

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from castsim.exploration.advice.change import Change
 from castsim.exploration.advice.placing import placed_anew
+from castsim.exploration.advice.suggestion import Change
 from castsim.exploration.advice.text import (
     Edited,
     Statement,

@@ -21,8 +21,16 @@ from castsim.exploration.advice import (
     resizing,
     routes,
 )
-from castsim.exploration.advice.change import SECONDS, TRIES, Change, How, Offer, Rejection, Setting
-from castsim.exploration.advice.checking import REFUSED, Original, faster, offer_of, original, timed
+from castsim.exploration.advice.checking import REFUSED, Baseline, faster, offer_of, original, timed
+from castsim.exploration.advice.suggestion import (
+    SECONDS,
+    TRIES,
+    Change,
+    Rejection,
+    RunConfig,
+    Suggestion,
+    SuggestionEvidence,
+)
 from castsim.exploration.advice.text import TileText, read_text
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language, read_source
@@ -44,7 +52,7 @@ class Advice:
     """The name of the target that it ran on."""
     cycles: int
     """What it takes as it is."""
-    offers: tuple[Offer, ...]
+    offers: tuple[Suggestion, ...]
     """Changes that hold, most cycles saved first."""
     looked_at: int
     """Changes that were made and checked."""
@@ -82,7 +90,7 @@ def advise(
         CastsimError, EngineError: whatever the program is refused for as it is, races among it.
         ReadError: an input or a range of no argument.
     """
-    setting = Setting(
+    setting = RunConfig(
         None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
         seconds,
     )  # fmt: skip
@@ -90,7 +98,7 @@ def advise(
     return advice_on(original(source, setting))
 
 
-def advice_on(before: Original) -> Advice:
+def advice_on(before: Baseline) -> Advice:
     """Return the changes of a program that has been read and timed."""
     end = process_time() + before.setting.seconds
     looked, found, rejected = [], [], []
@@ -106,7 +114,7 @@ def advice_on(before: Original) -> Advice:
             unfinished = True
             break
     found.sort(key=lambda each: (each[0], len(each[1].text)))
-    offers: list[Offer] = []
+    offers: list[Suggestion] = []
     for cycles, change in found:
         if offers and process_time() > end + before.setting.seconds:
             rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
@@ -118,11 +126,11 @@ def advice_on(before: Original) -> Advice:
         offer = offer_of(change, before)
         if isinstance(offer, Rejection):
             rejected.append(offer)
-        elif offer.how is How.PROVEN or not _alike(change, offers):
+        elif offer.how is SuggestionEvidence.PROVEN or not _alike(change, offers):
             offers.append(offer)
         else:
             rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
-    offers.sort(key=lambda one: (-one.gained, one.how is not How.PROVEN, len(one.diff)))
+    offers.sort(key=lambda one: (-one.gained, one.how is not SuggestionEvidence.PROVEN, len(one.diff)))
     order = {id(change): number for number, change in enumerate(looked)}
     rejected.sort(key=lambda one: order[id(one.change)])
     name = before.loaded.target.name
@@ -131,27 +139,29 @@ def advice_on(before: Original) -> Advice:
     )  # fmt: skip
 
 
-def _alike(change: Change, offers: Sequence[Offer]) -> list[Offer]:
+def _alike(change: Change, offers: Sequence[Suggestion]) -> list[Suggestion]:
     """Return the offers of the kind of a change for its place."""
     return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
 
 
-def _is_better(change: Change, offers: Sequence[Offer], *, assembly: bool) -> bool:
+def _is_better(change: Change, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
     """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     Of assembly nothing is proven, so that what is tried has to do.
     """
     if any(one.change.text == change.text for one in offers):
         return False
-    if any(one.how is How.PROVEN or assembly for one in _alike(change, offers)):
+    if any(one.how is SuggestionEvidence.PROVEN or assembly for one in _alike(change, offers)):
         return False
     if change.kind not in COMPOSED:
         return True
-    here = [one for one in offers if one.change.line == change.line and (one.how is How.PROVEN or assembly)]
+    here = [
+        one for one in offers if one.change.line == change.line and (one.how is SuggestionEvidence.PROVEN or assembly)
+    ]
     return not any(len(one.change.text) <= len(change.text) for one in here)
 
 
-def proposed(before: Original, end: float = math.inf) -> Iterator[Change]:
+def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
     """Yield what every kind proposes; nothing takes long behind the time `end` of `process_time`."""
     source = before.source
     if source.language is Language.TILES:
@@ -165,7 +175,7 @@ def proposed(before: Original, end: float = math.inf) -> Iterator[Change]:
         yield from bundles.changes(source.text, source.file, target, end)
 
 
-def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
+def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
     """Yield the changes of a tile program."""
 
     def clean(changed: str) -> bool:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from castsim.exploration.advice.fingerprints import Fingerprints, applied, key_of
+from castsim.exploration.advice.value_numbering import Fingerprints, applied, key_of
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import code_dtype

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from castsim.execution.inputs import make_inputs, random_codes
-from castsim.execution.walk import ArgumentUse
-from castsim.exploration.advice.change import Setting
+from castsim.execution.interpreter import ArgumentUse
+from castsim.exploration.advice.suggestion import RunConfig
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.numerics import abstract_policy, array_from_codes, cast_codes, code_dtype, codes_from_array
@@ -82,7 +82,7 @@ def ranged_codes(fmt: Format, generator: np.random.Generator, size: int, ends: t
 
 
 def trial_inputs(
-    number: int, uses: Mapping[str, ArgumentUse], setting: Setting, deciding: frozenset[str] = frozenset()
+    number: int, uses: Mapping[str, ArgumentUse], setting: RunConfig, deciding: frozenset[str] = frozenset()
 ) -> dict[str, Codes]:
     """Return the inputs of a trial: boundaries and random bits first, then plain random numbers, by turns.
 
@@ -108,7 +108,7 @@ def trial_inputs(
     return found
 
 
-def given_inputs(uses: Mapping[str, ArgumentUse], setting: Setting) -> dict[str, Codes]:
+def given_inputs(uses: Mapping[str, ArgumentUse], setting: RunConfig) -> dict[str, Codes]:
     """Return the inputs that were given; arrays as they are."""
     named = {name: text for name, text in setting.inputs.items() if isinstance(text, str)}
     arrays = {name: array for name, array in setting.inputs.items() if not isinstance(array, str)}

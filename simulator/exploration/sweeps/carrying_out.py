@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from castsim.execution.distribution import Book, Ledger, Task, Workers, distributed
+from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed
 from castsim.exploration.sweeps.columns import chunk_rows
 from castsim.exploration.sweeps.results import Sweep
 from castsim.exploration.sweeps.specification import Specification
@@ -15,7 +15,7 @@ from castsim.exploration.sweeps.writing import write_results
 from castsim.files import LEDGER
 from castsim.timing import ProgressCallback
 
-BOOK = Book("sweep", "--out")
+BOOK = LedgerLabels("sweep", "--out")
 _FEW = 4
 """Chunks that are done before processes would have come up."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.dataflow.implicit_scratch import Needy
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.interpreter.assembler_forms import is_binary
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.scratch import scratch_bytes
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
-from castsim.execution.walk.assembler_forms import is_binary
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
@@ -37,7 +37,7 @@ def implicit_scratch(target: StridedRepeatTarget, node: Needy, pitch: int | None
     return tmp_of_work(target, _work(node)) if rule is not None and rule.tmp == "used" and _on_vectors(node) else None
 
 
-def tmp_of_work(target: StridedRepeatTarget, work: TileWork) -> pto.TileType | None:
+def tmp_of_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> pto.TileType | None:
     """Return the type of the tmp tile that an operation needs; None if it needs none, or makes no use of one."""
     rule = target.tile_operation(work.mnemonic)
     if rule is None or rule.tmp != "used":
@@ -67,7 +67,7 @@ def tmp_of_work(target: StridedRepeatTarget, work: TileWork) -> pto.TileType | N
     return _of_function(operation.function, work, block)
 
 
-def _of_function(function: str, work: TileWork, block: int) -> pto.TileType | None:
+def _of_function(function: str, work: ResolvedTileOp, block: int) -> pto.TileType | None:
     """Return the type of the tmp tile of an operation that works element by element."""
     dst = work.dst
     match function:
@@ -116,7 +116,7 @@ def _on_vectors(node: pto.TileOperation) -> bool:
     return all(kind.location == "vec" for kind in kinds if isinstance(kind, pto.TileType))
 
 
-def _work(node: pto.TileOperation) -> TileWork:
+def _work(node: pto.TileOperation) -> ResolvedTileOp:
     """Return the operation with its tiles at no place, as large as they can be."""
     tiles = [_tile(kind) for kind in node.input_types if isinstance(kind, pto.TileType)]
     masked = VECTOR_OPERATIONS[node.mnemonic].kind is Kind.SELECT
@@ -124,7 +124,7 @@ def _work(node: pto.TileOperation) -> TileWork:
     kind = node.output_types[0]
     assert isinstance(kind, pto.TileType)
     sources = tuple(tiles[1:] if masked else tiles)
-    return TileWork(node.mnemonic, _tile(kind), sources, node.span, scalars, binary=is_binary(node))
+    return ResolvedTileOp(node.mnemonic, _tile(kind), sources, node.span, scalars, binary=is_binary(node))
 
 
 def _tile(kind: pto.TileType) -> Tile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_sequence import KernelSequence
@@ -44,7 +44,7 @@ from castsim.machines.strided.kernels_sorting import (
 )
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
-_Lowering = Callable[[KernelSequence, TileWork, StridedOperation], None]
+_Lowering = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]
 
 _LOWERINGS: Mapping[str, _Lowering] = {
     "elementwise": lower_elementwise,
@@ -79,7 +79,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
 """What lays out a kernel of each structure."""
 
 
-def lower_work(target: StridedRepeatTarget, work: TileWork) -> Block:
+def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
     """Return the instructions of one vector operation with a valid region that is not empty.
 
     Raises:

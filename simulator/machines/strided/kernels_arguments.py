@@ -8,7 +8,7 @@ steps lie in tmp is assumed.
 
 from __future__ import annotations
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.execution.vector_operations.scratch import extreme_scratch
 from castsim.isa.errors import IllegalError
@@ -20,7 +20,7 @@ from castsim.targets.strided_repeat import StridedOperation
 _BITS = format_named("i8")
 
 
-def lower_row_argument(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the reduction of every repeat to a pair, the pairs sorted out, once more for longer rows, the end."""
     reduce, separate = kernel.instructions
     (src,), tmp = work.sources, _scratch_of(work)
@@ -55,7 +55,7 @@ def lower_row_argument(sequence: KernelSequence, work: TileWork, kernel: Strided
     _finish(sequence, rows, 1 if pieces == 1 else 2 * left)
 
 
-def _scratch_of(work: TileWork) -> Tile:
+def _scratch_of(work: ResolvedTileOp) -> Tile:
     if work.tmp is None:
         raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
     return work.tmp
@@ -86,7 +86,7 @@ def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
     sequence.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
 
 
-def lower_column_argument(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append row 0 as the best so far and, for every further row: comparison, the better one, its number."""
     compare, better = kernel.instructions
     (src,), tmp = work.sources, _scratch_of(work)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, words
@@ -22,7 +22,7 @@ from castsim.machines.strided.operations import Barrier
 from castsim.targets.strided_repeat import StridedOperation
 
 
-def lower_column_reduction(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions of a column reduction."""
     (joining,), src = kernel.instructions, work.sources[0]
     if work.binary and src.valid_rows > 1:
@@ -61,7 +61,7 @@ def _row(
     return row
 
 
-def _in_pairs(sequence: KernelSequence, work: TileWork, joining: str) -> None:
+def _in_pairs(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> None:
     if work.tmp is None:
         raise IllegalError(f"{work.mnemonic} with isBinary needs a tmp tile", span=work.span)
     src, tmp, dst = operand_of(work.sources[0]), operand_of(work.tmp, work.dst.format), operand_of(work.dst)
@@ -89,7 +89,7 @@ def _pair(sequence: KernelSequence, joining: str, length: int, dst: Operand, src
     return pair
 
 
-def lower_column_expansion(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append the copies of row 0 to every row."""
     dst = operand_of(work.dst)
     fmt = words(dst.format)
@@ -98,7 +98,7 @@ def lower_column_expansion(sequence: KernelSequence, work: TileWork, _kernel: St
     sequence.cover("vcopy", Region(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
 
 
-def lower_column_broadcast(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that join every row with row 0 of a vector, then those on what they gave."""
     dst, region = operand_of(work.dst), Region(work.dst.valid_rows, work.dst.valid_cols)
     joining, *others = kernel.instructions

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.shapes import widens
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
@@ -22,7 +22,7 @@ _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16",
 """Instructions that take integers of so many bits to floats of the same width and back."""
 
 
-def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place.
 
     A third source joins the others.
@@ -45,7 +45,7 @@ def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedO
         sequence.cover(instruction, region, dst, sources, merges=merges_of(sequence.target, kernel))
 
 
-def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append an operation on two tiles, one of which may cover less: then the other is copied, and joined with it.
 
     Source: none; assumed.
@@ -98,7 +98,7 @@ def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable
     return MERGES[kernel.lines]
 
 
-def lower_division(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division by or of a scalar: the destination is filled with it first (docs/reference/pto.md section 7.3).
 
     The model's own figures are those of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float
@@ -131,7 +131,7 @@ def _convert(sequence: KernelSequence, mnemonic: str, region: Region, operand: O
         sequence.down(mnemonic, Region(region.lines, width), moved, (moved,), timing="vconv")
 
 
-def lower_reciprocal_root(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a reciprocal root: one estimate, or with scratch a block of ones, the root, ones divided by it.
 
     In count mode where lines are adjacent: the model's 53 cycles for 64 x 64, of f32 as of f16, are those of two

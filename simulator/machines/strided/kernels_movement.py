@@ -8,7 +8,7 @@ elsewhere. How tfillpad fills is assumed.
 
 from __future__ import annotations
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -18,14 +18,14 @@ from castsim.machines.strided.operations import BLOCK, Stream
 from castsim.targets.strided_repeat import StridedOperation
 
 
-def lower_move(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_move(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append the copies of what both tiles have."""
     src, dst = work.sources[0], work.dst
     rows, cols = min(src.valid_rows, dst.valid_rows), min(src.valid_cols, dst.valid_cols)
     _copy(sequence, dst, src, Region(rows, cols))
 
 
-def lower_fill(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append the copies of the source, unless it is the destination, and the padding around it."""
     src, dst = work.sources[0], work.dst
     if not VECTOR_OPERATIONS[work.mnemonic].in_place and src.valid_rows and src.valid_cols:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.tiles import Tile, TileCast, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Block, loop_of
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
@@ -22,7 +22,7 @@ from castsim.machines.strided.plan import plan_cast
 from castsim.targets.strided_repeat import StridedOperation
 
 
-def lower_quantisation(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, for each parameter, the spreading and the joining in place, then the casts to and fro."""
     source, *parameters = work.sources
     tmp, dst = work.tmp, work.dst
@@ -57,7 +57,7 @@ def _as(tile: Tile, address: int, element: str) -> Tile:
     )
 
 
-def lower_dequantisation(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, for every row: widened in place of the result; then, for every row, the parameters' two instructions.
 
     Each row waits for the scalar unit, which reads the parameters once what came before has ended.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks
 from castsim.isa.errors import IllegalError
@@ -23,7 +23,7 @@ BURST_BLOCKS = 18
 """Blocks that a copy of many bursts takes as one repeat: 594 bytes per cycle are 18 blocks and a half."""
 
 
-def lower_ramp(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a ramp: in floats in tmp first, a repeat long, then that and a multiple of a repeat to every repeat."""
     if work.tmp is None:
         _by_scalars(sequence, work.dst.valid_cols, ())
@@ -78,7 +78,7 @@ def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand,
         sequence.add((sequence.vector(mnemonic, 1, to, (src.along(sequence.repeat_blocks),), mask=mask),))
 
 
-def lower_gather(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, for every row in count mode: its numbers times the size of an element, a barrier, the gather.
 
     The products of 4-byte elements go to the row of the destination, those of others to tmp, whose rows lie as far
@@ -109,7 +109,7 @@ def lower_gather(sequence: KernelSequence, work: TileWork, kernel: StridedOperat
     sequence.add(loop_of(dst.valid_rows, row))
 
 
-def lower_transposition(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the transposition into tmp, an instruction for every column of blocks, then the copy of tmp.
 
     The rows that are no whole blocks of 16 (32 of bytes) take one more instruction over all columns. The scalar unit
@@ -162,7 +162,7 @@ def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int,
         sequence.add((sequence.vector(mnemonic, repeats, to, (origin,), mask=sequence.full),))
 
 
-def lower_concatenation(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append a copy of every row of the first part, then of the second: by elements if it begins inside a block."""
     dst, rows = operand_of(work.dst), work.dst.valid_rows
     first, second = work.sources
@@ -174,7 +174,7 @@ def lower_concatenation(sequence: KernelSequence, work: TileWork, _kernel: Strid
         _between_flags(sequence, rows * second.valid_cols)
 
 
-def lower_counted_concatenation(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append, for every row, the reads of its counts and the copy of the first part; the second one by elements.
 
     Source: none; that both parts take as long as if the counts asked for all of them is assumed.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat
@@ -29,7 +29,7 @@ from castsim.targets.strided_repeat import StridedOperation
 Join = Callable[[int, int, Operand], None]
 
 
-def lower_row_reduction(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions of a row reduction: the one that joins, and the one that reduces if there is one."""
     (joining, *reducing), src = kernel.instructions, work.sources[0]
     if work.tmp is None:
@@ -45,7 +45,7 @@ def lower_row_reduction(sequence: KernelSequence, work: TileWork, kernel: Stride
         _multiply_out(sequence, work, Region(region.lines, length), left)
 
 
-def _join_pieces(sequence: KernelSequence, work: TileWork, joining: str, region: Region) -> tuple[Operand, int]:
+def _join_pieces(sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: Region) -> tuple[Operand, int]:
     """Join the repeats of every row until one is left; return where it lies and how long it is."""
     src, lanes = operand_of(work.sources[0]), sequence.lanes(work.sources[0].format)
     whole, rest = divmod(region.length, lanes)
@@ -105,7 +105,7 @@ def _reduce(sequence: KernelSequence, reducing: str, region: Region, dst: Tile, 
         sequence.add((call(whole * limit, rest),))
 
 
-def _multiply_out(sequence: KernelSequence, work: TileWork, region: Region, left: Operand) -> None:
+def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: Region, left: Operand) -> None:
     """Halve what is left of each row until it is a block, which the scalar unit multiplies out."""
     assert work.tmp is not None
     tmp = Operand(work.tmp.address, left.format, left.line_step)
@@ -122,7 +122,7 @@ def _multiply_out(sequence: KernelSequence, work: TileWork, region: Region, left
     _finish_on_scalars(sequence, region.lines, length)
 
 
-def _reduce_by_blocks(sequence: KernelSequence, work: TileWork, joining: str) -> None:
+def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> None:
     """Row by row: all blocks joined into tmp, then its elements by the scalar unit."""
     src = work.sources[0]
     assert work.tmp is not None
@@ -168,7 +168,7 @@ def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> No
     sequence.add(loop_of(rows, lambda _: Block((*reads, sequence.scalar("arithmetic")))))
 
 
-def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that join every row with its element of a vector, then those on what they gave."""
     joining, *others = kernel.instructions
     dst, region = operand_of(work.dst), Region(work.dst.valid_rows, work.dst.valid_cols)
@@ -191,13 +191,13 @@ def lower_row_broadcast(sequence: KernelSequence, work: TileWork, kernel: Stride
         sequence.cover(instruction, region, dst, (dst,), merges=always)
 
 
-def broadcast_place(work: TileWork) -> int:
+def broadcast_place(work: ResolvedTileOp) -> int:
     """Return which source is broadcast: the second, unless it is the one that has the destination's valid columns."""
     first, second = work.sources
     return 0 if second.valid_cols == work.dst.valid_cols != first.valid_cols else 1
 
 
-def join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: int, join: Join) -> None:
+def join_spread(sequence: KernelSequence, work: ResolvedTileOp, values: Tile, rows: int, join: Join) -> None:
     """Spread a column of values to a block per row, some rows at a time, and join each time."""
     window, spread = sequence.target.unreserved_scratch, sequence.target.broadcast_scratch
     if spread is None or (work.tmp is None and window is None):
@@ -216,7 +216,7 @@ def join_spread(sequence: KernelSequence, work: TileWork, values: Tile, rows: in
         join(first, count, Operand(start, values.format, BLOCK, shared=True))
 
 
-def lower_row_expansion(sequence: KernelSequence, work: TileWork, _kernel: StridedOperation) -> None:
+def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append, for every row: read its element, fill the row with it in count mode."""
     dst, fmt = work.dst, words(work.dst.format)
     length = -(-dst.valid_cols * dst.element_bits // fmt.storage_bits)

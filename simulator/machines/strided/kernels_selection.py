@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node, loop_of
 from castsim.isa.formats import format_named
 from castsim.machines.strided.kernel_sequence import KernelSequence, Region, operand_of
@@ -27,7 +27,7 @@ def _bits(tile: Tile, row: int, lanes: int, repeat: int = 0) -> Stream:
     return Stream(tile.address + row * tile.row_pitch + repeat * lanes // 8, _BITS, 1, 0, lanes // 8, lanes // 8)
 
 
-def lower_comparison(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append whole repeats of every row; `ne` inverts what `eq` gave, over the whole destination tile."""
     first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
     (mnemonic,) = kernel.instructions
@@ -55,7 +55,7 @@ def lower_comparison(sequence: KernelSequence, work: TileWork, kernel: StridedOp
         sequence.cover("vnot", Region(1, work.dst.size // tile.size), tile, (tile,), merges=always)
 
 
-def lower_selection(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, per row: the address of its mask into tmp and on into the compare mask register, then the selection."""
     tmp, mask = work.tmp, work.mask
     assert tmp is not None
@@ -90,7 +90,7 @@ def lower_selection(sequence: KernelSequence, work: TileWork, kernel: StridedOpe
     sequence.add((sequence.control("ctrl", sequence.normal_ctrl), sequence.control("mask", sequence.full)))
 
 
-def lower_scalar_selection(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, in count mode: the scalar into tmp, then per row the place of its mask and the selection."""
     tmp, mask = work.tmp, work.mask
     assert tmp is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.sorting import GROUP, block_pairs, pairs_of
 from castsim.isa.errors import IllegalError
@@ -14,7 +14,7 @@ from castsim.machines.strided.operations import BLOCK, SetFlag, Stream, WaitFlag
 from castsim.targets.strided_repeat import StridedOperation
 
 
-def lower_sort(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, row by row, a repeat for each group of 32; rows with a shorter last group are copied to tmp and padded.
 
     That the padding is a copy and a fill for each row is assumed.
@@ -68,7 +68,7 @@ def lower_sort(sequence: KernelSequence, work: TileWork, kernel: StridedOperatio
     sequence.add(loop_of(source.valid_rows, row))
 
 
-def lower_merge(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, row by row, a repeat for every four blocks of a tile; lists of several tiles are one.
 
     The first 32 bytes of what a repeat takes stand for all of it.
@@ -92,7 +92,7 @@ def lower_merge(sequence: KernelSequence, work: TileWork, kernel: StridedOperati
     sequence.add(loop_of(work.dst.valid_rows, row))
 
 
-def lower_pattern_gather(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append one instruction, a repeat for each row, in count mode; rows are copied one by one."""
     (mnemonic,), (source,) = kernel.instructions, work.sources
     dst, src = operand_of(work.dst), operand_of(source)
@@ -111,7 +111,7 @@ def lower_pattern_gather(sequence: KernelSequence, work: TileWork, kernel: Strid
         sequence.issue(mnemonic, min(sequence.limit, rows - start), to, (whole,))
 
 
-def lower_comparing_gather(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append, for every row: the comparison into tmp, the numbers kept by its bits, the count by the scalar unit.
 
     Source: none but that the vector and the scalar unit wait for each other; that numbers stand ready is assumed.
@@ -140,7 +140,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: TileWork, kernel: Str
     sequence.add(loop_of(source.valid_rows, row))
 
 
-def _stride_of(work: TileWork) -> tuple[int, int]:
+def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
     """Return how far apart the rows that are kept lie, and the first of them."""
     assert work.pattern is not None
     digits = work.pattern[::-1]

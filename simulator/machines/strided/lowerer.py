@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from castsim.execution.choices import MAKE_SCRATCH
 from castsim.execution.dataflow.implicit_scratch import Needy
 from castsim.execution.dataflow.lowerer import DataflowLowerer, cast_accesses
-from castsim.execution.tiles import CastTiles, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Lowered, operations
-from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import Overflow, Saturation
@@ -56,7 +56,7 @@ class StridedLowerer(DataflowLowerer):
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
         self._scratch_of: dict[TileCast, ScratchUse] = {}
-        self._works: dict[TileWork, Block] = {}
+        self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic."""
@@ -141,7 +141,7 @@ class StridedLowerer(DataflowLowerer):
         ]
         return plans[0].action != plans[1].action or plans[0].sequence != plans[1].sequence
 
-    def work(self, work: TileWork) -> LoweredInstruction:
+    def work(self, work: ResolvedTileOp) -> LoweredInstruction:
         """Lower one vector operation, and say so if the library has no call of it without a tmp tile."""
         lowered = super().work(work)
         kind = None if work.tmp is not None else tmp_of_work(self.target, work)
@@ -154,7 +154,7 @@ class StridedLowerer(DataflowLowerer):
         )
         return replace(lowered, warnings=(*lowered.warnings, WarningText(WarningKind.SCRATCH, text)))
 
-    def lower_work(self, work: TileWork) -> Block:
+    def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the instructions of one vector operation. Equal ones are lowered once."""
         found = self._works.get(work)
         if found is None:

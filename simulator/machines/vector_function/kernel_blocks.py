@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.block_groups import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.boxes import exponent_shape, is_exponents
 from castsim.execution.vector_operations.shapes import BLOCK
@@ -49,7 +49,7 @@ _ROWS_AT_ONCE = 4
 """Rows of a group whose magnitudes are compared in one trip."""
 
 
-def block_nests(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Nest, ...]:
+def block_nests(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> tuple[Nest, ...]:
     """Return the three passes over memory of one function.
 
     Of short tiles of f32 each register gives the maxima of two groups by two reductions; of others four give those of
@@ -61,7 +61,7 @@ def block_nests(operands: Operands, work: TileWork, register_bytes: int) -> tupl
             _codes(operands, work, register_bytes))  # fmt: skip
 
 
-def _maxima(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Nest, ...]:
+def _maxima(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> tuple[Nest, ...]:
     source, (_, maxima, _) = work.sources[0], work.further
     width, groups, count = source.element_bits, grouping_of(work), source.valid_rows * source.valid_cols
     lanes = register_bytes * 8 // width
@@ -79,7 +79,7 @@ def _maxima(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Ne
     return (region.nest(trip, moved, writes=operands.add(maxima.address)),)
 
 
-def _shared(operands: Operands, work: TileWork, register_bytes: int) -> Nest:
+def _shared(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> Nest:
     """One register of groups a trip; where exponents lie in rows one group."""
     (_, maxima, scaling), groups, width = work.further, grouping_of(work), work.sources[0].element_bits
     widened = width == 16 and work.mode == "nv"
@@ -92,7 +92,7 @@ def _shared(operands: Operands, work: TileWork, register_bytes: int) -> Nest:
     return replace(region.nest(trip, (0, trip_bytes), writes=operands.add(scaling.address)), paced="after_stores")
 
 
-def _codes(operands: Operands, work: TileWork, register_bytes: int) -> Nest:
+def _codes(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> Nest:
     source, (_, _, scaling), groups = work.sources[0], work.further, grouping_of(work)
     width, narrow = source.element_bits, is_narrow(work)
     vectors = 2 if width == 16 or repeats_scaling(work) else 1
@@ -112,7 +112,7 @@ def _codes(operands: Operands, work: TileWork, register_bytes: int) -> Nest:
     return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced="codes_after_stores")
 
 
-def _rounding(work: TileWork, vectors: int) -> tuple[str, ...]:
+def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
     """Return the instructions from elements to codes of one trip."""
     source = work.sources[0].format.name
     if source == "f32":
@@ -126,7 +126,7 @@ def _rounding(work: TileWork, vectors: int) -> tuple[str, ...]:
     return *("vcvt",) * 5, *("vmul",) * 4, *found, "vintlv"
 
 
-def _by_columns(operands: Operands, work: TileWork, register_bytes: int) -> tuple[Nest, ...]:
+def _by_columns(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> tuple[Nest, ...]:
     """Groups of rows: of each register of columns four rows a trip, then all groups of a row, then row after row."""
     source, (_, maxima, scaling), groups = work.sources[0], work.further, grouping_of(work)
     width, size = source.element_bits, source.element_bits // 8
@@ -165,7 +165,7 @@ def _by_columns(operands: Operands, work: TileWork, register_bytes: int) -> tupl
     return (*first, replace(made, paced="after_stores"), *last)
 
 
-def _column_of_codes(operands: Operands, work: TileWork, number: int, register_bytes: int) -> Nest:
+def _column_of_codes(operands: Operands, work: ResolvedTileOp, number: int, register_bytes: int) -> Nest:
     """Every group loads its reciprocals once, then 32 rows one after the other."""
     source, dst, scaling = work.sources[0], work.dst, work.further[2]
     width, size, narrow = source.element_bits, source.element_bits // 8, is_narrow(work)
@@ -193,7 +193,7 @@ def _column_of_codes(operands: Operands, work: TileWork, number: int, register_b
 
 
 def box_nests(
-    operands: Operands, work: TileWork, instructions: tuple[str, ...], register_bytes: int
+    operands: Operands, work: ResolvedTileOp, instructions: tuple[str, ...], register_bytes: int
 ) -> tuple[Nest, ...]:
     """Return the passes of a move into boxes.
 
@@ -231,7 +231,7 @@ def box_nests(
     return offsets, region.nest(trip, (0, register_bytes))
 
 
-def _extent(work: TileWork) -> tuple[int, int]:
+def _extent(work: ResolvedTileOp) -> tuple[int, int]:
     """Return rows and columns that a pass walks: all elements in one line unless exponents lie in rows."""
     source = work.sources[0]
     if grouping_of(work).by_rows:

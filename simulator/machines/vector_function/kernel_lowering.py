@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.operations import ControlWrite
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
@@ -56,7 +56,7 @@ at run time only: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpar
 docs/reference/a5.md section 9."""
 
 
-def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
+def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
     """Choose the kernel of one vector operation and lay out its loops.
 
     Raises:
@@ -93,7 +93,7 @@ def lower_work(target: VectorFunctionTarget, work: TileWork) -> Block:
     return Block(tuple(body))
 
 
-def kernel_of(target: VectorFunctionTarget, work: TileWork) -> VectorFunctionOperation:
+def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunctionOperation:
     """Return the kernel of an operation.
 
     Raises:
@@ -109,7 +109,7 @@ def kernel_of(target: VectorFunctionTarget, work: TileWork) -> VectorFunctionOpe
     return kernel
 
 
-def kernel_variant(target: VectorFunctionTarget, work: TileWork) -> KernelVariant:
+def kernel_variant(target: VectorFunctionTarget, work: ResolvedTileOp) -> KernelVariant:
     """Return the code variant that runs: by the tiles and the implementation kind in force."""
     choice = target.kernel_variants[kernel_of(target, work).choice]
     variants = choice.contiguous if _are_contiguous(work.dst, *work.sources) else choice.padded
@@ -121,7 +121,7 @@ class _Context:
     """What a layout is made from."""
 
     target: VectorFunctionTarget
-    work: TileWork
+    work: ResolvedTileOp
     kernel: VectorFunctionOperation
     variant: KernelVariant
     operands: Operands
@@ -313,7 +313,7 @@ def _expansion(context: _Context, *, down_columns: bool) -> Nest:
     return row_broadcast(operands, region, full, vector, dst, compute, per_row=not narrow)
 
 
-def _full_and_vector(work: TileWork) -> tuple[Tile | None, Tile]:
+def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
     """Return the operand with the shape of the result, None if there is none, and the one that is spread."""
     if len(work.sources) == 1:
         return None, work.sources[0]
@@ -334,7 +334,7 @@ def left_ctrl(target: VectorFunctionTarget) -> int:
 
 
 def _control(
-    target: VectorFunctionTarget, work: TileWork, kernel: VectorFunctionOperation
+    target: VectorFunctionTarget, work: ResolvedTileOp, kernel: VectorFunctionOperation
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the values of CTRL around an operation that narrows integers, keeping low bits, or quantises blocks."""
     if kernel.structure == "block_quantisation":

@@ -5,7 +5,7 @@ Facts: pto-isa include/pto/npu/a5 @ 3186c381, TQuant.hpp and TDeQuant.hpp; packi
 
 from __future__ import annotations
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.machines.vector_function.kernel_blocks import block_nests, box_nests
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain, region_of
 from castsim.machines.vector_function.operations import Compute, Nest, Store
@@ -26,7 +26,7 @@ _PACED = {"PK4_B32": "quarter_store", "PK_B16": "byte_store"}
 
 
 def quantising_nests(
-    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, target: VectorFunctionTarget
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, target: VectorFunctionTarget
 ) -> tuple[Nest, ...]:
     """Return the nests of an operation: loops over rows, and over their registers."""
     register_bytes = target.registers.register_bytes
@@ -49,7 +49,9 @@ def quantising_nests(
             return (region.nest(trip, stored, paced=_PACED.get(packed)),)
 
 
-def _quantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _quantisation(
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int
+) -> Nest:
     """Parameters are loaded again in every trip."""
     source, *parameters = work.sources
     region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
@@ -75,7 +77,9 @@ def _quantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOper
     return region.nest(trip, (work.dst.row_pitch, region.elements), paced=paced)
 
 
-def _dequantisation(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _dequantisation(
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int
+) -> Nest:
     """Parameters are loaded once per row; bytes are widened in two steps."""
     source, scale, offset = work.sources
     region = Region(32, register_bytes, work.dst.valid_rows, work.dst.valid_cols)

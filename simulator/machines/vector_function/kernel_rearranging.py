@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from castsim.execution.dataflow.operations import BLOCK, ScalarWork
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.sorting import GROUP, block_pairs
 from castsim.isa.pto.vector_operations import PAIR_BYTES
@@ -20,19 +20,19 @@ from castsim.targets.vector_function import FunctionBufferPorts, VectorFunctionT
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 
 
-def ramps_by_vectors(target: VectorFunctionTarget, work: TileWork) -> bool:
+def ramps_by_vectors(target: VectorFunctionTarget, work: ResolvedTileOp) -> bool:
     """Whether a ramp is made by a vector function: with tmp, or without it if the option says so."""
     return work.names_tmp or target.option("ramp_without_tmp") == "vector"
 
 
-def scalar_ramp(pipe: str, work: TileWork) -> Block:
+def scalar_ramp(pipe: str, work: ResolvedTileOp) -> Block:
     """Return the loop of the scalar unit that writes a ramp, element by element."""
     trip = Block((ScalarWork("write", pipe=pipe), ScalarWork("loop", pipe=pipe)))
     return Block(tuple(loop_of(work.dst.valid_cols, lambda _: trip)))
 
 
 def rearranging_nests(
-    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, target: VectorFunctionTarget
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, target: VectorFunctionTarget
 ) -> tuple[Nest, ...]:
     """Return the nests of an operation by the structure of its kernel."""
     register_bytes = target.registers.register_bytes
@@ -55,14 +55,14 @@ def rearranging_nests(
             return _concatenation(operands, work, kernel, register_bytes)
 
 
-def _ramp(work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _ramp(work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
     """An ascending vector and its store."""
     region = region_of(work.dst, 1, work.dst.valid_cols, register_bytes)
     made = Compute(kernel.instructions[0], ("v0",), (), region.width)
     return region.nest((region.predicate, made, region.store("v0")), region.steps(work.dst))
 
 
-def _gather(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _gather(operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
     """Row by row, a register of numbers per trip."""
     source, places = work.sources
     dst = work.dst
@@ -74,7 +74,7 @@ def _gather(operands: Operands, work: TileWork, kernel: VectorFunctionOperation,
     return region.nest((load, region.predicate, *fetched, region.store(fetched[-1].results[0])), stored)
 
 
-def _squeezed(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _squeezed(operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
     """Loaded, squeezed under the pattern and stored; rows that are kept whole are copied."""
     (source,), dst = work.sources, work.dst
     if work.by_columns:
@@ -90,7 +90,7 @@ def _squeezed(operands: Operands, work: TileWork, kernel: VectorFunctionOperatio
     return region.nest(trip, (dst.row_pitch, region.trip_bytes // times))
 
 
-def _chosen(operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
+def _chosen(operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int) -> Nest:
     """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
     (source,), dst, counts = work.sources, work.dst, work.counts
     region = region_of(source, source.valid_rows, source.valid_cols, register_bytes)
@@ -102,7 +102,7 @@ def _chosen(operands: Operands, work: TileWork, kernel: VectorFunctionOperation,
     return region.nest(trip, (dst.row_pitch, 0))
 
 
-def _sorted(operands: Operands, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+def _sorted(operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation) -> Nest:
     """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
     source, places = work.sources
     step = GROUP * source.element_bits // 8
@@ -115,7 +115,7 @@ def _sorted(operands: Operands, work: TileWork, kernel: VectorFunctionOperation)
     return region.nest(trip, (work.dst.row_pitch, GROUP * PAIR_BYTES))
 
 
-def _merged(operands: Operands, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+def _merged(operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation) -> Nest:
     """Four blocks per trip; the first vector of each stands for all of it."""
     first, dst = work.sources[0], work.dst
     length = 4 * block_pairs(work) * PAIR_BYTES if work.scalars else first.valid_cols * first.element_bits // 8
@@ -142,7 +142,7 @@ def _spread_cycles(lanes: int, pitch: int, banks: FunctionBufferPorts) -> int:
 
 
 def _transposition(
-    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, target: VectorFunctionTarget
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, target: VectorFunctionTarget
 ) -> Nest:
     """Rows that are shorter than columns are scattered; else the columns are gathered, by addresses made on the way.
 
@@ -173,7 +173,7 @@ def _lanes(count: int, region: Region) -> int:
 
 
 def _concatenation(
-    operands: Operands, work: TileWork, kernel: VectorFunctionOperation, register_bytes: int
+    operands: Operands, work: ResolvedTileOp, kernel: VectorFunctionOperation, register_bytes: int
 ) -> tuple[Nest, ...]:
     """The first part loaded and stored, the second scattered to addresses made on the way.
 
@@ -196,7 +196,7 @@ def _concatenation(
     return tuple(nests)
 
 
-def _scattered(operands: Operands, region: Region, work: TileWork, kernel: VectorFunctionOperation) -> Nest:
+def _scattered(operands: Operands, region: Region, work: ResolvedTileOp, kernel: VectorFunctionOperation) -> Nest:
     first, second, *_ = work.sources
     load = operands.load("v0", "NORM", second.address, region.steps(second))
     *places, scatter = kernel.instructions

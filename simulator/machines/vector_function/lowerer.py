@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from castsim.execution.choices import BACKEND, Choice
 from castsim.execution.dataflow.lowerer import DataflowLowerer, tile_access
-from castsim.execution.tiles import CastTiles, TileCast, TileWork
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
 from castsim.execution.tree import Access, Block
 from castsim.execution.vector_operations import as_rows
-from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow
@@ -31,7 +31,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         self._control: int | None = None
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
-        self._works: dict[TileWork, Block] = {}
+        self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
@@ -67,7 +67,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         """Whether two casts, alike but for their saturation, can give different results."""
         return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
-    def lower_work(self, work: TileWork) -> Block:
+    def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
 
         No source states the loops of a column-major move; they are taken to be those of the exchanged tile. Behind a

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from castsim.execution.cast_tally import CastTally
+from castsim.execution.interpreter import Lowerer
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.scalar_floats import FLOATS, bits_of
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.bodies import Body
 from castsim.execution.micro.unit import Followed
 from castsim.execution.tree import Tree
-from castsim.execution.walk import Lowerer
-from castsim.execution.walk.dependence import Scalar
-from castsim.execution.walk.scalar_floats import FLOATS, bits_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto

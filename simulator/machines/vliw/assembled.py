@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from castsim.execution.cast_tally import CastPlace
 from castsim.execution.inputs import check_known, make_inputs, to_memory
+from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.outcomes import Outcomes
 from castsim.execution.tree import Tree
-from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named

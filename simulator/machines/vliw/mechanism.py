@@ -11,7 +11,7 @@ from castsim.machines.mechanisms import no_tiles, no_vector_instructions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.walk import Lowerer
+    from castsim.execution.interpreter import Lowerer
     from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
 

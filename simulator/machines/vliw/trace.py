@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from operator import is_
 
+from castsim.execution.interpreter.rerolling import address_steps
 from castsim.execution.tree import Block, Deltas, Loop, Node
-from castsim.execution.walk.folding import address_steps
 
 
 @dataclass(slots=True)

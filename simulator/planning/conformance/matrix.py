@@ -22,7 +22,7 @@ from castsim.execution.distribution import (
     here,
     resumed,
 )
-from castsim.execution.notebook_display import Drawn
+from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.planning import Verdict
@@ -47,7 +47,7 @@ _TOGETHER = 4
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Matrix(Drawn[Literal["cells"]]):
+class Matrix(PlotMixin[Literal["cells"]]):
     """What `conform` answers: every cast of a specification on every target.
 
     `casts` are in the order of the specification `spec`, `targets` by name; `entries` are those of all cells, cast by

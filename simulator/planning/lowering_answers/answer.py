@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from castsim.execution.notebook_display import Presented
+from castsim.execution.notebook_display import NotebookMixin
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.planning import CastRequest, Plan, PlanKind, catalogue_of, plan, plan_through
 from castsim.planning.lowering_answers.settings import MOST, Choice, Setting, changed, choices, setting_of
@@ -26,7 +26,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer(Presented[Literal["steps"]]):
+class Answer(NotebookMixin[Literal["steps"]]):
     """What `lower` answers: a plan, and the options of the target with which it holds.
 
     `plan` has the verdict, the instructions, the cost in cycles and bytes, and the counterexample if there is one.

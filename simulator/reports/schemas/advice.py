@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import Field
 
-from castsim.exploration.advice.change import How
+from castsim.exploration.advice.suggestion import SuggestionEvidence
 from castsim.reports.schemas.keys import Cycles, Form, Keys, Line, Percent
 
-HowKept: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [how.value for how in How]})]
+HowKept: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [how.value for how in SuggestionEvidence]})]
 """How it is known that the outputs stay the same."""
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from castsim.estimating.trust import Standing
-from castsim.execution.walk.memory import Origin
+from castsim.execution.interpreter.memory import Origin
 from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (
     CauseName,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from castsim.execution.dataflow.uncomputed import Uncomputed
+from castsim.execution.dataflow.uncomputed import TaintTracker
 from castsim.execution.dataflow.values import Follower
 from castsim.execution.micro import Issue, MicroMemory, Value, VectorUnit
 from castsim.execution.micro.copies import Copy
@@ -66,7 +66,7 @@ class Recording:
     def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
         """Begin to follow a tile program."""
         self._follow({BUFFER: buffer, **_global(arguments)})
-        if isinstance(follower, Uncomputed):
+        if isinstance(follower, TaintTracker):
             marks = {BUFFER: follower.buffer, **_global(follower.arguments)}
             self._follow({f"{UNKNOWN}{name}": each for name, each in marks.items()})
         return _Following(self, follower)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from castsim.execution.walk import Lowerer
-from castsim.execution.walk.labels import order_text
+from castsim.execution.interpreter import Lowerer
+from castsim.execution.interpreter.labels import order_text
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.synchronisation.flags.dependence import Rules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from castsim.execution.interpreter import Executed
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.execution.walk import Executed
 from castsim.isa.errors import Span
 from castsim.synchronisation.flags.insertion import Insert, Place
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from castsim.execution.walk.places import slot_bytes
+from castsim.execution.interpreter.places import slot_bytes
 from castsim.isa.pto import program as pto
 from castsim.synchronisation.flags.elements import Buffer
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.walk.dependence import Loops, Scalar
-from castsim.execution.walk.lifetimes import TileNode, share_bytes
-from castsim.execution.walk.lowerer import Lowerer
-from castsim.execution.walk.pipes import gathers, pipe_of
-from castsim.execution.walk.places import Allocator, slot_bytes
-from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.works import is_foreign
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.lifetimes import TileNode, share_bytes
+from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.pipes import gathers, pipe_of
+from castsim.execution.interpreter.places import Allocator, slot_bytes
+from castsim.execution.interpreter.scalars import constant, evaluate
+from castsim.execution.interpreter.tile_operations import is_foreign
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.dataflow.survey import ALL_PIPES
-from castsim.synchronisation.races.unfolding import Instance
+from castsim.synchronisation.races.unrolling import Instance
 from castsim.targets.dataflow import Pipes
 
 Key = tuple[str, str, int]

@@ -15,7 +15,7 @@ from castsim.synchronisation.flags.touches import Touch
 from castsim.synchronisation.hazards import contended_spaces, hazard_between
 from castsim.synchronisation.races.clocks import Clock
 from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
-from castsim.synchronisation.races.unfolding import Instance, distance
+from castsim.synchronisation.races.unrolling import Instance, distance
 from castsim.targets.dataflow import DataflowTarget, Hazard
 
 _VERBS = {True: "writes", False: "reads"}

@@ -11,7 +11,7 @@ from castsim.isa.errors import Span
 from castsim.synchronisation.races.clocks import Clock, Clocks, Key
 from castsim.synchronisation.races.conflicts import Conflicts
 from castsim.synchronisation.races.findings import Finding, RaceKind
-from castsim.synchronisation.races.unfolding import Instance, unfold
+from castsim.synchronisation.races.unrolling import Instance, unfold
 from castsim.synchronisation.races.written import WrittenBytes
 from castsim.targets.dataflow import DataflowTarget
 

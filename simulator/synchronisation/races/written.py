@@ -16,7 +16,7 @@ from castsim.execution.dataflow.operations import ScalarAccess
 from castsim.execution.tree import Access, Instruction, scratch_reads
 from castsim.synchronisation.flags.touches import Touch
 from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
-from castsim.synchronisation.races.unfolding import SLOTS, Instance
+from castsim.synchronisation.races.unrolling import SLOTS, Instance
 
 _PLACES = 65536
 """Stretches of bytes that one access is taken apart into; an access of more is taken as one piece."""

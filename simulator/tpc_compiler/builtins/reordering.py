@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from castsim.isa.errors import TargetDataError
 from castsim.targets.tpc_builtins import Recipe
-from castsim.tpc_compiler.emission import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, Value
 
 _EVERY_BYTE = 0xFFFFFFFF
 _LOWER, _UPPER, _BOTH = 1, 2, 3

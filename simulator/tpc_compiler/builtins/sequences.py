@@ -11,7 +11,7 @@ from castsim.targets.tpc_builtins import BuiltinRow, Recipe, StepText, builtin_r
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtins.reordering import reorder
 from castsim.tpc_compiler.builtins.signature import Signature, read_signature
-from castsim.tpc_compiler.emission import EmittedInstruction, Sequence, Value
+from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
 
 INPUT, OUTPUT = "x", "y"
 """Names of the arrays of a builtin."""

@@ -10,6 +10,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.dialect import Feature
 from castsim.numerics import encode_value
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.code_generation import Sequence, Value
 from castsim.tpc_compiler.compiled_casts.hops import (
     has_all_lanes,
     has_lane,
@@ -25,7 +26,6 @@ from castsim.tpc_compiler.compiled_casts.hops import (
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of, is_float, registers_of
-from castsim.tpc_compiler.emission import Sequence, Value
 
 SOURCE, RESULT = "x", "y"
 """Names of the input and the output."""

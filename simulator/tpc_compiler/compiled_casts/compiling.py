@@ -25,6 +25,7 @@ from castsim.targets import load_target
 from castsim.targets.schema import Status
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, execute, schedule
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE, Order, build, build_bool, build_kept
 from castsim.tpc_compiler.compiled_casts.ir_paths import ir_path
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop, path_of
@@ -40,7 +41,6 @@ from castsim.tpc_compiler.compiled_casts.vector_types import (
     registers_of,
     vector_type,
 )
-from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, schedule
 
 _Word = TypeVar("_Word", bound=StrEnum)
 

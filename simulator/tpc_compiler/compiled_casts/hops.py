@@ -8,9 +8,9 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import File
 from castsim.numerics import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.code_generation import Sequence, Value
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float
-from castsim.tpc_compiler.emission import Sequence, Value
 
 _ALL = "all_lanes"
 _FROM_REGISTER = "csr"

@@ -21,7 +21,7 @@ from castsim.tpc_compiler.builtins.reordering import (
     unpack_two_single,
     unpack_two_swapped,
 )
-from castsim.tpc_compiler.emission import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, Value
 
 _PAIR = 2
 

@@ -8,11 +8,11 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.targets.vliw import IntegerConvertRow
+from castsim.tpc_compiler.code_generation import Sequence, Value
 from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE
 from castsim.tpc_compiler.compiled_casts.hops import largest, rounded
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop
 from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
-from castsim.tpc_compiler.emission import Sequence, Value
 
 _WIDTH = 32
 

@@ -15,10 +15,10 @@ from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.text import AssemblySource
 from castsim.machines.vliw.structure import holds, signed
 from castsim.tpc_compiler.scheduling.blocks import Block, BlockLoop, Shape
+from castsim.tpc_compiler.scheduling.cross_block_latency import Schedule, place_all
 from castsim.tpc_compiler.scheduling.modulo import ModuloSchedule, Trip
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations
 from castsim.tpc_compiler.scheduling.placing import Placed, Placer, Policy
-from castsim.tpc_compiler.scheduling.settling import Schedule, place_all
 from castsim.tpc_compiler.scheduling.values import copies, mark_fresh, renamed, without_unread
 
 _UNROLLED = (1, 2, 3, 4, 5, 6, 8)

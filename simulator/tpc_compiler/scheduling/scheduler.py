@@ -23,12 +23,12 @@ from castsim.tpc_compiler.scheduling.allocation import Pressure, allocated, free
 from castsim.tpc_compiler.scheduling.assembling import Numbers, assembled
 from castsim.tpc_compiler.scheduling.blocks import Block, Shape, blocks_of
 from castsim.tpc_compiler.scheduling.counting import executed_bundles
+from castsim.tpc_compiler.scheduling.cross_block_latency import Schedule, place_all
 from castsim.tpc_compiler.scheduling.distances import Distances
 from castsim.tpc_compiler.scheduling.names import Unit, unit_of
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations, mapped
 from castsim.tpc_compiler.scheduling.pipelining import pipelined
 from castsim.tpc_compiler.scheduling.placing import Placed, Placer, Policy
-from castsim.tpc_compiler.scheduling.settling import Schedule, place_all
 from castsim.tpc_compiler.scheduling.source import SequentialProgram, Written, read_sequential
 from castsim.tpc_compiler.scheduling.values import check_defined, mark_fresh, renamed, without_unread
 

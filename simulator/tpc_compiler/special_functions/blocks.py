@@ -12,7 +12,7 @@ from struct import pack, unpack
 
 from castsim.isa.tpc import Feature, Slot
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, Value
 
 SIGN, MAGNITUDE, EXPONENT = 0x80000000, 0x7FFFFFFF, 0x7F800000
 INFINITY, MINUS_INFINITY, NAN = 0x7F800000, 0xFF800000, 0x7FFFFFFF

@@ -22,8 +22,8 @@ from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets.tpc_special_functions import FunctionKind, FunctionTable, SpecialFunction, function_tables
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Timing
-from castsim.tpc_compiler.emission import ScheduledKernel, Sequence, schedule
-from castsim.tpc_compiler.emission.execution import MAX_BUNDLES
+from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
+from castsim.tpc_compiler.code_generation.execution import MAX_BUNDLES
 from castsim.tpc_compiler.special_functions.blocks import Writer
 from castsim.tpc_compiler.special_functions.functions import FUNCTIONS
 from castsim.tpc_compiler.special_functions.reference import KNOWN, rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from castsim.tpc_compiler.emission import Value
+from castsim.tpc_compiler.code_generation import Value
 from castsim.tpc_compiler.special_functions.blocks import (
     HALF,
     INFINITY,

@@ -18,10 +18,10 @@ from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import File, Operand, TpcInstruction
 from castsim.machines.vliw.lint import lint
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.emission import EmittedInstruction, Sequence, Value
-from castsim.tpc_compiler.emission.allocation import allocate, text_of
-from castsim.tpc_compiler.emission.kernel import NOTHING, Line
-from castsim.tpc_compiler.emission.scheduling import arranged
+from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
+from castsim.tpc_compiler.code_generation.allocation import allocate, text_of
+from castsim.tpc_compiler.code_generation.kernel import NOTHING, Line
+from castsim.tpc_compiler.code_generation.scheduling import arranged
 from castsim.tpc_compiler.swizzles import blocks
 from castsim.tpc_compiler.swizzles.analysis import Analysis, Unsuited, VectorAccess, analysed
 from castsim.tpc_compiler.swizzles.blocks import ProgramPiece

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from castsim.isa.tpc import Slot
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.code_generation import Sequence, Value
 from castsim.tpc_compiler.compiled_casts.building import hop_in_swizzle, takes_group
 from castsim.tpc_compiler.compiled_casts.hops import in_lane
 from castsim.tpc_compiler.compiled_casts.paths import HopMethod, PathHop
-from castsim.tpc_compiler.emission import Sequence, Value
 from castsim.tpc_compiler.swizzles.analysis import Unsuited
 from castsim.tpc_compiler.swizzles.terms import Term, Terms
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.execution.dataflow.transfers import pad_code
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
 from castsim.execution.vector_operations.elements import numbers
@@ -26,7 +26,7 @@ class Given:
     `waiting` is a source that the instruction behind the next is to take: of three that are added up.
     """
 
-    work: TileWork
+    work: ResolvedTileOp
     behaviour: Behaviour
     structure: str
     waiting: str | None = None

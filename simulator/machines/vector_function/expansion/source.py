@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from castsim.execution.interpreter.allocation import TileMaker
+from castsim.execution.interpreter.assembler_forms import check_form
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.interpreter.scalars import constant, evaluate
+from castsim.execution.interpreter.structure import bare, is_inserted
+from castsim.execution.interpreter.tile_operations import SUPPORTED, TRANSFERS, alias_tile, resolve_work, unsupported
+from castsim.execution.interpreter.tile_parts import TileSlots, check_dense
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block
-from castsim.execution.walk.allocation import TileMaker
-from castsim.execution.walk.assembler_forms import check_form
-from castsim.execution.walk.dependence import Loops, Scalar
-from castsim.execution.walk.lowerer import LoweredInstruction, Lowerer
-from castsim.execution.walk.scalars import constant, evaluate
-from castsim.execution.walk.structure import bare, is_inserted
-from castsim.execution.walk.tile_parts import TileSlots, check_dense
-from castsim.execution.walk.works import SUPPORTED, TRANSFERS, alias_tile, resolve_work, unsupported
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.printer import operation_text

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from castsim.execution.dataflow.transfers import MAXIMUM, MINIMUM, ZERO, pad_code
+from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.places import Pointer
+from castsim.execution.interpreter.places import View as SettledView
+from castsim.execution.interpreter.views import partition
 from castsim.execution.tiles import Part as SettledPart
 from castsim.execution.tiles import Tile, TileTransfer
-from castsim.execution.walk.lowerer import Lowerer
-from castsim.execution.walk.places import Pointer
-from castsim.execution.walk.places import View as SettledView
-from castsim.execution.walk.views import partition
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format

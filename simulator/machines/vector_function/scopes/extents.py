@@ -12,9 +12,9 @@ import numpy as np
 
 from castsim.execution.byte_sets import widened
 from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.micro.path import BLOCK_ACCESSES
 from castsim.execution.tree import Access
-from castsim.execution.walk.dependence import Scalar
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, VectorType

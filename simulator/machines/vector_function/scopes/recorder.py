@@ -8,12 +8,12 @@ from itertools import product
 from math import isfinite
 
 from castsim.execution.dataflow.operations import Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
+from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.micro.copies import Copy
 from castsim.execution.micro.pointers import Pointer
 from castsim.execution.micro.unit import Issue, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.execution.walk.dependence import Scalar
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.forms import OPAQUE

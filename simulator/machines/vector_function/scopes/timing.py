@@ -12,9 +12,9 @@ from itertools import pairwise
 from castsim.execution.dataflow.timing import TICKS, ticks
 from castsim.machines.vector_function.nest_plan import HEAD_FACTS, head_of
 from castsim.machines.vector_function.scopes.account import Account, ScopeTiming
-from castsim.machines.vector_function.scopes.board import Board
 from castsim.machines.vector_function.scopes.facts import ScopeFacts
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, issues
+from castsim.machines.vector_function.scopes.scoreboard import Board
 from castsim.machines.vector_function.scopes.work import Part, TripWork
 from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
 from castsim.targets.vector_function import VectorFunctionTarget
