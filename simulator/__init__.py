@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from castsim.planning.lowering_answers.lower import lower
     from castsim.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
-    from castsim.reports.notebooks.kinds import plot_of as plot_of
-    from castsim.reports.notebooks.kinds import presentation_of as presentation_of
+    from castsim.reports.notebooks.presentation import plot_of as plot_of
+    from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
@@ -120,7 +120,7 @@ _HOMES = {
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
     "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
-    "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
+    "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
     "castsim.running": ("Result", "run"),

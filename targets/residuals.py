@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.cells import SHIPPED
 from castsim.targets.format_spellings import format_of
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.schema import SourceKind

@@ -1,7 +1,7 @@
 """Schema of chips whose vector unit runs hardware loop nests over registers (mechanism `vector-function`).
 
 Facts: docs/reference/a5.md section 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4
-(rounding, CTRL), 8 (banks); for timing see `castsim.targets.vector_function_timing`.
+(rounding, CTRL), 8 (banks); for timing see `castsim.targets.vector_function_operations`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from castsim.targets.vector_function_operations import (
     ComputeInstruction,
     KernelVariants,
     VectorFunctionOperation,
+    VectorFunctionTiming,
     by_column,
 )
-from castsim.targets.vector_function_timing import VectorFunctionTiming
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
 

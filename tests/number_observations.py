@@ -25,9 +25,8 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.arithmetic import Shape
+from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.load import estimate_load
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
@@ -39,8 +38,8 @@ from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.scopes import Scope, time_scope
 from castsim.reports.run import RunReport, section
-from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
+from castsim.synchronisation.flags.removing import Buffer, Listing
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options

@@ -26,11 +26,10 @@ from advice_programs import (
 )
 
 import castsim
-from castsim.exploration.advice import functions
-from castsim.exploration.advice.checking import original, proven, warned_of
+from castsim.exploration.advice import checking
+from castsim.exploration.advice.checking import boundary_codes, original, proven, ranged_codes, warned_of
 from castsim.exploration.advice.searching import Advice
 from castsim.exploration.advice.suggestion import RunConfig, Suggestion, SuggestionEvidence
-from castsim.exploration.advice.trials import boundary_codes, ranged_codes
 from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, WarningText
@@ -299,9 +298,9 @@ def test_store_barriers_between_overlapping_stores_stay(
     around = "scf.for %o = %c0 to %c4 step %one {" if loop else ""
     text = STORES.format(step=step, around=around, end="}" if loop else "", by="one")
     text = text.replace("    %c0 =", "    %one = arith.constant 1 : index\n    %c0 =", 1)
-    monkeypatch.setattr(functions, "expand_source", lambda *_: text)
+    monkeypatch.setattr(checking, "expand_source", lambda *_: text)
     source = Source(str(write(tmp_path, text)), Language.TILES, text)
-    found = list(functions.changes(source, RunConfig(target="a5", args={"n": 0})))
+    found = list(checking.changes(source, RunConfig(target="a5", args={"n": 0})))
     assert bool(found) == offered
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from work_programs import noise, target, walked
 
-from castsim.execution.interpreter.lifetimes import lifetimes_of
+from castsim.execution.interpreter.allocation import lifetimes_of
 from castsim.execution.tree import instances
 from castsim.isa import pto
 from castsim.isa.errors import TileError

@@ -13,7 +13,7 @@ from walker_cases import Plain, both, in_a_row, loop, program, step
 
 from castsim.engines import simulate
 from castsim.execution.interpreter import Executed, interpreter
-from castsim.execution.interpreter.pieces import LONGEST_PERIOD, Pieces
+from castsim.execution.interpreter.rerolling import LONGEST_PERIOD, Pieces
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of

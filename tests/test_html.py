@@ -32,9 +32,7 @@ from castsim.reports.pages.blocks import block_document
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.pages.shell import json_for_html
-from castsim.reports.views.recording import Recorder
-from castsim.reports.views.whole_operations import operation_segments
-from castsim.reports.views.window import Window
+from castsim.reports.views.recording import Recorder, Window, operation_segments
 from castsim.running import Result, load, run_loaded
 from castsim.timing import Cause
 

@@ -265,7 +265,7 @@ def test_lowering_is_a_call() -> None:
 def test_digests_are_made_only_for_who_keeps_them(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     made: list[bool] = []
     monkeypatch.setattr(
-        "castsim.evidence.verification.record.source_digests", lambda *, oracle: made.append(oracle) or {}
+        "castsim.evidence.verification.running.source_digests", lambda *, oracle: made.append(oracle) or {}
     )
     argv = ["verify", "f32", "e2m1", "--rounding", "rint", "--samples", "100", "--against", "reference"]
     assert castsim.__main__.main(argv) == 0

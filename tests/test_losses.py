@@ -18,7 +18,7 @@ from castsim.engines.fast_vliw import simulate_bundles
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.operations import BundleOperation
-from castsim.reports.losses import Loss, lost_most
+from castsim.reports.run_report import Loss, lost_most
 from castsim.running.source_lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
-from castsim.graphs.program import WRITING, Writing
+from castsim.graphs.chip import WRITING, Writing
 from castsim.isa.errors import ReadError
-from castsim.machines.machine import Machine
-from castsim.machines.mechanisms import MACHINES, machine_of
+from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import Parts
 from castsim.planning.mechanisms import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport

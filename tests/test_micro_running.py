@@ -15,8 +15,8 @@ from castsim.isa.pto.micro.forms import OPAQUE, ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
-from castsim.running.data_dependent import load_tiles
 from castsim.running.loaded import ExecutionResult, RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 
 Array = NDArray[np.generic]

@@ -13,16 +13,18 @@ from castsim.editor.debugging import messages
 from castsim.evidence.accuracy import table as measured
 from castsim.execution import limits, npy
 from castsim.execution.npy import read_array
-from castsim.exploration.sweeps import axes, specification
-from castsim.exploration.tuning import space
+from castsim.exploration.sweeps import specification
+from castsim.exploration.sweeps import specification as axes
+from castsim.exploration.tuning import points
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import expressions, reading, value_lists
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.pto import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
-from castsim.machines.vliw import tables
-from castsim.targets import load_target, toml_text
+from castsim.machines.vliw import lookups
+from castsim.targets import cells as toml_text
+from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 
 ROOT = Path(__file__).parent.parent
@@ -101,7 +103,7 @@ def lookup(size: int, folder: Path) -> object:
     from castsim.isa.tpc import TableDeclaration  # noqa: PLC0415 - here only
 
     path = written(folder, "t.csv", "0,1,2,3".ljust(size, "\n"))
-    return tables.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
+    return lookups.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
 
 
 def measurements(digits: int, folder: Path) -> object:
@@ -174,9 +176,9 @@ def choices(count: int, _: Path) -> object:
     """Points of a search: 1000 values of one choice, the others of a second one."""
     assert count >= 1000
     kinds = [
-        space.Axis(space.Kind.TILE, name, tuple(range(size))) for name, size in (("R", 1000), ("C", count // 1000))
+        points.Axis(points.Kind.TILE, name, tuple(range(size))) for name, size in (("R", 1000), ("C", count // 1000))
     ]
-    return space.Space.of(kinds)
+    return points.Space.of(kinds)
 
 
 CASES = {
@@ -217,7 +219,7 @@ CASES = {
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
     "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
     "values of a list": Case(value_lists.MOST, values, "more than 100000 values", "100,000 values"),
-    "points of a search": Case(space.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
+    "points of a search": Case(points.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
     "values of a key": Case(
         axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000",
         "10,000,000 values",

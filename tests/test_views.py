@@ -15,9 +15,8 @@ import pytest
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.files import whole_file
-from castsim.reports.views.recording import Recorder
+from castsim.reports.views.recording import Recorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
-from castsim.reports.views.window import Window
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.timing import Timing

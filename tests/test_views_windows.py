@@ -21,13 +21,11 @@ from castsim.engines import observe, simulate
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.kernel_memory import buffer_maps
-from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import perfetto_document
-from castsim.reports.views.recording import Recorder
+from castsim.reports.views.perfetto import counters, perfetto_document
+from castsim.reports.views.recording import Recorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
-from castsim.reports.views.window import Window
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.targets import Target

@@ -13,8 +13,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import canonical_text
 from castsim.tpc_c.code import Value
 from castsim.tpc_c.compiling import Compiler
-from castsim.tpc_c.source import Parsed
-from castsim.tpc_c.switches import MACROS
+from castsim.tpc_c.source import MACROS, Parsed
 from castsim.tpc_c.table import call_named
 from castsim.tpc_c.types import (
     BOOL,

@@ -11,8 +11,7 @@ import pytest
 from execution_programs import issued, kernel, touched, walk
 
 from castsim.execution.interpreter import Executed, interpreter
-from castsim.execution.interpreter.pieces import Walk
-from castsim.execution.interpreter.rerolling import fold
+from castsim.execution.interpreter.rerolling import Walk, fold
 from castsim.execution.tree import Block, Loop, Node
 
 X32 = "!pto.tile_buf<vec, 16x64xf32>"

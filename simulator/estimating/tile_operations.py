@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.estimating.estimates import Estimate, timed_alone
-from castsim.estimating.placement import HERE
+from castsim.estimating.estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.operations import BLOCK
 from castsim.execution.interpreter import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile

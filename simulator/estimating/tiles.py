@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunctions, Shape
-from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
-from castsim.estimating.estimates import Estimate, timed_alone
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.estimates import (
+    PLACE,
+    SCALAR,
+    ArrayEstimator,
+    CastCycles,
+    Estimate,
+    Number,
+    NumberFunctions,
+    OperandPlacement,
+    Shape,
+    TileCastRequest,
+    shape_of,
+    timed_alone,
+)
 from castsim.isa.errors import CastsimError, Span
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import TileTarget
 from castsim.timing import Cause
 
 if TYPE_CHECKING:
-    from castsim.estimating.arrays import Integers
+    from castsim.estimating.estimates import Integers
 
 _SIMULATED = 1 << 16
 """Simulated shapes that one estimator remembers."""

@@ -9,8 +9,7 @@ from castsim.execution.distribution import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.conformance.cells import changed
-from castsim.planning.conformance.lowered import LoweredMatrix
+from castsim.planning.conformance.matrix import LoweredMatrix, changed
 from castsim.planning.counterexample import TracedValue
 from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import VERSIONS, Document, document, numbered

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from castsim.exploration.differences.comparison import Difference, LineDifference
-from castsim.exploration.differences.outputs import ElementDifference, OutputDifference
+from castsim.exploration.differences.comparison import Difference, ElementDifference, LineDifference, OutputDifference
 from castsim.exploration.differences.sides import Side, SideOutput
 from castsim.isa.formats import Format
 from castsim.numerics import value_of

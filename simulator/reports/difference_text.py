@@ -9,8 +9,7 @@ from math import prod
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.differences.comparison import Change, Difference, LineDifference, by_effect
-from castsim.exploration.differences.outputs import OutputDifference
+from castsim.exploration.differences.comparison import Change, Difference, LineDifference, OutputDifference, by_effect
 from castsim.exploration.differences.sides import Side, SideOutput
 from castsim.isa.formats import Format
 from castsim.numerics import value_of

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.execution.cast_tally import CastTally
 from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
 from castsim.execution.interpreter import ArgumentUse, Executed
@@ -15,18 +14,24 @@ from castsim.execution.interpreter.arguments import Elements as GivenElements
 from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.structure import reads_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
-from castsim.execution.micro.elements import Elements
-from castsim.execution.micro.executed import argument_format
-from castsim.execution.micro.unit import PathOnly, Recording, VectorUnit
+from castsim.execution.micro.interpreter import argument_format
+from castsim.execution.micro.unit import Elements, PathOnly, Recording, VectorUnit
+from castsim.execution.outcomes import CastTally
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.machine import VectorUnits
-from castsim.machines.mechanisms import vector_units_of
-from castsim.running.loaded import ExecutionResult, Inputs, InTileLanguage, Loaded, RunOptions, WalkedWhenIssued
-from castsim.running.race_check import races_of
+from castsim.machines.mechanisms import VectorUnits, vector_units_of
+from castsim.running.loaded import (
+    ExecutionResult,
+    Inputs,
+    InTileLanguage,
+    Loaded,
+    RunOptions,
+    WalkedWhenIssued,
+    races_of,
+)
 from castsim.running.watching import Watch
 from castsim.targets import Target
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.tilelang.lowering import Array, Lowered
+from castsim.tilelang.scalars import Value
 from castsim.tilelang.statements import POINTED, Walk
-from castsim.tilelang.text import Value
 
 Bytes = NDArray[np.uint8]
 _ALIGNMENT = 512

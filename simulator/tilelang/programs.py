@@ -14,9 +14,8 @@ from castsim.isa.located import Located
 from castsim.isa.sources import Language, Source
 from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import Lowered
-from castsim.tilelang.scalars import element_of
+from castsim.tilelang.scalars import INDEX, Number, Place, Value, element_of, pointer
 from castsim.tilelang.statements import POINTED, Walk
-from castsim.tilelang.text import INDEX, Number, Place, Value, pointer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,19 @@ from typing import Any
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.conversions import conversion, plain_word
-from castsim.tilelang.scalars import Scalars, element_of, name_of, refused
-from castsim.tilelang.text import INDEX, Value, bits_of, kinds, mask, names, register
+from castsim.tilelang.scalars import (
+    INDEX,
+    Scalars,
+    Value,
+    bits_of,
+    element_of,
+    kinds,
+    mask,
+    name_of,
+    names,
+    refused,
+    register,
+)
 
 _BINARY = frozenset(["vadd", "vsub", "vmul", "vmax", "vmin", "vand", "vor", "vxor", "vprelu"])
 _SHIFTS = frozenset(("vshl", "vshr"))

@@ -16,8 +16,22 @@ from castsim.isa.errors import CastsimError
 from castsim.tilelang.cores import ALL_CORES, OWN_GROUP, Meeting
 from castsim.tilelang.cores import UNTIMED as CROSSING
 from castsim.tilelang.registers import Registers
-from castsim.tilelang.scalars import element_of, name_of, refused
-from castsim.tilelang.text import INDEX, Number, Place, Region, Text, Value, bits_of, kinds, names, pointer, register
+from castsim.tilelang.scalars import (
+    INDEX,
+    Number,
+    Place,
+    Region,
+    Text,
+    Value,
+    bits_of,
+    element_of,
+    kinds,
+    name_of,
+    names,
+    pointer,
+    refused,
+    register,
+)
 from castsim.tilelang.threads import UNTIMED, Launch
 
 POINTED = "pointed"

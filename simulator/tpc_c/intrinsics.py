@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from castsim.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
-from castsim.tpc_c.switches import words, words_of
+from castsim.tpc_c.source import words, words_of
 from castsim.tpc_c.table import Call
 from castsim.tpc_c.types import (
     BOOL,

@@ -140,7 +140,7 @@ def read_fragment(data: bytes) -> None:
 def read_record(data: bytes) -> None:
     """Read a record of proofs, of numbers as well as of lowerings; what is read can be written and read again."""
     from castsim.evidence.verification.lowering_record import LoweringRecord  # noqa: PLC0415
-    from castsim.evidence.verification.record import VerificationRecord  # noqa: PLC0415
+    from castsim.evidence.verification.running import VerificationRecord  # noqa: PLC0415
 
     path = file("r.json", data)
     kind = LoweringRecord if b'"castsim lowering record"' in data else VerificationRecord
@@ -152,8 +152,8 @@ def read_record(data: bytes) -> None:
 def read_result(data: bytes) -> None:
     """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
     from castsim.exploration.differences.comparison import difference  # noqa: PLC0415
+    from castsim.reports.comparing import recorded_side  # noqa: PLC0415
     from castsim.reports.difference import difference_document  # noqa: PLC0415
-    from castsim.reports.recorded import recorded_side  # noqa: PLC0415
 
     for values in (False, True):
         side = recorded_side(data, "r.json", values=values)
@@ -202,22 +202,22 @@ READERS: dict[str, Reader] = {
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
-        ("targets/loader.py", "targets/toml_text.py", "targets/inheritance.py", "targets/schema.py"),
+        ("targets/loader.py", "targets/cells.py", "targets/loader.py", "targets/schema.py"),
     ),
     "table": Reader(
-        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/shared_tables.py")
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/cells.py", "targets/tpc_compiler.py")
     ),
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
     "fragment": Reader(
         read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
     ),
     "record": Reader(
-        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/record.py",
+        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/running.py",
                                                           "simulator/evidence/verification/lowering_record.py"),
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
-        ("simulator/reports/recorded.py", "simulator/exploration/differences/*.py"),
+        ("simulator/reports/comparing.py", "simulator/exploration/differences/*.py"),
     ),
     "trace": Reader(
         study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
@@ -234,11 +234,11 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
-        ("simulator/execution/distribution/ledger.py",), text=False,
+        ("simulator/execution/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning/ledger.py",),
+        ("simulator/exploration/tuning/studies.py",),
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
@@ -246,7 +246,7 @@ READERS: dict[str, Reader] = {
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
-        ("simulator/machines/vliw/tables.py",),
+        ("simulator/machines/vliw/lookups.py",),
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,

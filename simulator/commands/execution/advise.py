@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
-from castsim.commands.execution.cpp_kernels import as_text, recording_of, refuse_elsewhere
-from castsim.commands.execution.kernel_launch import bundles_of, launch_of
+from castsim.commands.execution.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.exploration.advice.checking import original

@@ -8,8 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.cpp_kernels import refuse_elsewhere, side_of
-from castsim.commands.execution.kernel_launch import launch_of
+from castsim.commands.execution.cpp_kernels import launch_of, refuse_elsewhere, side_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
 from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.assembly_files import refuse_source
-from castsim.commands.execution.kernel_options import is_tilelang, refuse_tilelang
+from castsim.commands.execution.cpp_kernels import is_tilelang, refuse_tilelang
 from castsim.commands.execution.tilelang_kernels import kernel_of
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome

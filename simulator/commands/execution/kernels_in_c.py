@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.commands.execution.kernel_options import headers_of
+from castsim.commands.execution.cpp_kernels import headers_of
 from castsim.commands.option_parsers import assignments, positive
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source

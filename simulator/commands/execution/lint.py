@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
-from castsim.commands.execution.kernel_options import HEADERS, refuse
+from castsim.commands.execution.cpp_kernels import HEADERS, refuse
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX

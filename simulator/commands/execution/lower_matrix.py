@@ -16,7 +16,7 @@ from castsim.commands.output import STDOUT, write_program
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
 from castsim.planning import Verdict
-from castsim.planning.conformance.lowered import Extent, LoweredMatrix, lower_all
+from castsim.planning.conformance.matrix import Extent, LoweredMatrix, lower_all
 from castsim.reports.conform import lowered_matrix_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification

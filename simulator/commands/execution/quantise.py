@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.commands.execution.cast_values import read_value
+from castsim.commands.execution.cast import read_value
 from castsim.commands.outcome import Outcome
 from castsim.execution.inputs import write_array
 from castsim.execution.npy import read_array

@@ -17,10 +17,10 @@ from castsim.reports.scratch import (
     every_document,
     every_text,
     single_document,
+    sweep,
     sweep_document,
     sweep_text,
 )
-from castsim.reports.scratch_sweep import sweep
 from castsim.targets import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.attempt import Machine
 from castsim.engines.fast_dataflow.codes import (
     AWAITING_FLAG,
     AWAITING_OPERANDS,
@@ -28,7 +27,7 @@ from castsim.engines.fast_dataflow.codes import (
 )
 from castsim.engines.fast_dataflow.encoding import Encoder
 from castsim.engines.fast_dataflow.pipes import close_segment, rest, spend
-from castsim.engines.fast_dataflow.simulation import FastSimulation
+from castsim.engines.fast_dataflow.simulation import FastSimulation, Machine
 from castsim.engines.fast_dataflow.state import MachineState, PipeRow
 from castsim.execution.tree import Tree
 from castsim.targets.loader import TileTarget

@@ -15,9 +15,7 @@ from math import inf
 from pathlib import Path
 from statistics import fmean
 
-from castsim.estimating.arithmetic import Shape
-from castsim.estimating.estimates import timed_alone
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
 from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
 from castsim.execution.interpreter.lowerer import LoweredInstruction

@@ -11,6 +11,8 @@ from castsim.execution.distribution.distributing import (
     Computed,
     Group,
     Keeping,
+    Ledger,
+    LedgerLabels,
     Workers,
     about_installation,
     digest,
@@ -20,9 +22,7 @@ from castsim.execution.distribution.distributing import (
 )
 from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
 from castsim.execution.distribution.installation import Installation, installation
-from castsim.execution.distribution.ledger import Ledger, LedgerLabels
-from castsim.execution.distribution.origins import Origin, Origins, origin
-from castsim.execution.distribution.task import Done, Task
+from castsim.execution.distribution.origins import Done, Origin, Origins, Task, origin
 
 __all__ = [
     "ALONE",

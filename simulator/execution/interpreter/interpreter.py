@@ -7,43 +7,220 @@ by trip, and runs of equal trips folded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from castsim.execution.choices import TOOLCHAIN, Choice
-from castsim.execution.interpreter.allocation import TileMaker
-from castsim.execution.interpreter.assembler_forms import check_form
-from castsim.execution.interpreter.budget import Budget
-from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
-from castsim.execution.interpreter.labels import Label, cast_label, order_label, work_label
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
-from castsim.execution.interpreter.memory import Memory
-from castsim.execution.interpreter.opaque import Cycles, Opaque, OpaqueWork, is_opaque
-from castsim.execution.interpreter.operands import named_operands
-from castsim.execution.interpreter.pieces import Pieces
-from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, with_extents
-from castsim.execution.interpreter.rerolling import fold
-from castsim.execution.interpreter.scalar_access import Accesses
-from castsim.execution.interpreter.scalar_floats import SATURATE
-from castsim.execution.interpreter.scalars import constant, evaluate
-from castsim.execution.interpreter.structure import bare, is_inserted, main_pipe, reads_memory, repeats_itself
-from castsim.execution.interpreter.tile_operations import (
+from castsim.execution.interpreter.allocation import (
     SUPPORTED,
     TRANSFERS,
+    TileMaker,
+    TileSlots,
     alias_tile,
+    check_dense,
+    foreign_tile,
     is_foreign,
+    is_matrix_work,
+    part_move,
     resolve_work,
+    tile_of_values,
     unsupported,
 )
-from castsim.execution.interpreter.tile_parts import TileSlots, check_dense, part_move, tile_of_values
-from castsim.execution.interpreter.views import make_view, partition
+from castsim.execution.interpreter.arguments import argument_use, bind_arguments, make_view, partition
+from castsim.execution.interpreter.assembler_forms import check_form
+from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.interpreter.memory import (
+    Accesses,
+    Label,
+    Memory,
+    ReadElement,
+    cast_label,
+    deciding,
+    order_label,
+    work_label,
+)
+from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, use_in_values, with_extents
+from castsim.execution.interpreter.rerolling import Pieces, fold
+from castsim.execution.interpreter.scalar_floats import SATURATE
+from castsim.execution.interpreter.scalars import constant, evaluate
+from castsim.execution.interpreter.structure import (
+    Budget,
+    bare,
+    is_inserted,
+    main_pipe,
+    reads_memory,
+    repeats_itself,
+    synchronises,
+)
+from castsim.execution.limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block, Instruction, Lowered, Node, Role
+from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
 from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.scope import FollowUpError
+from castsim.isa.pto.reader import FollowUpError
+from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
-from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+
+# Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
+# takes for such.
+#
+# A placeholder stands in for their time. What they write is not computed.
+
+Opaque = pto.Tcvt | pto.TileOperation | pto.ForeignOperation
+Cycles = Mapping[str, int]
+"""What operations are taken for, by their names without `pto.`; those that are not named, for nothing."""
+
+
+def name_of(node: Opaque) -> str:
+    """Return the name of an operation without its dialect."""
+    return "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
+
+
+def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
+    """Whether an operation is opaque: by what it is, or because it is not modelled and `named`."""
+    if isinstance(node, pto.ForeignOperation):
+        return True
+    if isinstance(node, pto.Tcvt):
+        return is_matrix_work(node)
+    if not isinstance(node, pto.TileOperation):
+        return False
+    return is_matrix_work(node) or (text_name(node.mnemonic) not in SUPPORTED and node.mnemonic in named)
+
+
+def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
+    """Refuse names that are no opaque operation of a program.
+
+    Raises:
+        ReadError: there is one.
+    """
+    if not named:
+        return
+    found = {name_of(node) for node in nodes(body) if is_opaque(node, named)}
+    for name in named:
+        if name not in found:
+            used = {node.mnemonic for node in nodes(body) if isinstance(node, pto.TileOperation)}
+            why = "is modelled" if name in used else "does not occur in the program"
+            near = closest(name, sorted(found)) or sorted(found)
+            raise ReadError(f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {each}=CYCLES" for each in near])
+
+
+@dataclass(slots=True)
+class OpaqueWork:
+    """The opaque operations of one walk; `cycles` is what they are taken for."""
+
+    lowerer: Lowerer
+    cycles: Cycles
+    _popped: dict[tuple[int, str], Tile] = field(default_factory=dict)
+    """Tiles that came from another core, by what gave them: they lie at the end of the buffer."""
+
+    def lower(self, node: Opaque, values: Mapping[str, object]) -> tuple[Label, LoweredInstruction]:
+        """Return what reports call an operation, and what stands in for it."""
+        name = name_of(node)
+        cycles = self.cycles.get(name, 0)
+        reads, writes = (list(_places(names, values)) for names in _ends(node))
+        if isinstance(node, pto.ForeignOperation):
+            writes = [tile for (key, _), tile in self._popped.items() if key == id(node)]
+        taken = f"it is taken for {cycles} cycles" if cycles else "no cycles are counted for it"
+        warning = WarningText(WarningKind.UNTIMED, f"pto.{name} {_reason(node)}: opaque, {taken}")
+        lowered = LoweredInstruction(Block(()))
+        if name not in ALIASES:
+            lowered = self.lowerer.opaque(node, cycles, reads, writes)
+        return Label(f"{name} opaque", name, Role.OPAQUE), replace(lowered, warnings=(warning,))
+
+    def alias(self, node: pto.TileOperation, source: Tile) -> Tile:
+        """Return the tile of another type that a treshape or bitcast makes of one of the matrix unit."""
+        (kind,) = node.output_types
+        assert isinstance(kind, pto.TileType)
+        if kind.location != "vec":
+            return foreign_tile(node.outputs[0], kind, kind.valid_rows or 0, kind.valid_cols or 0)
+        return alias_tile(node, source, self.lowerer.element_bits)
+
+    def results(
+        self, node: pto.ForeignOperation, unknown: Callable[[pto.ForeignOperation, str], Scalar]
+    ) -> Iterator[tuple[str, Scalar | TileHandle]]:
+        """Yield the results of an operation between cores: tiles get bytes, scalars are `unknown`."""
+        for name, kind in zip(node.results, node.result_types, strict=True):
+            tile = TileHandle(self._place(node, name, kind)) if isinstance(kind, pto.TileType) else None
+            yield name, tile or unknown(node, name)
+
+    def _place(self, node: pto.ForeignOperation, name: str, kind: pto.TileType) -> Tile:
+        known = self._popped.get((id(node), name))
+        if known is not None:
+            return known
+        rows, cols = (
+            whole if extent is None else extent
+            for whole, extent in ((kind.rows, kind.valid_rows), (kind.cols, kind.valid_cols))
+        )
+        if kind.location != "vec":
+            return foreign_tile(name, kind, rows, cols)
+        fmt = format_named(kind.element)
+        bits = self.lowerer.element_bits(fmt)
+        _, capacity, alignment = self.lowerer.buffer()
+        end = min((tile.address for tile in self._popped.values()), default=capacity)
+        size = kind.rows * kind.cols * bits // 8
+        address = max(0, (end - size) // alignment * alignment)
+        tile = self._popped[id(node), name] = Tile(name, fmt, kind, address, rows, cols, bits)
+        if not is_foreign(kind):
+            self.lowerer.check_tile(tile, node.span)
+        return tile
+
+
+def _reason(node: Opaque) -> str:
+    if isinstance(node, pto.ForeignOperation):
+        return "belongs to several cores"
+    return "belongs to the matrix unit" if is_matrix_work(node) else "is not modelled"
+
+
+def _ends(node: Opaque) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names that an operation reads and those that it writes."""
+    if isinstance(node, pto.ForeignOperation):
+        return node.operands, ()
+    if isinstance(node, pto.Tcvt):
+        return (node.src,), (node.dst, *([node.tmp] if node.tmp is not None else []))
+    return node.inputs, () if node.mnemonic in ALIASES else node.outputs
+
+
+def _places(names: Sequence[str], values: Mapping[str, object]) -> Iterator[Tile | Part]:
+    """Yield the tiles of the vector unit's buffer and the parts of arguments behind names."""
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, Part):
+            yield value
+        elif isinstance(value, TileHandle) and value.tile.type.location == "vec":
+            yield value.tile
+
+
+# The operands of an operation as what they stood for when it was walked.
+
+
+def named_operands(
+    node: pto.Operation, environment: Mapping[str, object], element_bits: Callable[[Format], int]
+) -> tuple[tuple[str, Tile | Part], ...]:
+    """Return the tiles and parts of arguments that an operation names; pairs as two elements."""
+    names: tuple[str | None, ...]
+    match node:
+        case pto.Tcvt():
+            names = (node.src, node.dst, node.tmp)
+        case pto.TileOperation():
+            names = (*node.inputs, *node.outputs)
+        case pto.ScalarAccess():
+            names = (node.base,)
+        case _:
+            return ()
+    found: list[tuple[str, Tile | Part]] = []
+    for name in names:
+        value = None if name is None else environment.get(name)
+        if name is not None and isinstance(value, TileHandle):
+            found.append((name, tile_of_values(value.tile, element_bits)))
+        elif name is not None and isinstance(value, Part):
+            found.append((name, value))
+    return tuple(found)
+
 
 Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
 
@@ -413,3 +590,69 @@ class Interpreter:
         operands = named_operands(node, self.environment, self.lowerer.element_bits)
         out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
         self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))
+
+
+# A program walked from its entry: arguments bound, walked, and what came out.
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A walked program: what the machine issues, what its arguments must hold, the reads that decided its path."""
+
+    tree: Tree
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+    decided_by: tuple[ReadElement, ...] = ()
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """Those of the instructions of the tree, by the identity of the operation that each comes from."""
+    choices: tuple[tuple[Choice, Span], ...] = ()
+    """Options that decide what the program computes, as its text leaves that open, each with a place."""
+
+
+def execute(
+    program: pto.Program,
+    function: pto.Function,
+    lowerer: Lowerer,
+    scalars: Mapping[str, int | float],
+    *,
+    cycles: Cycles | None = None,
+    max_walk: int = MAX_WALK,
+    memory: Memory | None = None,
+) -> Executed:
+    """Walk one function of a program and lower what it does.
+
+    Args:
+        program: supplies the warnings found while reading.
+        function: the entry function.
+        lowerer: the target's mechanism.
+        scalars: values of the scalar arguments by name.
+        cycles: what opaque operations are taken for; those that are not named, for nothing.
+        max_walk: trips, and statements inside loops, that are walked.
+        memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
+
+    Raises:
+        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that
+            is read and not given.
+        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be; the place is that of the loop.
+    """
+    memory = memory or Memory()
+    check_named(function.body or (), cycles or {})
+    walker = Interpreter(function, lowerer, Budget(max_walk), cycles or {}, memory=memory)
+    for name, value in bind_arguments(function, scalars).items():
+        walker.environment[name] = value
+        use = argument_use(value)
+        if use is not None:
+            walker.arguments[name] = use
+    with_body = function.body or ()
+    nodes: list[Node] = []
+    walker.walk(with_body, nodes)
+    walker.accesses.check_views()
+    for use in walker.arguments.values():
+        use.follows_reads |= walker.accesses.active and not use.shapes
+    memory.widen(walker.arguments)
+    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
+    own = (*walker.warnings, *walker.accesses.closing_warnings())
+    warnings = (*program.warnings, *own, *lowerer.closing_warnings())
+    uses = {name: use_in_values(use) for name, use in walker.arguments.items()}
+    return Executed(tree, uses, warnings, deciding(walker.accesses), walker.numbers, tuple(walker.choices))

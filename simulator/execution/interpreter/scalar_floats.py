@@ -13,10 +13,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from castsim.execution.interpreter.fixed_width import signed, unsigned
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import abstract_policy, cast_codes
+
+# Integers of a fixed number of bits.
+
+
+def signed(value: int, width: int) -> int:
+    """Return the low `width` bits of `value` read as two's complement; one bit is read as 0 or 1."""
+    value &= (1 << width) - 1
+    return value - (1 << width) if width > 1 and value >> (width - 1) else value
+
+
+def unsigned(value: int, width: int) -> int:
+    """Return the low `width` bits of `value` read as unsigned."""
+    return value & ((1 << width) - 1)
+
 
 _CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 """struct codes of a float and of the integer of its width; bf16 is the upper half of f32."""

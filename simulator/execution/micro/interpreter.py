@@ -6,28 +6,90 @@ No value of a register decides the path, so that a walk without values is a whol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from castsim.execution.interpreter.budget import Budget
+from castsim.execution.interpreter.arguments import bind_arguments
 from castsim.execution.interpreter.dependence import Loops, Scalar
 from castsim.execution.interpreter.places import ArgumentUse
+from castsim.execution.interpreter.places import Pointer as GlobalPointer
 from castsim.execution.interpreter.scalar_floats import bits_of, from_bits, width_of
 from castsim.execution.interpreter.scalars import constant, evaluate
-from castsim.execution.interpreter.structure import bare
-from castsim.execution.micro.copies import Copy, CopyRegisters, check_buffer, resolve, run
-from castsim.execution.micro.elements import Elements, check_place, store
-from castsim.execution.micro.memory import MicroMemory
-from castsim.execution.micro.path import buffer_access, hands_on_scalar, left_over
-from castsim.execution.micro.pointers import Pointer
-from castsim.execution.micro.unit import Issue, Value, VectorUnit
+from castsim.execution.interpreter.structure import Budget, bare
+from castsim.execution.micro.unit import (
+    Copy,
+    CopyRegisters,
+    Elements,
+    Issue,
+    MicroMemory,
+    Pointer,
+    Value,
+    VectorUnit,
+    check_buffer,
+    check_place,
+    resolve,
+    run,
+    store,
+)
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
+from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import PIPES
-from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE
+from castsim.isa.pto.micro.forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS
+from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.scopes import SCOPES
+from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.scalars import CORE_NUMBERS
-from castsim.isa.warning_text import WarningKind, WarningText
+from castsim.isa.pto.value_types import REGISTER_BITS, PointerType, ScalarType
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.targets.dataflow import BLOCK_BYTES
+
+# What micro operations contribute to the path: addresses, post-updated pointers, counts that are left.
+
+BLOCK_ACCESSES = frozenset(("vsldb", "vsstb"))
+GATHERS = frozenset(("vgather2", "vgather2_bc", "vgatherb", "vscatter"))
+
+
+def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[int | None, bool, Pointer | None]:
+    """Return the byte that an instruction begins to access, whether it hands on a pointer, and that pointer.
+
+    An instruction that hands one on accesses its base alone; the offset is how far the pointer moves.
+    """
+    pointer = next((each for each in operands if isinstance(each, Pointer)), None)
+    updates = any(isinstance(kind, PointerType) for kind in node.result_types)
+    if pointer is None:
+        return None, False, None
+    base = operands.index(pointer)
+    offsets = [int(each.value) for each in operands if isinstance(each, Scalar)]
+    if node.mnemonic in BLOCK_ACCESSES:
+        further = Pointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
+        return (pointer if updates else further).address, updates, further
+    if node.mnemonic in GATHERS:
+        return pointer.address, False, None
+    if node.mnemonic == "vldus":
+        further = pointer.moved(offsets[0]) if offsets else pointer.moved(REGISTER_BITS // 8 // pointer.size)
+        return pointer.address, updates, further
+    if node.mnemonic in ("vstus", "vstas"):
+        count = offsets[0] if offsets else 0
+        return pointer.address, updates, pointer.moved(count)
+    is_offset = base + 1 < len(operands) and isinstance(operands[base + 1], Scalar)
+    further = pointer.moved(offsets[0]) if is_offset and offsets else pointer
+    return (pointer if updates else further).address, updates, further
+
+
+def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> Scalar:
+    """Return the second result of `plt_bN`: how many lanes the next ones have to do."""
+    (count,) = operands
+    assert isinstance(count, Scalar)
+    width = ROWS[node.mnemonic].width
+    assert width is not None
+    return Scalar(max(int(count.value) - REGISTER_BITS // width, 0))
+
+
+def hands_on_scalar(node: MicroOperation) -> bool:
+    """Whether an instruction of the vector unit has a scalar result."""
+    return any(isinstance(kind, ScalarType) for kind in node.result_types)
+
 
 _TRANSFERS = frozenset((*BURSTS, *COPIES))
 _NO_EFFECT = frozenset(("dsb",))
@@ -338,3 +400,65 @@ class MicroInterpreter:
         """Return the bytes of a scalar."""
         assert isinstance(kind, pto.ScalarType)
         return bits_of(self._scalar(name).value, kind.name).to_bytes(-(-width_of(kind.name) // 8), "little")
+
+
+# A micro program walked from its entry: arguments bound, walked, and what they are used for.
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk leaves: the uses of arguments, and warnings."""
+
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+
+
+def argument_format(kind: pto.PointerType) -> Format:
+    """Return the format of an argument's arrays: elements that are pairs are as many bytes as they take."""
+    found = element_format(kind.element)
+    return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) else found
+
+
+def walk_function(
+    function: pto.Function,
+    scalars: Mapping[str, int | float],
+    unit: VectorUnit,
+    capacity: int,
+    max_walk: int,
+    control: int = 0,
+    memory: MicroMemory | None = None,
+    elements: Elements | None = None,
+) -> Walked:
+    """Walk a function of vector instructions.
+
+    Args:
+        function: the entry.
+        scalars: values of scalar arguments by name.
+        unit: what executes vector instructions.
+        capacity: bytes of the buffer.
+        max_walk: trips and statements inside loops that are walked.
+        control: the CTRL register at the start.
+        memory: what transfers move; None: nothing is computed.
+        elements: takes in what the scalar unit reads, and knows it where nothing is computed.
+
+    Raises:
+        ReadError: an argument without a value, a step that never ends a loop.
+        IllegalError, TileError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
+    """
+    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
+    for name, value in bind_arguments(function, scalars).items():
+        if not isinstance(value, GlobalPointer):
+            walker.environment[name] = value
+            continue
+        kind = next(each for each in function.arguments if each.name == name)
+        assert isinstance(kind.type, pto.PointerType)
+        if kind.type.space == "ub":
+            raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
+        walker.environment[name] = Pointer(name, 0, kind.type.element)
+        use = ArgumentUse(argument_format(kind.type))
+        use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
+        walker.arguments[name] = use
+    walker.walk(function.body or ())
+    walker.check_flags()
+    return Walked(walker.arguments, tuple(walker.warnings))

@@ -13,8 +13,8 @@ from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_quantising import quantise_blocks
-from castsim.execution.vector_operations.boxes import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
+from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

@@ -12,15 +12,15 @@ from castsim.exploration.advice import (
     buffering,
     bundles,
     chains,
+    checking,
     dropping,
-    functions,
     hoisting,
     merging,
-    padding,
     reordering,
     resizing,
     routes,
 )
+from castsim.exploration.advice.buffering import TileText, read_text, retype, row_aligned, tile_types
 from castsim.exploration.advice.checking import REFUSED, Baseline, faster, offer_of, original, timed
 from castsim.exploration.advice.suggestion import (
     SECONDS,
@@ -31,12 +31,59 @@ from castsim.exploration.advice.suggestion import (
     Suggestion,
     SuggestionEvidence,
 )
-from castsim.exploration.advice.text import TileText, read_text
+from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
+
+__all__ = ["Advice", "advice_on", "advise", "proposed"]
+
+
+# Tiles whose rows are full: casts of contiguous tiles run as one loop, those of padded ones row by row.
+
+KIND = "avoid padded tiles"
+
+
+def changes(text: TileText) -> Iterator[Change]:
+    """Yield the text with the padding of tiles left out: of all tiles, and of those of one shape."""
+    padded = {kind for kind in tile_types(text).values() if _narrowed(kind) is not None}
+    shapes = sorted({(kind.cols, kind.valid_cols or 0) for kind in padded})
+    for chosen in ([shapes] if len(shapes) > 1 else []) + [[shape] for shape in shapes]:
+        edited = text.edited()
+
+        def change(_: str, kind: pto.Type, chosen: list[tuple[int, int]] = chosen) -> pto.Type | None:
+            if not isinstance(kind, pto.TileType) or (kind.cols, kind.valid_cols) not in chosen:
+                return None
+            return _narrowed(kind)
+
+        if retype(text, edited, change):
+            words = ", ".join(f"{cols} columns to the {valid} that are valid" for cols, valid in chosen)
+            line = min(_first(text, shape) for shape in chosen)
+            yield Change(
+                KIND, f"narrow the tiles from {words}",
+                "a full tile is cast in one loop over all of its elements, a padded one row by row",
+                line, edited.text(), recasts=True,
+            )  # fmt: skip
+
+
+def _narrowed(kind: pto.TileType) -> pto.TileType | None:
+    """Return a padded tile without its padding; None if it has none, or its rows would not be whole blocks."""
+    if kind.valid_cols is None or kind.valid_cols >= kind.cols or kind.valid_cols == 0:
+        return None
+    found = replace(kind, cols=kind.valid_cols)
+    return found if row_aligned(found) else None
+
+
+def _first(text: TileText, shape: tuple[int, int]) -> int:
+    lines = [
+        one.number
+        for one in text.all()
+        if isinstance(one.node, pto.AllocTile) and (one.node.type.cols, one.node.type.valid_cols) == shape
+    ]
+    return min(lines, default=1)
+
 
 COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
@@ -167,7 +214,7 @@ def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
-            yield from functions.changes(source, before.setting)
+            yield from checking.changes(source, before.setting)
             yield from of_tiles(text, before)
         return
     target = assembly_target(before.loaded.target)
@@ -194,7 +241,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
         except REFUSED:
             return None
 
-    yield from padding.changes(text)
+    yield from changes(text)
     yield from hoisting.changes(text)
     yield from merging.changes(text)
     yield from routes.changes(text)
@@ -223,6 +270,3 @@ def joined(first: Change, second: Change) -> Change:
         f"{first.kind}, {second.kind}", f"{first.title}; then {second.title}", f"{first.reason}; {second.reason}",
         first.line, second.text, first.recasts or second.recasts,
     )  # fmt: skip
-
-
-__all__ = ["Advice", "advice_on", "advise", "proposed"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.idle import NO_VALUES, Idle
@@ -14,6 +16,7 @@ from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
 from castsim.execution.dataflow.uncomputed import Unknown
 from castsim.execution.dataflow.values import copy_bursts
 from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
     Access,
     Deltas,
@@ -25,18 +28,299 @@ from castsim.execution.tree import (
     instances,
     operations,
 )
+from castsim.execution.vector_operations.accesses import work_accesses
+from castsim.execution.vector_operations.behaviour import float_route
 from castsim.execution.vector_operations.effect import TileEffect
-from castsim.exploration.advice.effects import Memory, effect_terms, effect_words
-from castsim.exploration.advice.tables import Known, Tables
-from castsim.exploration.advice.value_numbering import Fingerprints, applied, gathered, joined, key_of, mixed, spread
+from castsim.execution.vector_operations.shapes import is_column, vector_operand
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
+from castsim.isa.formats import Format
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.operations import Duplicate, Stream, VectorOperation
-from castsim.machines.strided.values import apply_action
-from castsim.machines.strided.whole_tile import NaturalMap
+from castsim.machines.strided.values import NaturalMap, apply_action
 from castsim.machines.vector_function.operations import VectorFunction
-from castsim.machines.vector_function.whole_tile import Side, WholeTile, apply_chain
+from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
+from castsim.numerics import code_dtype
 from castsim.targets import TileTarget
+
+# What every byte of a program's results is made of, as a fingerprint: equal ones mean equal terms.
+#
+# A term says which cast or operation, with which mode and constants, was applied to which terms, down to the bytes of
+# the
+# inputs. Loads, stores and moves carry terms along. Two programs whose outputs have equal terms give equal bits for
+# any
+# input, on one and the same path. A fingerprint is a number of 64 bits; a proof compares two of each byte, by
+# different
+# seeds.
+
+Fingerprints = NDArray[np.uint64]
+"""One number for each byte, element, row or tile."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def mixed(numbers: Fingerprints) -> Fingerprints:
+    """Return numbers stirred one by one, a bijection (the finaliser of SplitMix64)."""
+    with np.errstate(over="ignore"):  # of single numbers NumPy says that they wrap
+        stirred: Fingerprints = numbers + _MULTIPLIER
+        stirred = (stirred ^ (stirred >> np.uint64(30))) * _FIRST
+        stirred = (stirred ^ (stirred >> np.uint64(27))) * _SECOND
+    return stirred ^ (stirred >> np.uint64(31))
+
+
+def key_of(seed: int, *words: object) -> np.uint64:
+    """Return the fingerprint of what can be written down."""
+    digest = blake2b(repr((seed, words)).encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def applied(key: np.uint64, operands: Sequence[Fingerprints], shape: tuple[int, ...]) -> Fingerprints:
+    """Return the terms of an operation applied element by element to operands that broadcast to a shape."""
+    found = np.full(shape, key, np.uint64)
+    for operand in operands:
+        found = mixed(found * _MULTIPLIER ^ operand)
+    return found
+
+
+def joined(parts: Fingerprints) -> Fingerprints:
+    """Return one term for each stretch along the last axis, in which order matters."""
+    found = np.full(parts.shape[:-1], _FIRST, np.uint64)
+    for place in range(parts.shape[-1]):
+        found = mixed(found * _MULTIPLIER ^ parts[..., place])
+    return found
+
+
+def gathered(key: np.uint64, parts: Fingerprints) -> Fingerprints:
+    """Return one term for each stretch along the last axis, as `joined`, for long stretches."""
+    places = mixed(np.arange(parts.shape[-1], dtype=np.uint64) + key)
+    summed: Fingerprints = mixed(parts ^ places).sum(axis=-1, dtype=np.uint64)
+    return mixed(summed ^ key)
+
+
+def spread(terms: Fingerprints, count: int) -> Fingerprints:
+    """Return the terms of the `count` bytes of each element, along a new last axis."""
+    places = np.arange(1, count + 1, dtype=np.uint64) * _SECOND
+    return mixed(terms[..., None] ^ places)
+
+
+# The terms of what a vector operation on tiles computes, element by element, row by row, or as bytes that it moves.
+
+_PER_ELEMENT = (
+    Kind.ELEMENTWISE, Kind.BROADCAST, Kind.ROW_EXPAND, Kind.ROW_BROADCAST, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST,
+)  # fmt: skip
+_PER_ROW = (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+_MOVED = (Kind.MOVE, Kind.FILL, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.PATTERN_GATHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The terms of the buffer's bytes by one seed, and those of the 256 constants that a byte can hold."""
+
+    seed: int
+    buffer: Fingerprints
+    constants: Fingerprints
+
+    def elements(self, tile: Tile, rows: int, cols: int) -> Fingerprints:
+        """Return a writable view of the bytes of a tile's first elements, shape (rows, cols, bytes)."""
+        size = tile.element_bits // 8
+        down, across = (size, tile.rows * size) if is_column(tile) else (tile.row_pitch, size)
+        return as_strided(self.buffer[tile.address :], (rows, cols, size), (down * 8, across * 8, 8), writeable=True)
+
+    def valid(self, tile: Tile) -> Fingerprints:
+        """Return the terms of a tile's valid elements."""
+        return joined(self.elements(tile, tile.valid_rows, tile.valid_cols))
+
+
+def effect_words(effect: TileEffect) -> tuple[object, ...]:
+    """Return all that says what an operation does to its elements, wherever they lie and however many there are."""
+    work, behaviour = effect.work, effect.behaviour
+    in_place = [source.address == work.dst.address for source in work.sources]
+    return (
+        work.mnemonic, work.dst.format.name, [source.format.name for source in work.sources],
+        [(code, fmt.name) for code, fmt in work.scalars], work.mode, work.scalar_first, work.binary, work.descending,
+        work.pattern, work.by_columns, work.offset, behaviour.saturates, behaviour.uses_tmp, behaviour.choices,
+        behaviour.window is None, in_place if VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar else (),
+    )  # fmt: skip
+
+
+def effect_terms(memory: Memory, effect: TileEffect) -> bool:
+    """Follow an operation; False if nothing finer is known of it than what it touches."""
+    work, behaviour = effect.work, effect.behaviour
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    if float_route(work, behaviour.facts) is not None or any(
+        tile.element_bits < 8 for tile in (work.dst, *work.sources)
+    ):
+        return False
+    if behaviour.window is not None or work.mask is not None or work.counts is not None:
+        return False
+    if kind in _MOVED:
+        _moved(memory, effect)
+    elif kind in _PER_ELEMENT:
+        _per_element(memory, effect, kind)
+    elif kind in _PER_ROW:
+        source = work.sources[0]
+        key = key_of(memory.seed, *effect_words(effect), source.valid_cols)
+        rows = gathered(key, memory.valid(source))
+        _spoil_tmp(memory, work, rows)
+        _write(memory, work.dst, rows[:, None])
+    else:
+        return False
+    return True
+
+
+def _per_element(memory: Memory, effect: TileEffect, kind: Kind) -> None:
+    work = effect.work
+    operands = [memory.valid(source) for source in work.sources]
+    if kind is Kind.ROW_EXPAND:
+        operands = [operands[0][:, :1]]
+    elif kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
+        operands[-1] = operands[-1][:1]
+    elif kind is Kind.ROW_BROADCAST:
+        place = vector_operand(work)
+        vector = operands[place]
+        if not is_column(work.sources[place]):
+            operands[place] = vector[:, np.arange(work.dst.valid_cols) % vector.shape[1]]
+    if VECTOR_OPERATIONS[work.mnemonic].accumulates:
+        operands.append(memory.valid(work.dst))
+    shape = (work.dst.valid_rows, work.dst.valid_cols)
+    found = applied(key_of(memory.seed, *effect_words(effect)), operands, shape)
+    _spoil_tmp(memory, work, found)
+    _write(memory, work.dst, found)
+
+
+def _write(memory: Memory, tile: Tile, terms: Fingerprints) -> None:
+    view = memory.elements(tile, *terms.shape)
+    view[...] = spread(terms, view.shape[-1])
+
+
+def _spoil_tmp(memory: Memory, work: ResolvedTileOp, terms: Fingerprints) -> None:
+    """Let what a tmp tile holds rest on the whole operation."""
+    if work.tmp is not None:
+        key = key_of(memory.seed, "tmp", work.mnemonic, terms.shape)
+        memory.buffer[work.tmp.address : work.tmp.end] = spread(gathered(key, terms.reshape(-1)), work.tmp.size)
+
+
+def _moved(memory: Memory, effect: TileEffect) -> None:
+    """Run a move on the numbers of its bytes: what comes from where, and what is constant."""
+    work = effect.work
+    touched = work_accesses(work, effect.behaviour)
+    base, end = min(access.start for access in touched), max(access.end for access in touched)
+    moved = replace(effect, work=_shifted(work, -base))
+    size = end - base
+    numbers = np.arange(size)
+    runs = [np.zeros(size, np.uint8), np.full(size, 255, np.uint8)]
+    runs += [(numbers >> shift & 255).astype(np.uint8) for shift in (0, 8, 16)]
+    for run in runs:
+        moved.apply(run)
+    constant = (runs[0] == runs[1]) & np.array(True)
+    origin = runs[2].astype(np.int64) | runs[3].astype(np.int64) << 8 | runs[4].astype(np.int64) << 16
+    before = memory.buffer[base:end].copy()
+    memory.buffer[base:end] = np.where(
+        constant, memory.constants[runs[0]], before[np.where(constant, 0, np.minimum(origin, size - 1))]
+    )
+
+
+def _shifted(work: ResolvedTileOp, delta: int) -> ResolvedTileOp:
+    def shifted(tile: Tile) -> Tile:
+        return replace(tile, address=tile.address + delta)
+
+    tmp = None if work.tmp is None else shifted(work.tmp)
+    return replace(work, dst=shifted(work.dst), sources=tuple(map(shifted, work.sources)), tmp=tmp)
+
+
+# Casts of small elements as tables of all their codes, so that different steps with one result have one term.
+#
+# An element of 16 bits or fewer, and all that casts make of it, is a function of that element alone. Its term is made
+# of
+# the whole table of that function and of the term of the element that it began with, whatever steps led there.
+
+MOST_BITS = 16
+
+Step = Callable[[list[Codes]], Codes]
+"""Takes the codes of every operand, and returns those of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Elements that are functions of others: `table` holds the results, by code, `roots` the terms of the others."""
+
+    terms: Fingerprints
+    roots: Fingerprints
+    table: Codes
+
+
+@dataclass(slots=True)
+class Tables:
+    """What is known of the elements that casts have made, by one seed."""
+
+    seed: int
+    _known: dict[int, Known] = field(default_factory=dict)
+    _constants: dict[int, int] = field(default_factory=dict)
+    _made: dict[tuple[object, ...], Codes] = field(default_factory=dict)
+
+    def constant(self, term: np.uint64, code: int) -> None:
+        """Remember the term of an element that is the same in every run."""
+        self._constants[int(term)] = code
+
+    def result(
+        self, key: tuple[object, ...], operands: Sequence[Fingerprints], src: Format, dst: Format, step: Step
+    ) -> Known | None:
+        """Return what an operation makes of elements; None if it is no function of one small element each.
+
+        `key` names the operation; `operands` are the terms of flat elements, each in the format `src`.
+        """
+        found = [self._operand(terms.reshape(-1), src) for terms in operands]
+        varying = [one for one in found if isinstance(one, Known)]
+        if not varying or None in found:
+            return None
+        roots, size = varying[0].roots, varying[0].table.size
+        if any(one.table.size != size or not np.array_equal(one.roots, roots) for one in varying):
+            return None
+        inner = tuple(one if isinstance(one, int) else id(one.table) for one in found if one is not None)
+        name = (*key, src.name, dst.name, inner)
+        if name not in self._made:
+            dtype = code_dtype(src)
+            codes = [
+                np.full(size, one, dtype) if isinstance(one, int) else one.table.astype(dtype)
+                for one in found
+                if one is not None
+            ]
+            self._made[name] = self._interned(np.asarray(step(codes)))
+        table = self._made[name]
+        terms = applied(key_of(self.seed, "table", _digest(table)), [roots], roots.shape)
+        return Known(terms, roots, table)
+
+    def remember(self, known: Known, terms: Fingerprints) -> None:
+        """Keep what elements are by the terms under which they will be read."""
+        if terms.size:
+            self._known[int(terms.reshape(-1)[0])] = Known(terms.reshape(-1), known.roots, known.table)
+
+    def _operand(self, terms: Fingerprints, src: Format) -> Known | int | None:
+        if not terms.size:
+            return None
+        first = int(terms[0])
+        if first in self._constants and bool((terms == terms[0]).all()):
+            return self._constants[first]
+        known = self._known.get(first)
+        if known is not None and np.array_equal(known.terms, terms):
+            return known
+        if src.bits > MOST_BITS:
+            return None
+        name = ("identity", src.bits)
+        if name not in self._made:
+            self._made[name] = self._interned(np.arange(1 << src.bits).astype(code_dtype(src)))
+        return Known(terms, terms, self._made[name])
+
+    def _interned(self, table: Codes) -> Codes:
+        return next(
+            (one for one in self._made.values() if one.dtype == table.dtype and np.array_equal(one, table)), table
+        )
+
+
+def _digest(table: Codes) -> str:
+    return blake2b(table.astype(np.uint64).tobytes(), digest_size=16).hexdigest()
+
 
 MOST_BYTES = 1 << 25
 """Bytes of all arguments of a program that is followed."""
@@ -47,7 +331,7 @@ class UnprovenError(Exception):
 
 
 class Terms:
-    """Terms by one seed; see `castsim.exploration.advice.value_numbering`."""
+    """Terms by one seed; see `castsim.exploration.advice.symbolic_values`."""
 
     def __init__(self, seed: int, target: TileTarget, arguments: Mapping[str, ArgumentUse]) -> None:
         self.seed = seed

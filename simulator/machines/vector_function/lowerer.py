@@ -12,12 +12,10 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.machines.vector_function.backends import backend_effect, backend_matters
 from castsim.machines.vector_function.kernel_lowering import left_ctrl, lower_work
 from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
-from castsim.machines.vector_function.plan import start_ctrl
-from castsim.machines.vector_function.trace import ConvertStep
-from castsim.machines.vector_function.whole_tile import WholeTile, whole_tile
+from castsim.machines.vector_function.plan import backend_effect, backend_matters, start_ctrl
+from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
 from castsim.targets.options import unwatched, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 

@@ -17,11 +17,19 @@ from castsim.isa.tpc import DimensionMask, Feature, Immediate
 from castsim.isa.tpc.program import ADDRESS_BITS, File
 from castsim.machines.vliw.local_access import needs_values, part_of
 from castsim.machines.vliw.merging import merge_of
-from castsim.machines.vliw.packing import as_in_memory, as_in_register, check_packed_tensor, packed_lanes
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import Held, vector
 from castsim.machines.vliw.semantics import Coordinates
-from castsim.machines.vliw.tensors import GlobalMemory, Tensor, bytes_to_lanes, lanes_to_bytes
+from castsim.machines.vliw.tensors import (
+    GlobalMemory,
+    Tensor,
+    as_in_memory,
+    as_in_register,
+    bytes_to_lanes,
+    check_packed_tensor,
+    lanes_to_bytes,
+    packed_lanes,
+)
 from castsim.targets.vliw import VliwTarget
 
 Mask = NDArray[np.bool_]

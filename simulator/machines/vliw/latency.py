@@ -7,8 +7,7 @@ from functools import cache
 from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Commit, Latency, OperandKey
-from castsim.targets.vliw_stages import DESTINATION_KINDS, PREDICATE, RESULT, Mark
+from castsim.targets.vliw_latency import DESTINATION_KINDS, PREDICATE, RESULT, Commit, Latency, Mark, OperandKey
 
 Distances = dict[Commit, int]
 """Smallest distance in bundles by the producer's commit stage."""

@@ -13,17 +13,19 @@ from typing import Any, ClassVar, Protocol
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
 from castsim.machines.vliw import semantics
-from castsim.machines.vliw.lookups import prepare_lookup
+from castsim.machines.vliw.lookups import LOOKUPS, NO_TABLES, Tables, prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
-from castsim.machines.vliw.semantics.division import DIVISIONS, prepare_division
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
-from castsim.machines.vliw.semantics.special_results import prepare_special
-from castsim.machines.vliw.semantics.table_entries import prepare_entry
-from castsim.machines.vliw.semantics.unstated import UnstatedError
-from castsim.machines.vliw.tables import LOOKUPS, NO_TABLES, Tables
+from castsim.machines.vliw.semantics.special_results import (
+    DIVISIONS,
+    UnstatedError,
+    prepare_division,
+    prepare_entry,
+    prepare_special,
+)
 from castsim.targets.vliw import VliwTarget
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, VectorUnits
-from castsim.machines.mechanisms import no_tiles, no_vector_instructions
+from castsim.machines.mechanisms import ComputeValues, VectorUnits, no_tiles, no_vector_instructions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VliwMachine:
-    """See `castsim.machines.machine.Machine`."""
+    """See `castsim.machines.mechanisms.Machine`."""
 
     target: VliwTarget
 

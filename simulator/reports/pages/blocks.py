@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from zlib import compress
 
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document
 
 

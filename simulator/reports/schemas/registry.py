@@ -5,62 +5,574 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
+from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from castsim.exploration.advice.suggestion import SuggestionEvidence
+from castsim.graphs.verdict import NodeVerdict
 from castsim.isa.errors import ReadError
+from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, Document, Json
-from castsim.reports.schemas import (
-    advice,
-    assembly,
-    block_lowering,
-    cast,
-    compiler,
-    conform,
-    difference,
-    findings,
-    own_conversions,
-    quantise,
-    run,
-    specifications,
-    stepping,
-    targets,
-    tosa,
+from castsim.reports.schemas import assembly, cast, compiler, findings, keys, lowering, run, targets
+from castsim.reports.schemas import objects as verify
+from castsim.reports.schemas.keys import (
+    Bits,
+    Column,
+    Cycles,
+    Elements,
+    Form,
+    Keys,
+    Line,
+    Name,
+    Percent,
+    Scalar,
+    Seconds,
+    Sha256,
+    Tune,
+    Ulps,
+    Value,
 )
-from castsim.reports.schemas import verification as verify
-from castsim.reports.schemas.graph import Graph
-from castsim.reports.schemas.keys import Form
-from castsim.reports.schemas.lowering import Lower
-from castsim.reports.schemas.sweeps import SweepDrawn, SweepResults
-from castsim.reports.schemas.tuning import Tune
+from castsim.reports.schemas.lowering import Lower, PlanEntry
+from castsim.reports.schemas.objects import Output
+
+# The document of `castsim graph`, and of `castsim run` on a graph.
+
+
+class WitnessSource(Keys):
+    """An element from which a wrong one was made."""
+
+    format: str
+    """Name of its format."""
+    bits: Bits
+    """Its code."""
+
+
+class Witness(Keys):
+    """A wrong element."""
+
+    index: list[int]
+    """Where it is."""
+    sources: list[WitnessSource]
+    """The elements from which it was made."""
+    result_bits: Bits
+    """Its code."""
+    expected_bits: Bits | None
+    """The right code; null where a set of results is right."""
+    text: str
+    """The same in words."""
+
+
+class Comparison(Keys):
+    """What came out against what should have."""
+
+    output: str
+    """Name of the tensor."""
+    against: str
+    """By what it is judged."""
+    elements: Elements
+    """Elements compared."""
+    undefined: Elements
+    """Elements for which any result is right."""
+    wrong: Elements
+    """Elements that are wrong."""
+    passed: Elements
+    """Elements that are not judged, because what they are made of is wrong."""
+    because_of_nodes: list[str]
+    """The nodes that made that."""
+    witness: Witness | None
+    """The first wrong element; null if there is none."""
+
+
+class NodeProgram(Keys):
+    """A program of a node."""
+
+    title: str
+    """What it does."""
+    instructions: list[str]
+    """Its instructions."""
+    cycles: Cycles
+    """Its cycles, loads and stores included."""
+    elements: Elements
+    """Elements of the tensor."""
+    elements_with_filling: Elements
+    """The same filled up to whole tiles or registers."""
+    tiles: int
+    """Tiles or registers."""
+    options: dict[Name, Scalar]
+    """The options of the target with which it is to be run."""
+    file: str | None
+    """The file that it was written to; null if it was not written."""
+    run: str
+    """The command that runs it."""
+
+
+class Node(Keys):
+    """A node of the graph."""
+
+    name: str
+    """Its name."""
+    operator: str
+    """Its operator."""
+    line: Line | None
+    """Line of the source; null where it is not text."""
+    column: Column | None
+    """Column of the source; null where it is not text."""
+    verdict: NodeVerdict
+    """What is known of it."""
+    refusal: str | None
+    """Why it cannot be lowered; null if it can."""
+    unjudged: str | None
+    """Why nothing judges it; null if something does."""
+    cycles: Cycles | None
+    """Cycles of its programs."""
+    shapes: list[list[Elements]]
+    """Shapes of its results."""
+    options: dict[Name, Scalar]
+    """The options of the target with which its programs are to be run."""
+    options_chosen: list[str]
+    """Those of them that were found, not given."""
+    plan: PlanEntry | None
+    """The lowering of a cast; null for other operators."""
+    programs: list[NodeProgram]
+    """Its programs."""
+    comparisons: list[Comparison]
+    """The elements of this run."""
+    trial: list[Comparison]
+    """The same over every code that it may read."""
+    remarks: list[str]
+    """What else is to be said."""
+
+
+class Graph(Form):
+    """A graph that was lowered and ran."""
+
+    NAME: ClassVar[str] = "graph"
+
+    graph: str
+    """The file."""
+    name: str
+    """Name of the graph."""
+    specification: str
+    """Name and version, `onnx@21`."""
+    target: str
+    """Name of the target."""
+    conforms: bool
+    """Whether every node is proven or exhaustively tried."""
+    agrees: bool
+    """Whether no element of this run is wrong."""
+    total_cycles: Cycles
+    """Cycles of all programs."""
+    seconds: Seconds
+    """The same at the target's frequency."""
+    conventions: list[str]
+    """How cycles are to be read."""
+    nodes: list[Node]
+    """The nodes, in the order of execution."""
+    outputs: list[Output]
+    """The outputs of the graph."""
+    whole_graph: list[Comparison]
+    """The outputs against those of the whole graph."""
+    whole_graph_unjudged: str | None
+    """Why nothing judges them; null if something does."""
+
+
+# The document of `castsim advise`.
+
+HowKept: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [how.value for how in SuggestionEvidence]})]
+"""How it is known that the outputs stay the same."""
+
+
+class Change(Keys):
+    """A change that keeps the outputs and saves cycles."""
+
+    number: int
+    """Its place, from 1; `--apply` takes it."""
+    kind: str
+    """What is done, in the words of docs/advice.md."""
+    title: str
+    """What is done where."""
+    reason: str
+    """Why that saves cycles."""
+    line: Line
+    """The line where it begins."""
+    how: HowKept
+    """How it is known that the outputs stay the same."""
+    runs: int
+    """Inputs on which both programs gave the same bits."""
+    cycles: Cycles
+    """What the changed program takes."""
+    gained: Cycles
+    """Cycles saved."""
+    gained_percent: Percent
+    """Cycles saved, of those of the program as it is."""
+    diff: str
+    """A unified diff of the file."""
+
+
+class RejectedChange(Keys):
+    """A change that was tried and is not offered."""
+
+    kind: str
+    """What was done, in the words of docs/advice.md."""
+    title: str
+    """What was done where."""
+    line: Line
+    """The line where it begins."""
+    why: str
+    """Why it is not offered."""
+
+
+class Advise(Form):
+    """What would make a program faster."""
+
+    NAME: ClassVar[str] = "advise"
+
+    file: str
+    """The program."""
+    target: str
+    """Name of the target."""
+    cycles: Cycles
+    """What the program takes as it is."""
+    looked_at: int
+    """Changes that were made and checked."""
+    offers: list[Change]
+    """Those that hold, most cycles saved first."""
+    rejected: list[RejectedChange]
+    """Those that are not offered, in the order in which they were made."""
+    unfinished: bool
+    """Whether the time was over before all changes were tried."""
+    applied: int | None
+    """The number of the change that was written; null if none was."""
+    output: str | None
+    """The file that it was written to."""
+
+
+# The document of `castsim quantise`.
+
+
+class QuantisedElement(Keys):
+    """One number of the array."""
+
+    input_bits: Bits
+    """Its code."""
+    number: Value
+    """The number, or `nan`, `inf`, `-inf`."""
+    element_bits: Bits
+    """The code of the element."""
+    scale_bits: Bits
+    """The code of its block's scale."""
+    value: Value
+    """Element times scale."""
+
+
+class QuantisationError(Keys):
+    """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
+
+    elements: Elements
+    """Elements of the array."""
+    compared: Elements
+    """How many of them the errors are of."""
+    largest_error: float | None
+    """The largest error, in the numbers' own unit."""
+    largest_relative_error: float | None
+    """The largest error as a part of the number."""
+    root_mean_square_error: float | None
+    """In the numbers' own unit."""
+    signal_to_noise_db: float | None
+    """Signal to noise in decibels; null without an error or without numbers."""
+    clamped: Elements
+    """Numbers beyond the largest element, infinities among them."""
+    to_zero: Elements
+    """Numbers that became zero."""
+    nan_blocks: int
+    """Blocks that hold NaN."""
+
+
+class Quantise(Form):
+    """An array quantised to elements that share scales."""
+
+    NAME: ClassVar[str] = "quantise"
+
+    format: str
+    """The block format, or the format of the elements."""
+    source_format: str
+    """Format of the numbers."""
+    element_format: str
+    """Format of the elements."""
+    scale_format: str
+    """Format of the scales."""
+    scale_rule: str = Field(json_schema_extra={"enum": list(RULES)})
+    """The rule by which scales follow from the largest magnitude."""
+    shape: list[int]
+    """Shape of the array."""
+    block: list[Elements]
+    """Size of a block along each axis."""
+    blocks: int
+    """Number of blocks, each with a scale."""
+    error: QuantisationError
+    """The errors."""
+    elements: list[QuantisedElement]
+    """The elements in C order; empty if there are more than 256."""
+    files: dict[Name, str]
+    """With `--out`: the files written."""
+
+
+# The document of `castsim compare`.
+
+
+class FirstDifference(Keys):
+    """The first input, in the order of inputs, whose result differs."""
+
+    position: int
+    """Its place among the inputs."""
+    input_bits: Bits
+    """Its code."""
+    input: Value
+    """Its number, or `nan`, `inf`, `-inf`."""
+    expected_bits: Bits
+    """The code that the cast gives."""
+    expected: Value
+    """Its number."""
+    given_bits: Bits | None
+    """The code that was given; null if the destination has no such number."""
+    given: Value
+    """The number that was given."""
+
+
+class DifferingBinade(Keys):
+    """Inputs of one magnitude, some of whose results differ."""
+
+    kind: Literal["number", "zero", "infinite", "nan"]
+    """What the inputs are."""
+    exponent: int | None
+    """Magnitudes from 2 to the power of this on, below twice that; null unless numbers."""
+    inputs: Elements
+    """Inputs of the magnitude."""
+    differing: Elements
+    """How many of their results differ."""
+    largest_ulps: Ulps
+    """The largest distance among them."""
+
+
+class Compare(Form):
+    """A conversion of somebody's own compared with a cast."""
+
+    NAME: ClassVar[str] = "compare"
+
+    src: Name
+    """Format of the inputs."""
+    dst: Name
+    """Format of the results."""
+    target: str | None
+    """The chip whose cast it is; null: the abstract cast."""
+    inputs: Elements
+    """Inputs tried."""
+    all_codes: bool
+    """Whether these are all codes of the source."""
+    differing: Elements
+    """Results that differ."""
+    unrepresentable: Elements
+    """Results that the destination does not have."""
+    largest_ulps: Ulps
+    """The largest distance between results that are both numbers."""
+    mean_ulps: float
+    """The mean distance between results that are both numbers, in ulps."""
+    signal_to_noise_db: float | None
+    """Of finite results against the inputs, in decibels; null without an error."""
+    cast_signal_to_noise_db: float | None
+    """The same of the cast."""
+    first: FirstDifference | None
+    """The first difference; null if there is none."""
+    binades: list[DifferingBinade]
+    """Magnitudes with differences, rising."""
+
+
+# The document of `castsim sweep`.
+
+
+class Crossing(Keys):
+    """Two routes of which one is faster below, and the other from `x` on."""
+
+    what: str
+    """What both do, such as the type pair."""
+    below: str
+    """The route that is faster below."""
+    above: str
+    """The route that is faster from there on."""
+    x: float
+    """Elements of a cast; of programs, the value of the argument that the plots are over."""
+
+
+class SweepDrawn(Form):
+    """The results of a sweep, drawn."""
+
+    NAME: ClassVar[str] = "sweep-report"
+
+    report: str
+    """The Parquet file."""
+    html: str
+    """The page."""
+    rows: int
+    """Rows of the results."""
+    failed: int
+    """Those that failed."""
+    crossings: list[Crossing]
+    """Where another of two routes becomes the faster one."""
+
+
+class SweepResults(Form):
+    """A finished sweep; its rows stand in the Parquet file."""
+
+    NAME: ClassVar[str] = "sweep"
+
+    out: str
+    """The Parquet file."""
+    ledger: str
+    """The file that holds what is done, and from which the same command goes on."""
+    rows: int
+    """Rows of the results: points that are not excluded."""
+    failed: int
+    """Those that failed."""
+    chunks: int
+    """Chunks into which the points were divided."""
+    resumed_chunks: int
+    """Those that an earlier start had done."""
+    version: str
+    """The version of castsim."""
+    facts_digest: Sha256
+    """Digest of the facts of all targets of the sweep."""
+
+
+# The document of `castsim lower` for a block format.
+
+
+class BlockWay(Keys):
+    """One way to a block format."""
+
+    kind: str
+    """`operation` or `chain`."""
+    rule: str
+    """The rule by which scales follow from the largest magnitude."""
+    operations: list[str]
+    """Names of the operations, in order."""
+    cycles: int
+    """Cycles of the program, loads and stores included."""
+    cycles_per_element: float
+    """The same for each element."""
+    differs: list[str]
+    """Where results are not those of `castsim quantise`."""
+    program: str
+    """The program."""
+
+
+class LoweredBlocks(Form):
+    """The ways to a block format on a target."""
+
+    NAME: ClassVar[str] = "lower-blocks"
+
+    src: str
+    """Format of the numbers."""
+    format: str
+    """Name of the block format."""
+    target: str
+    """Name of the target."""
+    rows: int
+    """Rows of the tensor."""
+    cols: int
+    """Its columns."""
+    ways: list[BlockWay]
+    """The ways; empty if there is none."""
+    refused: list[str]
+    """Why there are no others."""
+    file: str | None
+    """With `--out`: the file of the first program."""
+
+
+# The document of `castsim debug`.
+
+
+class Stop(Keys):
+    """A place at which the program stood."""
+
+    line: Line
+    """The line of the operation about to be executed; at the end that of the last."""
+    cycle: Cycles | None
+    """The cycle in which it starts, at the end the cycles of the run; null if none are modelled."""
+    ended: bool
+    """Whether every operation had been executed."""
+
+
+class Debug(Form):
+    """The stops of a session, in their order."""
+
+    NAME: ClassVar[str] = "debug"
+
+    file: str
+    """The program."""
+    entry: str
+    """The part of it that was run."""
+    target: str
+    """The target's name."""
+    operations: int
+    """How many operations were executed in all, which `step` goes through."""
+    stops: list[Stop]
+    """The first stop, and that of each command that moved the program."""
+    failed: int
+    """Commands that could not be carried out."""
+
+
+# The document of `castsim tosa`.
+
+
+class TosaResult(Keys):
+    """One call of a function."""
+
+    arguments: list[int]
+    """Its arguments."""
+    result: list[int]
+    """Its result; a scale is multiplier and shift."""
+
+
+class Tosa(Form):
+    """The results of a helper function of the TOSA specification."""
+
+    NAME: ClassVar[str] = "tosa"
+
+    function: str
+    """Name of the function."""
+    results: list[TosaResult]
+    """One entry for each call."""
+
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
     "record": (assembly.Recorded,),
-    "diff": (difference.Difference,),
-    "view": (difference.Viewed,),
-    "debug": (stepping.Debug,),
-    "advise": (advice.Advise,),
+    "diff": (keys.Difference,),
+    "view": (keys.Viewed,),
+    "debug": (Debug,),
+    "advise": (Advise,),
     "expand": (assembly.Expanded,),
     "targets": (
         targets.TargetsList,
         targets.TargetDescription,
         targets.TargetPair,
         targets.TargetsDiff,
-        specifications.SpecificationDescription,
-        specifications.SpecificationPair,
+        keys.SpecificationDescription,
+        keys.SpecificationPair,
     ),
     "cast": (cast.Cast, cast.CastText),
-    "quantise": (quantise.Quantise,),
-    "compare": (own_conversions.Compare,),
+    "quantise": (Quantise,),
+    "compare": (Compare,),
     "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
-    "lower": (Lower, conform.LoweredMatrix, block_lowering.LoweredBlocks),
-    "conform": (conform.Conform,),
+    "lower": (Lower, lowering.LoweredMatrix, LoweredBlocks),
+    "conform": (lowering.Conform,),
     "graph": (Graph,),
-    "tosa": (tosa.Tosa,),
-    "accuracy": (conform.Accuracy, conform.CrossValidated),
-    "calibrate": (conform.Calibrated,),
+    "tosa": (Tosa,),
+    "accuracy": (lowering.Accuracy, lowering.CrossValidated),
+    "calibrate": (lowering.Calibrated,),
     "check": (findings.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),

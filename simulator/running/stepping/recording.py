@@ -11,8 +11,7 @@ import numpy as np
 from castsim.execution.dataflow.uncomputed import TaintTracker
 from castsim.execution.dataflow.values import Follower
 from castsim.execution.micro import Issue, MicroMemory, Value, VectorUnit
-from castsim.execution.micro.copies import Copy
-from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import Copy, Pointer
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.nodes import MicroOperation

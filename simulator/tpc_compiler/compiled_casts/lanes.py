@@ -10,7 +10,7 @@ from collections.abc import Sequence as Items
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.reordering import (
+from castsim.tpc_compiler.builtins.sequences import (
     pack_four,
     pack_two_all,
     pack_two_printed,
