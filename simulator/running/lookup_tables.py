@@ -2,7 +2,8 @@
 
 Bytes are one look-up of 256 entries. 513 entries of 16 bits become two tables of 256 pairs, an entry times 128 and the
 step to the next one, for negative values and others: both are looked up, and one is taken. All of it is below 2^24, so
-multiplication and addition in f32 are exact. Source: docs/reference/semantics.md section 2, tpc.md section 5.5.
+multiplication and addition in f32 are exact. Source: docs/reference/semantics.md section 2,
+docs/reference/tpc.md section 5.5.
 """
 
 from __future__ import annotations

@@ -90,13 +90,14 @@ def statuses() -> str:
 
 
 def options() -> str:
-    """Return the options of every target: values, the default first."""
+    """Return the options by the targets that have them: values, the default first."""
     assembly = [name for name in target_names() if "tpc" in load_target(name).languages]
-    rows = []
+    groups: dict[str, list[str]] = {}
     for (option, default, legal, *_), owners in _options().items():
-        others = (value for value in legal if value != default)
-        rows.append((code(option), codes((default, *others)), "TPC" if owners == assembly else " ".join(owners)))
-    return table(("option", "values, the default first", "targets; TPC is all that run assembly"), rows)
+        values = codes((default, *(value for value in legal if value != default)))
+        where = "TPC" if owners == assembly else ", ".join(owners)
+        groups.setdefault(where, []).append(f"* {code(option)}: {values}\n")
+    return "\n".join(f"Of {where}:\n\n{''.join(lines)}" for where, lines in groups.items())
 
 
 def option_file() -> str:
