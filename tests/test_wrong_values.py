@@ -7,6 +7,7 @@ import re
 from argparse import Action
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from castsim.__main__ import main
@@ -85,6 +86,7 @@ SPECIAL = {
     "accuracy --record": [],
     "graph --in": GRAPH[:3],
     "tosa --table": ["TABLE", "3"],
+    "tosa --target": ["TABLE", "3", "--table", "entries.npy"],
     "builtin --out": ["f32_to_u8_lin_order", "--target", "greco", "--in", "x=zeros"],
     "builtin --arg": ["i32_to_i16_lin_order", "--target", "gaudi2", "--in", "x=random:1"],
 }
@@ -132,6 +134,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert main(["asm", ASSEMBLY, "--out", "k.bin", "--quiet"]) == 0
     (tmp_path / "taken").write_text("")
     (tmp_path / "casts.mlir").write_text(CASTS)
+    np.save(tmp_path / "entries.npy", np.arange(256).astype(np.int8))
     (tmp_path / "mine.py").write_text("def to_f16(x):\n    return x.astype('float16')\n")
     return tmp_path
 

@@ -48,8 +48,9 @@ def refuse_tilelang(options: Namespace, program: str | None) -> None:
     Raises:
         ReadError: one was given.
     """
-    for option, given in (("--core", options.core is not None), ("--unscheduled", options.unscheduled)):
-        if given:
+    core = None if options.core is None else f"--core {options.core[:40]}"
+    for option in (core, "--unscheduled" if options.unscheduled else None):
+        if option is not None:
             raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
 
 
