@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.targets.loader import (
+from castsim.targets.residuals import (
     Target,
     TileTarget,
     is_specification,

@@ -7,16 +7,424 @@ here.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from castsim.targets.cells import SHIPPED
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError
+from castsim.isa.pto.spelling import closest
+from castsim.isa.reading import is_file
+from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
 from castsim.targets.format_spellings import format_of
-from castsim.targets.loader import load_target, target_names
-from castsim.targets.schema import SourceKind
+from castsim.targets.schema import Fact, SourceKind, TargetHeader, TargetKind
+
+# Laying a derived description over its base: what it changes needs a source and a status of its own.
+#
+# A source says where the numbers of its table are from. It says nothing of a number that another description puts in
+# their place, so a table that changes one states both anew; notes and comparisons with published cycles that belonged
+# to
+# the old numbers go.
+
+_NEEDED = ("source", "status")
+_ABOUT = frozenset(Fact.model_fields)
+FACT = "_fact"
+"""Ending of the key under which source and status of a table kept as CSV stand."""
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """The innermost table around a key that has a source, and what the derived description says in it."""
+
+    path: Keys
+    change: Mapping[str, Any]
+
+
+class Overlay:
+    """Lays descriptions over each other; `unsaid` are the changed facts whose tables do not say where they are from."""
+
+    def __init__(self) -> None:
+        self.unsaid: list[TargetDataError] = []
+
+    def merged(
+        self, base: Mapping[str, Any], change: Mapping[str, Any], place: Callable[[Keys], Span | None]
+    ) -> dict[str, Any]:
+        """Return `base` with `change` laid over it: tables merge key by key, everything else is replaced.
+
+        Args:
+            base: the whole of what the base says.
+            change: what the derived description says.
+            place: where a key of that stands.
+        """
+        return _overlaid(base, change, (), None, lambda owner, path: self._check(owner, path, place))[0]
+
+    def _check(self, owner: _Owner, path: Keys, place: Callable[[Keys], Span | None]) -> None:
+        missing = [name for name in _NEEDED if name not in owner.change]
+        if missing:
+            message = (
+                f"{'.'.join(path)} is changed without saying where it comes from: write {' and '.join(missing)} into "
+                f"[{'.'.join(owner.path)}] as well; those of the base are of its own number"
+            )
+            self.unsaid.append(TargetDataError(message, span=place(path)))
+
+
+def _overlaid(
+    base: Mapping[str, Any],
+    change: Mapping[str, Any],
+    path: Keys,
+    owner: _Owner | None,
+    check: Callable[[_Owner, Keys], None],
+) -> tuple[dict[str, Any], bool]:
+    """Return the merged table, and whether a fact of it has changed."""
+    if "source" in base:
+        owner = _Owner(path, change)
+    merged, changed = dict(base), False
+    for key, value in change.items():
+        below = merged.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            merged[key], inner = _overlaid(below, value, (*path, key), owner, check)
+            changed |= inner
+            continue
+        merged[key] = value
+        if key in _ABOUT or (key in base and _same(below, value)):
+            continue
+        changed = True
+        if not path and f"{key}{FACT}" in base:
+            check(_Owner((key,), change.get(f"{key}{FACT}", {})), (key,))
+        elif owner is not None:
+            check(owner, (*path, key))
+    if not path:
+        _forget_csv(base, change, merged)
+    elif changed and "source" in base:
+        _forget(merged, change)
+    return merged, changed
+
+
+def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict[str, Any]) -> None:
+    for key, fact in change.items():
+        if key.endswith(FACT) and not _same(base.get(key.removesuffix(FACT)), change.get(key.removesuffix(FACT))):
+            _forget(merged[key], fact)
+
+
+def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
+    """Drop what was said of the numbers of the base, unless it is said anew."""
+    for said in ("note", "evidence"):
+        if said not in change:
+            merged.pop(said, None)
+    if "validated" not in change and isinstance(merged.get("validated"), bool):
+        merged["validated"] = False
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are one: a truth value is not a number."""
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+# Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
+
+if TYPE_CHECKING:
+    from castsim.targets.specification import Specification
+    from castsim.targets.strided_repeat import StridedRepeatTarget
+    from castsim.targets.vector_function import VectorFunctionTarget
+    from castsim.targets.vliw import VliwTarget
+
+    Target = StridedRepeatTarget | VectorFunctionTarget | VliwTarget
+    """Any loaded target; one class per mechanism."""
+
+    TileTarget = StridedRepeatTarget | VectorFunctionTarget
+    """Targets whose programs work on tiles."""
+else:  # the classes of a mechanism are loaded with the first target of it
+    Target = TileTarget = TargetHeader
+
+_MECHANISMS = {
+    "strided-repeat": ("castsim.targets.strided_repeat", "StridedRepeatTarget"),
+    "vector-function": ("castsim.targets.vector_function", "VectorFunctionTarget"),
+    "vliw": ("castsim.targets.vliw", "VliwTarget"),
+}
+"""Module and class of each mechanism."""
+_KIND = re.compile(r'^kind *= *"(\w+)"', re.MULTILINE)
+_MOST_BASES = 16
+"""Descriptions that build on each other; the shipped ones are up to five."""
+_MOST_KEYS = 64
+"""Keys of one table that a refusal lists; the largest one has 54."""
+
+
+def target_names() -> tuple[str, ...]:
+    """Return the names of the shipped targets, sorted; specifications, on which nothing runs, are not among them."""
+    return tuple(name for name, kind in _shipped() if kind == TargetKind.CHIP)
+
+
+def specification_names() -> tuple[str, ...]:
+    """Return the names of the shipped specifications, sorted."""
+    return tuple(name for name, kind in _shipped() if kind == TargetKind.SPECIFICATION)
+
+
+def load_target(name: str | Path) -> Target:
+    """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
+
+    Args:
+        name: as `castsim targets` lists it, or the path of a TOML file.
+
+    Returns:
+        The target; every function that takes a target takes it in place of its name.
+
+    Raises:
+        ReadError: no such target or file; lists the shipped ones.
+        IllegalError: the name of a specification.
+        TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
+    """
+    path = _user_file(name, "target", target_names())
+    if path is not None:
+        return _load(path)  # each time anew: the file, its base or its tables may have changed
+    text = str(name).lower()
+    if text in specification_names():
+        raise _not_runnable(text)
+    if text not in target_names():
+        raise ReadError(f"unknown target '{name}'", legal=(*target_names(), "PATH.toml"))
+    return _load_shipped(text)
+
+
+def described(name: str | Path) -> dict[str, Any]:
+    """Return what a description of a target says, with what it inherits; tables that are CSV files as `TableFile`.
+
+    Raises:
+        ReadError, TargetDataError: as `load_target`.
+    """
+    path = _user_file(name, "target", target_names())
+    return _merged(path or SHIPPED / f"{str(name).lower()}.toml", (), Overlay())
+
+
+def load_specification(name: str | Path) -> Specification:
+    """Load a shipped specification by name or a user-written one by path (anything that ends in `.toml`).
+
+    Raises:
+        ReadError: no such specification or file; lists the shipped ones.
+        TargetDataError: as `load_target`, or the description of a chip.
+    """
+    path = _user_file(name, "specification", specification_names())
+    if path is not None:
+        return _load_specification(path)
+    text = str(name).lower()
+    if text not in specification_names():
+        raise ReadError(f"unknown specification '{name}'", legal=(*specification_names(), "PATH.toml"))
+    return _load_shipped_specification(text)
+
+
+def is_specification(name: str | Path) -> bool:
+    """Whether a name or path means a specification; False also where there is no such thing."""
+    path = Path(name) if str(name).endswith(".toml") else None
+    if path is None:
+        return str(name).lower() in specification_names()
+    return is_file(path) and read_toml(path).get("kind") == TargetKind.SPECIFICATION
+
+
+def _user_file(name: str | Path, what: str, legal: tuple[str, ...]) -> Path | None:
+    """Return the file that a path means, None if it is a name."""
+    text = str(name)
+    if not text.endswith(".toml"):
+        return None
+    path = Path(text)
+    if not is_file(path):
+        fault = "is a folder" if path.is_dir() else "does not exist"
+        raise ReadError(f"{what} file '{text}' {fault}", legal=legal)
+    return path.resolve()
+
+
+def _not_runnable(name: str) -> IllegalError:
+    return IllegalError(
+        f"{name} is a specification: it says what casts must give, nothing runs on it", legal=target_names()
+    )
+
+
+@cache
+def _shipped() -> tuple[tuple[str, str], ...]:
+    """Return name and kind of every shipped description, sorted; the kind stands on a line of its own."""
+    found = []
+    for path in sorted(SHIPPED.glob("*.toml")):
+        kind = _KIND.search(path.read_text(encoding="utf-8"))
+        found.append((path.stem, kind[1] if kind else TargetKind.CHIP.value))
+    return tuple(found)
+
+
+def target_for_architecture(architecture: str) -> Target | None:
+    """Return the shipped target that programs ask for as `architecture`, None if there is none."""
+    return next((target for target in map(load_target, target_names()) if architecture in target.architectures), None)
+
+
+@cache
+def _load_shipped(name: str) -> Target:
+    return _load(SHIPPED / f"{name}.toml")
+
+
+@cache
+def _load_shipped_specification(name: str) -> Specification:
+    return _load_specification(SHIPPED / f"{name}.toml")
+
+
+def _load_specification(path: Path) -> Specification:
+    from castsim.targets.specification import Specification  # noqa: PLC0415 - programs run without specifications
+
+    data, overlay = _described(path)
+    if data.get("kind") != TargetKind.SPECIFICATION:
+        raise TargetDataError(f"{path}: is the description of a chip, not of a specification")
+    try:
+        found = Specification.model_validate(data)
+    except ValidationError as error:
+        raise _refusal(path, error, data, Specification) from None
+    _check_said(overlay)
+    return found
+
+
+def _load(path: Path) -> Target:
+    data, overlay = _described(path)
+    if data.get("kind") == TargetKind.SPECIFICATION:
+        raise _not_runnable(path.name)
+    mechanism = data.get("mechanism")
+    if mechanism is None:
+        fault = "describes no target: neither mechanism nor base is given"
+        raise TargetDataError(f"{path}: {fault}", legal=[f'mechanism = "{each}"' for each in _MECHANISMS])
+    if not isinstance(mechanism, str) or mechanism not in _MECHANISMS:
+        raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
+    model = _model_of(mechanism)
+    try:
+        found = model.model_validate(data)
+    except ValidationError as error:
+        raise _refusal(path, error, data, model) from None
+    _check_said(overlay)
+    return found
+
+
+def _model_of(mechanism: str) -> type[Target]:
+    module, name = _MECHANISMS[mechanism]
+    model: type[Target] = getattr(import_module(module), name)
+    return model
+
+
+def _described(path: Path) -> tuple[dict[str, Any], Overlay]:
+    """Return all that a description says with what it inherits, rows of tables included."""
+    overlay = Overlay()
+    merged = _merged(path, (), overlay)
+    return {key: value.rows() if isinstance(value, TableFile) else value for key, value in merged.items()}, overlay
+
+
+def _check_said(overlay: Overlay) -> None:
+    """Reject changed facts without a source."""
+    if overlay.unsaid:
+        first, *others = overlay.unsaid
+        first.further = tuple(others)
+        raise first
+
+
+def _merged(path: Path, seen: tuple[Path, ...], overlay: Overlay) -> dict[str, Any]:
+    """Read a file, note its CSV tables and lay it over the file that its `base` names."""
+    if path in seen:
+        through = " -> ".join(each.name for each in seen)
+        raise TargetDataError(
+            f"{path.name}: base refers back to itself through {through}", span=place_of(seen[-1], ("base",))
+        )
+    if len(seen) == _MOST_BASES:
+        raise TargetDataError(
+            f"more than {_MOST_BASES} descriptions build on each other", span=place_of(seen[-1], ("base",))
+        )
+    data = read_toml(path)
+    for name, table in list(data.items()):  # the rows of a top-level table may stand in a CSV file
+        if isinstance(table, dict) and "table" in table:
+            data[f"{name}{FACT}"] = {key: value for key, value in table.items() if key != "table"}
+            data[name] = TableFile(path, name, table["table"])
+    timing = data.get("timing")
+    vector = timing.get("vector") if isinstance(timing, dict) else None
+    if isinstance(timing, dict) and isinstance(vector, dict) and "table" in vector:  # single rows may stand beside it
+        table = TableFile(path, "timing.vector", vector.pop("table")).keyed()
+        timing["vector"] = {**table, **vector}
+    base = data.pop("base", None)
+    if base is None:
+        return data
+    if not isinstance(base, str) or "\0" in base:
+        raise TargetDataError(
+            f"base must be the name of a target or a file, not {base!r:.80}", span=place_of(path, ("base",)),
+            legal=(*target_names(), "PATH.toml"),
+        )  # fmt: skip
+    base_path = (path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
+    if not is_file(base_path):
+        raise TargetDataError(
+            f"{path.name}: base '{base}' does not exist", span=place_of(path, ("base",)), legal=target_names()
+        )
+    return overlay.merged(_merged(base_path, (*seen, path), overlay), data, lambda keys: place_of(path, keys))
+
+
+def _refusal(path: Path, error: ValidationError, data: Mapping[str, Any], model: type[BaseModel]) -> TargetDataError:
+    """Describe errors as file, key and reason, each at the place of its key; the first one carries the others.
+
+    Rows of CSV files are named by file and line. A finding of what only a base says has no place in the file itself.
+    """
+    found = []
+    for finding in error.errors(include_url=False, include_input=False):
+        reason = finding["msg"].removeprefix("Value error, ")
+        kind = {"extra_forbidden": "unknown key", "missing": "missing"}.get(finding["type"], reason)
+        head, *keys = finding["loc"] or ("",)
+        span = place_of(path, (str(head).removesuffix(FACT), *keys))
+        legal = _legal_keys(model, finding["loc"]) if finding["type"] == "extra_forbidden" else ()
+        found.append(TargetDataError(f"{_place(path, finding, data)}: {kind}", span=span, legal=legal))
+    first, *others = found
+    first.further = tuple(others)
+    return first
+
+
+def _legal_keys(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[str, ...]:
+    """Return the keys nearest to the last one of a path, of those that stand beside it; all of them if none is near."""
+    *above, wrong = place
+    kinds: list[object] = [model]
+    for part in above:
+        kinds = [inner for kind in kinds for inner in _held(kind, part)]
+    names = [name for kind in kinds for each in _alternatives(kind) for name in _fields(each)]
+    written = [name for name in names if not name.endswith(FACT)] + ["base"] * (not above)
+    return closest(str(wrong), written, everything_up_to=_MOST_KEYS)
+
+
+def _held(kind: object, part: int | str) -> Iterator[object]:
+    """Yield the types that what stands at one key, or place of a list, of a type may have."""
+    for each in _alternatives(kind):
+        if fields := _fields(each):
+            if part in fields:
+                yield fields[str(part)].annotation
+        elif arguments := get_args(each):
+            yield arguments[0] if isinstance(part, int) else arguments[-1]
+
+
+def _alternatives(kind: object) -> Iterator[object]:
+    """Yield the types that a type stands for."""
+    if get_origin(kind) is Annotated:
+        yield from _alternatives(get_args(kind)[0])
+    elif get_origin(kind) in (Union, UnionType):
+        for each in get_args(kind):
+            yield from _alternatives(each)
+    else:
+        yield kind
+
+
+def _fields(kind: object) -> Mapping[str, FieldInfo]:
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
+
+
+def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:
+    """Return the place of a finding: a line and column of a CSV file, or a key of the description."""
+    context = finding.get("ctx", {})
+    table, row, *keys = (context["table"], context["row"]) if "row" in context else (*finding["loc"], None, None)[:3]
+    rows = data.get(str(table))
+    if isinstance(rows, CsvRows) and isinstance(row, int) and 0 <= row < len(rows):
+        return ": ".join([f"{rows.file}:{rows.lines[row]}", *(str(key) for key in keys if key is not None)])
+    return f"{path.name}: {'.'.join(str(part) for part in finding['loc']) or 'the whole file'}"
+
 
 INTERVALS = "residual_intervals.csv"
 """The file of `Residuals`."""

@@ -22,7 +22,7 @@ from castsim.evidence.accuracy.table import read_table
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import Arithmetic, Barrier, Stream, VectorOperation
 from castsim.targets import load_target
-from castsim.targets.cells import SHIPPED
+from castsim.targets.csv_tables import SHIPPED
 
 TARGET = load_target("a2a3")
 BANKS = Path(__file__).parent / "vectors" / "a2a3_bank_scenarios.csv"

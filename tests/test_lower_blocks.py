@@ -14,7 +14,7 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.formats import format_named
 from castsim.quantisation import BLOCK_FORMATS
-from castsim.running.runs import BlockWay, lower_blocks
+from castsim.running.block_lowering import BlockWay, lower_blocks
 from castsim.targets import load_target
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}

@@ -21,7 +21,7 @@ from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.notebooks import presentation, runs
 from castsim.reports.notebooks.colours import cause_colour
 from castsim.reports.notebooks.figures import shown_window
-from castsim.targets.cells import SHIPPED
+from castsim.targets.csv_tables import SHIPPED
 from castsim.timing import Cause
 
 LIBRARIES = ("pandas", "polars")

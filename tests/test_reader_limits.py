@@ -22,9 +22,8 @@ from castsim.isa.errors import CastsimError, Span
 from castsim.isa.pto import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
-from castsim.machines.vliw import lookups
-from castsim.targets import cells as toml_text
-from castsim.targets import load_target
+from castsim.machines.vliw import tables
+from castsim.targets import csv_tables, load_target
 from castsim.targets.vliw import VliwTarget
 
 ROOT = Path(__file__).parent.parent
@@ -103,7 +102,7 @@ def lookup(size: int, folder: Path) -> object:
     from castsim.isa.tpc import TableDeclaration  # noqa: PLC0415 - here only
 
     path = written(folder, "t.csv", "0,1,2,3".ljust(size, "\n"))
-    return lookups.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
+    return tables.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
 
 
 def measurements(digits: int, folder: Path) -> object:
@@ -190,21 +189,21 @@ CASES = {
     "characters of an immediate": Case(64, immediate, "at most 64 characters", "64 characters"),
     "lanes": Case(1 << 16, lambda n, _: lanes(n), "1 to 65536", "65,536 lanes"),
     "bytes of a description": Case(
-        toml_text.MOST_BYTES, lambda n, f: target_of(f, "", n), "more than 1048576 bytes", "1 MiB"
+        csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "more than 1048576 bytes", "1 MiB"
     ),
     "depth of a description": Case(
-        24, lambda n, f: toml_text.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
+        24, lambda n, f: csv_tables.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
         "more than 24 deep", "24 levels",
     ),
     "digits of a fact": Case(
-        40, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
+        40, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
         "more than 40 digits", "40 characters",
     ),
     "exponent of a fact": Case(
-        30, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "beyond -30 .. 30", "10^30"
+        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "beyond -30 .. 30", "10^30"
     ),
     "whole number of a description": Case(
-        2**63 - 1, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
+        2**63 - 1, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
         "64 bits",
     ),
     "bases": Case(16, bases, "more than 16 descriptions", "16 descriptions"),

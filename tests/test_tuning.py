@@ -22,8 +22,7 @@ from castsim.exploration.tuning import Ledger, Row, Tuning, about, search
 from castsim.exploration.tuning.points import Bounds
 from castsim.exploration.tuning.studies import front
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.reports.schemas.keys import Tune
-from castsim.reports.schemas.registry import form_schema
+from castsim.reports.schemas.registry import Tune, form_schema
 from castsim.reports.tuning import tuning_document
 from castsim.running import load, run_loaded
 

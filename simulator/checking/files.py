@@ -126,7 +126,7 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
     if language == "mlir":
         yield from _of_graph(Path(file), text, request)
     elif (source := _source(file, text, language, request)).language is Language.TILES:
-        from castsim.checking.finding import tile_findings  # noqa: PLC0415 - only the language in use is loaded
+        from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
 
         yield from tile_findings(source, request)
     elif source.language is Language.KERNEL:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from castsim.checking import Finding, Severity, check_text
-from castsim.editor.alone import excerpt, node_at
-from castsim.editor.document import Settings, Text, target_of_text
+from castsim.editor.alone import node_at
+from castsim.editor.document import Settings, Text
+from castsim.editor.program_slice import excerpt
+from castsim.editor.targeted import target_of_text
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.types import format_type

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from castsim.editor.document import Settings, Text, target_of_text
+from castsim.editor.document import Settings, Text
+from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding

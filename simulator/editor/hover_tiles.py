@@ -10,7 +10,8 @@ import numpy as np
 
 from castsim.casting import cast_on_target
 from castsim.editor.alone import node_at, work
-from castsim.editor.document import Settings, Text, target_of_text
+from castsim.editor.document import Settings, Text
+from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa import pto
 from castsim.isa.codes import Codes

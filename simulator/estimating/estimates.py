@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.estimating.trust import (
-    BUNDLES,
-    Sensitivity,
-    Trust,
-    Work,
-    sensitivities,
-    trust_of_works,
-)
 from castsim.execution.interpreter import Lowerer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.interpreter.structure import bare
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Instruction, Lowered, Tree
-from castsim.isa.errors import ReadError, ScratchError, Span, TileError
+from castsim.execution.tree import Block, Instruction, Lowered, Role, Tree
+from castsim.isa.errors import CastsimError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
-from castsim.isa.spellings import format_spelled
-from castsim.machines.registry import Parts
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.tile_modes import round_mode
-from castsim.numerics import FormatLike, format_name
-from castsim.targets import Target, load_target
+from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.residuals import CAST
-from castsim.timing import Cause, Timing
+from castsim.targets.residuals import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
+from castsim.targets.schema import DOUBTFUL, Fact, SourceKind, Status, Table
+from castsim.targets.what_if import with_facts
+from castsim.timing import WAITING, Cause, Timing, repeated
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    Integers = NDArray[np.int64]
-    Extents = ArrayLike
+    from numpy.typing import NDArray
 
 
 # One source for formulas on single integers and on arrays of them.
@@ -113,6 +102,306 @@ class CastCycles(NamedTuple):
 def up(number: Number, step: int) -> Number:
     """Return the next multiple of `step`."""
     return -(-number // step) * step
+
+
+# What a number of cycles rests on: which share on what evidence, an interval, and the facts that weigh most.
+#
+# Cycles are shared out among pipes: the one that is occupied longest counts with all its occupied cycles, the others
+# share the rest in proportion to theirs. So programs without overlap are shared out exactly, and cycles hidden behind
+# the
+# bottleneck count little. In a pipe, cycles go to operations as the engine books them.
+
+WEIGHTIEST = 3
+"""Facts of which a summary tells the weight."""
+
+_SCALAR, BUNDLES = "scalar unit", "bundles"
+_TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
+"""What a pipe that moves bytes does, and the operation by which it was measured."""
+_FACTS: Mapping[str, re.Pattern[str]] = {
+    LOAD: re.compile(r"cores$|timing\.(sharing\.\w+\.)?load\b"),
+    STORE: re.compile(r"cores$|timing\.(sharing\.\w+\.)?store\b"),
+    _SCALAR: re.compile(r"timing\.(scalar|buffer_read)"),
+}
+"""Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
+
+_NAMED = 3
+"""Operations that a sentence names."""
+
+_AGAINST: Mapping[SourceKind, str] = {
+    SourceKind.SILICON: "silicon",
+    SourceKind.OTHER_SILICON: "another board",
+    SourceKind.VENDOR_SIMULATOR: "the vendor's simulator",
+    SourceKind.DOCUMENT: "published figures",
+    SourceKind.VENDOR_MODEL: "the vendor's cost model",
+}
+_RESTING: Mapping[SourceKind, str] = {
+    SourceKind.SILICON: "measured on silicon",
+    SourceKind.OTHER_SILICON: "measured on another board",
+    SourceKind.VENDOR_SIMULATOR: "from the vendor's simulator",
+    SourceKind.DOCUMENT: "from published figures",
+    SourceKind.VENDOR_MODEL: "from the vendor's cost model",
+    SourceKind.ASSUMPTION: "assumed",
+}
+
+
+class Standing(StrEnum):
+    """How cycles of operations have been compared with measured ones, the best first."""
+
+    VALIDATED = "validated"
+    """With some of these very operations that no fact was fitted to."""
+    FITTED = "fitted"
+    """With such as facts were fitted to: they confirm nothing."""
+    FACTS = "facts"
+    """Not at all: they are what the facts make them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What operations of one sort rest on: their kind, what reports call them, and the operation with its formats."""
+
+    kind: str
+    label: str
+    operation: str = ""
+    src: str = ""
+    dst: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Cycles of operations that rest on one sort of evidence, those with most cycles first."""
+
+    basis: SourceKind
+    standing: Standing
+    cycles: int
+    operations: tuple[str, ...]
+
+    def phrase(self) -> str:
+        """Return it in words."""
+        named, more = self.operations[:_NAMED], len(self.operations) - _NAMED
+        names = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+        if self.standing is Standing.FACTS:
+            return f"{self.cycles:,} {_RESTING[self.basis]} ({names})"
+        found = _AGAINST[self.basis]
+        verb = "validated against" if self.standing is Standing.VALIDATED else "fitted to"
+        return f"{self.cycles:,} {verb} {found} ({names})"
+
+
+@dataclass(frozen=True, slots=True)
+class CycleInterval:
+    """Where `share` percent of measured cycles lie at least, by so many unfitted `rows`, of `covered` cycles."""
+
+    share: int
+    covered: int
+    low: int
+    high: int
+    rows: int
+
+    def sentence(self, cycles: int) -> str:
+        """Return it in words, for so many cycles in all."""
+        what = "cycles" if self.covered == cycles else f"for {self.covered:,} of these cycles"
+        rows = f"{self.rows} rows that its facts were not fitted to"
+        return f"{self.share} % interval: {self.low:,} to {self.high:,} {what}, by {rows}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """A number of a fact, and by how much cycles change if it is 10 percent less, and 10 percent more."""
+
+    fact: str
+    status: Status
+    value: Decimal
+    less: int
+    more: int
+
+    @property
+    def weight(self) -> int:
+        """The larger change."""
+        return max(abs(self.less), abs(self.more))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a number of cycles rests on; the shares add up to it. Without rows to judge by, no interval is known."""
+
+    cycles: int
+    shares: tuple[Share, ...]
+    interval: CycleInterval | None
+
+    def sentence(self) -> str:
+        """Return the shares in words."""
+        return ", ".join(share.phrase() for share in self.shares)
+
+    def interval_sentence(self) -> str:
+        """Return the interval in words, '' if there is none."""
+        return self.interval.sentence(self.cycles) if self.interval else ""
+
+
+def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]) -> Trust:
+    """Return what the cycles of a run rest on."""
+    return trust_of_works(target, _cycles_of_works(target, timing, tuple(instructions)), timing.total, timing.facts)
+
+
+def trust_of_works(target: Target, works: Mapping[Work, int], total: int, facts: Collection[str]) -> Trust:
+    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them."""
+    shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
+    covered = low = high = 0.0
+    known = {}
+    for work, cycles in works.items():
+        shares.setdefault(_basis(target, work, facts), []).append((cycles, work.label))
+        computes = work.kind not in (*_FACTS, BUNDLES)
+        if (found := residuals_of(target.name, work.kind, pooled=computes)) is not None:
+            known[found.kind] = found
+            below, above = found.around(cycles)
+            covered, low, high = covered + cycles, low + below, high + above
+    made = [
+        Share(basis, standing, sum(cycles for cycles, _ in own), tuple(label for _, label in sorted(own, reverse=True)))
+        for (basis, standing), own in shares.items()
+    ]
+    rows, order = sum(found.rows for found in known.values()), list(Standing)
+    interval = None
+    if known and covered:
+        interval = CycleInterval(
+            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows
+        )
+    return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
+
+
+def sensitivities(
+    target: Target, facts: Iterable[str], total: int, rerun: Callable[[Callable[[Target], Target]], int]
+) -> tuple[Sensitivity, ...]:
+    """Return how much each number of doubtful facts weighs, most first, by running with it changed.
+
+    Whole numbers change by a cycle at least, of which a part is taken: as if cycles were linear in between.
+
+    Args:
+        target: where the program ran.
+        facts: paths of facts, as `Timing.facts` has them.
+        total: the cycles that it took.
+        rerun: takes what changes the target, and returns the cycles with it changed.
+    """
+    found = []
+    for path, status, value in _numbers(target, facts):
+        changes = [_change(path, value, sign, total, rerun) for sign in (-1, 1)]
+        less, more = (change if change is not None else 0 for change in changes)
+        if less or more:
+            found.append(Sensitivity(path, status, Decimal(value), less, more))
+    return tuple(sorted(found, key=lambda each: (-each.weight, each.fact)))
+
+
+def fact_at(target: Target, path: str) -> Fact | None:
+    """Return the fact at a path of the description; None if there is none."""
+    held: object = target
+    for name in path.split("."):
+        held = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+    return held if isinstance(held, Fact) else None
+
+
+def _change(
+    path: str, value: int | Decimal, sign: int, total: int, rerun: Callable[[Callable[[Target], Target]], int]
+) -> int | None:
+    """Return by how much cycles change with a number changed by 10 percent; None if it cannot be changed so."""
+    tenth = Decimal(value) / 10
+    step = max(1, round(tenth)) if isinstance(value, int) else tenth
+    try:
+        cycles = rerun(lambda target: with_facts(target, {path: value + sign * step}))
+    except CastsimError:
+        return None
+    return round((cycles - total) * tenth / step)
+
+
+def _numbers(target: Target, facts: Iterable[str]) -> Iterator[tuple[str, Status, int | Decimal]]:
+    """Yield the numbers of doubtful timing facts that are not 0."""
+    for path in sorted(facts):
+        fact = fact_at(target, path)
+        if path.startswith("timing.") and fact is not None and fact.status in DOUBTFUL:
+            for name in type(fact).model_fields:
+                for end, value in _leaves(getattr(fact, name)):
+                    if value:
+                        yield f"{path}.{name}{end}", fact.status, value
+
+
+def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
+    if isinstance(held, bool):
+        return
+    if isinstance(held, int | Decimal):
+        yield "", held
+    elif isinstance(held, Mapping):
+        for key, item in held.items():
+            yield from ((f".{key}{end}", value) for end, value in _leaves(item))
+    elif isinstance(held, Table):
+        for name in type(held).model_fields:
+            yield from ((f".{name}{end}", value) for end, value in _leaves(getattr(held, name)))
+
+
+def _cycles_of_works(target: Target, timing: Timing, instructions: tuple[Instruction, ...]) -> dict[Work, int]:
+    """Return all cycles of a run by the sort of work that they are spent on."""
+    if not target.has_tiles:
+        return {Work(BUNDLES, BUNDLES): timing.total} if timing.total else {}
+    spent: dict[str, dict[Work, int]] = {}
+    for operation, _, times in repeated(timing.operations):
+        instruction = instructions[timing.executions[operation.execution].instruction]
+        own = spent.setdefault(operation.pipe, {})
+        work = _work(target, operation.pipe, instruction)
+        own[work] = own.get(work, 0) + times * _occupied(operation.causes)
+    occupied = {pipe: cycles for pipe in spent if (cycles := _occupied(timing.pipes[pipe].causes))}
+    if not occupied:
+        return {}
+    longest = max(occupied, key=lambda pipe: occupied[pipe])
+    rest, others = timing.total - occupied[longest], sum(occupied.values()) - occupied[longest]
+    weights: dict[Work, float] = {}
+    for pipe, cycles in occupied.items():
+        part = (cycles if others else timing.total) if pipe == longest else rest * cycles / others
+        whole = sum(spent[pipe].values())
+        for work, own_cycles in spent[pipe].items() if whole else ():
+            weights[work] = weights.get(work, 0.0) + part * own_cycles / whole
+    return _whole(weights, timing.total)
+
+
+def _occupied(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
+
+
+def _whole(weights: Mapping[Work, float], total: int) -> dict[Work, int]:
+    """Return whole cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
+    scale = sum(weights.values())
+    exact = {work: total * weight / scale for work, weight in weights.items() if weight} if scale else {}
+    found = {work: int(share) for work, share in exact.items()}
+    for work in sorted(exact, key=lambda each: found[each] - exact[each])[: total - sum(found.values())]:
+        found[work] += 1
+    return {work: cycles for work, cycles in found.items() if cycles}
+
+
+def _work(target: Target, pipe: str, instruction: Instruction) -> Work:
+    name = instruction.mnemonic
+    if pipe == target.scalar_pipe or instruction.role is Role.BOOKKEEPING:
+        return Work(_SCALAR, _SCALAR)
+    if pipe in _TRANSFERS:
+        kind, operation = _TRANSFERS[pipe]
+        return Work(kind, f"{kind}s", operation)
+    if len(instruction.casts) == 1 and name == "tcvt":
+        (src, dst), *_ = instruction.casts
+        return Work(CAST, f"tcvt {src} -> {dst}", name, src, dst)
+    if name in VECTOR_OPERATIONS and instruction.element is not None:
+        element = instruction.element
+        return Work(str(VECTOR_OPERATIONS[name].kind), f"{name} {element}", name, element, element)
+    return Work(SCOPE, f"{SCOPE}s")
+
+
+def _basis(target: Target, work: Work, facts: Collection[str]) -> tuple[SourceKind, Standing]:
+    """Return what work rests on: measurements of these operations, or else the weakest of the facts."""
+    found = measured_operation(target.name, work.operation, work.src, work.dst)
+    if found is not None:
+        return found.source_kind, Standing.VALIDATED if found.unfitted else Standing.FITTED
+    if (own := _FACTS.get(work.kind)) is not None:
+        paths = [path for path in facts if own.match(path)]
+    else:
+        elsewhere = [path for path in facts if any(each.match(path) for each in _FACTS.values())]
+        paths = [path for path in facts if path not in elsewhere and not path.startswith(("options.", "banks"))]
+    order = list(SourceKind)
+    kinds = [fact.rests_on for fact in (fact_at(target, path) for path in paths) if fact is not None]
+    # The stage tables by which bundles are timed are the vendor's; a run names only what it rests on beside them.
+    without = SourceKind.DOCUMENT if work.kind == BUNDLES else SourceKind.ASSUMPTION
+    return max(kinds, key=order.index, default=without), Standing.FACTS
 
 
 # Where the operands of an estimated cast lie: apart from each other where the buffer is large enough.
@@ -354,303 +643,3 @@ def bound_by(causes: Mapping[Cause, int]) -> Cause:
     """Return the cause of most cycles, of equals the first one in the order of `Cause`."""
     most = max(causes.values(), default=0)
     return next((cause for cause in Cause if most and causes.get(cause) == most), Cause.EMPTY)
-
-
-# Estimates of many shapes: arguments made columns, columns worked on in chunks, results put together.
-
-_CHUNK = 1 << 14
-"""Shapes of an array that are worked on together: their columns stay in the processor's cache."""
-
-PLACE = {cause: place for place, cause in enumerate(Cause)}
-"""The row of every cause."""
-
-_NAMES = ("rows", "cols", "row_stride", "dst_row_stride", "valid_rows", "valid_cols")
-
-
-class ArrayEstimator(ABC):
-    """Estimates of one request on one target."""
-
-    @abstractmethod
-    def one(self, *extents: int | None) -> Estimate:
-        """Return the estimate of one shape; the order of its extents is that of `estimate`."""
-
-    @abstractmethod
-    def simulate(self, *extents: int | None) -> Estimate:
-        """Return what `one` returns, simulated by the engine even where there is a closed form."""
-
-    @abstractmethod
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
-        """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
-
-        `causes` has a row for every `Cause`, in that order, and holds zeroes.
-        """
-
-    def many(self, *extents: Any) -> Estimates:
-        """Return the estimates of the shapes to which the arguments broadcast."""
-        given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
-        known = np.broadcast_arrays(*(value for value in given if value is not None))
-        columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
-        flat = [None if value is None else next(columns) for value in given]
-        size, arithmetic = known[0].size, of_arrays()
-        cycles = np.zeros(size, np.int64)
-        causes = np.zeros((len(Cause), size), np.int64)
-        reasons = np.full(size, None, object)
-
-        def estimated(start: int, stop: int) -> None:
-            """Estimate shapes together; if one is refused, each half by itself, down to the shape that is."""
-            part = slice(start, stop)
-            shape = shape_of(*(None if value is None else value[part] for value in flat))
-            try:
-                self.fill(start, shape, cycles[part], causes[:, part], arithmetic)
-            except (TileError, ScratchError) as error:
-                cycles[part], causes[:, part] = 0, 0
-                if stop - start == 1:
-                    reasons[start] = error.message
-                    return
-                middle = (start + stop) // 2
-                estimated(start, middle)
-                estimated(middle, stop)
-
-        for start in range(0, size, _CHUNK):
-            estimated(start, min(size, start + _CHUNK))
-        refused = reasons != None  # noqa: E711 - element by element
-        bounds = np.array(list(Cause), object)[np.where(causes.any(0), causes.argmax(0), PLACE[Cause.EMPTY])]
-        bounds[refused] = None
-        return Estimates(
-            (np.where(refused, np.nan, cycles) if refused.any() else cycles).reshape(extent),
-            bounds.reshape(extent),
-            {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
-            reasons.reshape(extent),
-        )
-
-
-def shape_of(
-    rows: Number,
-    cols: Number,
-    row_stride: Number | None,
-    dst_row_stride: Number | None,
-    valid_rows: Number | None,
-    valid_cols: Number | None,
-) -> Shape:
-    """Return a shape, what is None taken from the tile's extents."""
-    return Shape(
-        rows=rows,
-        src_stride=cols if row_stride is None else row_stride,
-        dst_stride=cols if dst_row_stride is None else dst_row_stride,
-        valid_rows=rows if valid_rows is None else valid_rows,
-        valid_cols=cols if valid_cols is None else valid_cols,
-        cols=cols,
-    )
-
-
-def _integers(name: str, value: Any) -> Integers | None:
-    """Return an argument as int64.
-
-    Raises:
-        ReadError: it holds something else.
-    """
-    if value is None:
-        return None
-    found = np.asarray(value)
-    if found.dtype.kind not in "iu":
-        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
-    return found.astype(np.int64, copy=False)
-
-
-# Estimates of casts: a pair of formats on a target is resolved once, for any shape, single or in arrays.
-
-_RESOLVED = 256
-"""Requests that are kept resolved."""
-
-ESTIMATORS: Parts[Callable[[Target, CastAsked], ArrayEstimator]] = Parts(
-    "estimates",
-    {
-        "strided-repeat": "castsim.estimating.strided:estimator",
-        "vector-function": "castsim.estimating.function:estimator",
-        "vliw": "castsim.estimating.vliw:KernelEstimator",
-    },
-)
-"""What makes the estimator of one request."""
-
-
-def estimator_of(
-    target: str | Path | Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> ArrayEstimator:
-    """Return the estimator of one request; those of shipped targets and of the same target object are kept.
-
-    Raises:
-        ReadError: unknown target, format, mode or saturation. IllegalError: see `castsim.isa.errors`.
-    """
-    if isinstance(target, str | Path) and str(target).endswith(".toml"):
-        return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
-    key = str(target) if isinstance(target, str | Path) else _Identity(target)
-    return _kept(key, src, dst, rounding, saturation, scratch)
-
-
-class _Identity:
-    """A target as the key of a cache: equal only to itself."""
-
-    __slots__ = ("target",)
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-
-    def __hash__(self) -> int:
-        return id(self.target)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.target is self.target
-
-
-@lru_cache(_RESOLVED)
-def _kept(
-    key: str | _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> ArrayEstimator:
-    target = load_target(key) if isinstance(key, str) else key.target
-    return _resolve(target, src, dst, rounding, saturation, scratch)
-
-
-def _resolve(
-    target: Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
-) -> ArrayEstimator:
-    wanted = None
-    if saturation is not None:
-        if saturation not in tuple(Saturation):
-            raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
-        wanted = Saturation(saturation)
-    asked = CastAsked(format_named(src), format_named(dst), rounding, wanted, bool(scratch))
-    return ESTIMATORS.of(target)(target, asked)
-
-
-@overload
-def estimate(
-    src: FormatLike,
-    dst: FormatLike,
-    rows: int,
-    cols: int,
-    *,
-    target: str | Path | Target,
-    row_stride: int | None = None,
-    dst_row_stride: int | None = None,
-    valid_rows: int | None = None,
-    valid_cols: int | None = None,
-    rounding: str | None = None,
-    saturation: str | None = None,
-    scratch: bool = False,
-) -> Estimate:
-    """Return the cycles of one shape."""
-
-
-@overload
-def estimate(
-    src: FormatLike,
-    dst: FormatLike,
-    rows: Extents,
-    cols: Extents,
-    *,
-    target: str | Path | Target,
-    row_stride: Extents | None = None,
-    dst_row_stride: Extents | None = None,
-    valid_rows: Extents | None = None,
-    valid_cols: Extents | None = None,
-    rounding: str | None = None,
-    saturation: str | None = None,
-    scratch: bool = False,
-) -> Estimates:
-    """Return the cycles of many shapes."""
-
-
-def estimate(
-    src: FormatLike,
-    dst: FormatLike,
-    rows: Any,
-    cols: Any,
-    *,
-    target: str | Path | Target,
-    row_stride: Any = None,
-    dst_row_stride: Any = None,
-    valid_rows: Any = None,
-    valid_cols: Any = None,
-    rounding: str | None = None,
-    saturation: str | None = None,
-    scratch: bool = False,
-) -> Estimate | Estimates:
-    """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
-
-    The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
-    buffer is large enough (`castsim.estimating.estimates`); a closed form then gives the result at once, and shapes
-    for which there is none are simulated and remembered.
-
-    Args:
-        src, dst: format names, or dtypes as `castsim.cast` takes them.
-        rows, cols: extents of both tiles, in elements. These and the four below may be arrays, which broadcast.
-        target: a chip. Where casts are instructions on registers: see `castsim.estimating.vliw`.
-        row_stride, dst_row_stride: elements from row to row of source and destination, if not `cols`.
-        valid_rows, valid_cols: valid region, if not the whole tile.
-        rounding: a mode of the chip, or none; None takes the default.
-        saturation: on, off or None.
-        scratch: whether a tmp tile is given; it then has the size of an int32 tile of the source's shape, which
-            always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
-
-    Returns:
-        Cycles, and the causes that they add up to; an `Estimates` of arrays where an extent or stride is an array.
-
-    Raises:
-        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
-            fit raises nothing: its cycles are NaN, and `reasons` says why.
-    """
-    names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
-    estimator = estimator_of(target, *names, rounding, saturation, scratch)
-    extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
-    for each in extents:
-        if hasattr(each, "__len__"):
-            return estimator.many(*extents)
-    places = tuple(map(_as_integer, extents))
-    found = estimator.one(*places)
-    asked = EstimatedCast(target, *names, rounding, saturation, scratch, places)
-    return Estimate(found.cycles, found.bound_by, found.causes, asked)
-
-
-class EstimatedCast(NamedTuple):
-    """A cast that was estimated, to say later what its cycles rest on."""
-
-    target: str | Path | Target
-    src: str
-    dst: str
-    rounding: str | None
-    saturation: str | None
-    scratch: bool
-    extents: tuple[int | None, ...]
-
-    def trust(self, cycles: int) -> Trust:
-        """Return what its cycles rest on."""
-        chip, name = self._chip(), f"tcvt {self.src} -> {self.dst}"
-        work = Work(CAST, name, "tcvt", self.src, self.dst) if chip.has_tiles else Work(BUNDLES, BUNDLES)
-        return trust_of_works(chip, {work: cycles}, cycles, self._facts())
-
-    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
-        """Return how much numbers of the target's doubtful timing facts weigh."""
-        chip = self._chip()
-
-        def again(change: Callable[[Target], Target]) -> int:
-            estimator = _resolve(change(chip), self.src, self.dst, self.rounding, self.saturation, self.scratch)
-            return estimator.one(*self.extents).cycles
-
-        return sensitivities(chip, self._facts(), cycles, again)
-
-    def _facts(self) -> frozenset[str]:
-        """Return the timing facts that the cast rests on: a simulation gathers them."""
-        estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
-        return estimator.simulate(*self.extents).facts
-
-    def _chip(self) -> Target:
-        return load_target(self.target) if isinstance(self.target, str | Path) else self.target
-
-
-def _as_integer(value: Any) -> int | None:
-    if value is None or type(value) is int:
-        return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ReadError(f"an extent is an integer or an array of them, not {value!r}") from None

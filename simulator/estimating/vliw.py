@@ -14,18 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
-from castsim.estimating.estimates import (
-    PLACE,
-    SCALAR,
-    ArrayEstimator,
-    Estimate,
-    Number,
-    NumberFunctions,
-    Shape,
-    bound_by,
-    of_timing,
-    shape_of,
-)
+from castsim.estimating.estimates import SCALAR, Estimate, Number, NumberFunctions, Shape, bound_by, of_timing
+from castsim.estimating.tiles import PLACE, ArrayEstimator, shape_of
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc import Slot, TpcProgram, parse
@@ -46,7 +36,7 @@ from castsim.tpc_compiler.compiled_casts.building import Order, build
 from castsim.tpc_compiler.compiled_casts.c_table import Path, VectorType, native_elements, path_of
 
 if TYPE_CHECKING:
-    from castsim.estimating.estimates import Integers
+    from castsim.estimating.tiles import Integers
 
 _FILE = "<kernel>"
 _LONGEST = 1 << 10

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from castsim.graphs.program import WRITING, Writing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
-from castsim.machines.registry import Parts
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, Chain, settle
 from castsim.planning.lowering_answers import Answer, Setting, answer
@@ -24,63 +23,6 @@ from castsim.planning.search import search
 from castsim.planning.steps import LoweringStep, run_chain
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
-
-if TYPE_CHECKING:
-    from castsim.graphs.kernel import NodeKernel
-
-
-# The text of a kernel for a target, and what its arguments are; who writes it, by mechanism.
-
-
-@dataclass(frozen=True, slots=True)
-class NodeProgram:
-    """A kernel as text for a target.
-
-    Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
-    of each, whole tiles; `tiles` how many the loop takes.
-    """
-
-    target: Target
-    text: str
-    suffix: str
-    inputs: Mapping[str, Format]
-    outputs: Mapping[str, Format]
-    elements: int
-    tiles: int
-
-
-class Writing(Protocol):
-    """What kernels may hold on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
-
-    NIBBLES_AS_BYTES: bool
-    """Whether integers of 4 bits are taken to bytes before anything is computed of them."""
-
-    def has(self, target: Target, function: str, fmt: Format, *, constant: bool) -> bool:
-        """See `castsim.graphs.chip.Chip.has`."""
-        ...
-
-    def clamps(self, target: Target, functions: tuple[str, ...], fmt: Format) -> bool:
-        """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
-        ...
-
-    def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeProgram:
-        """Return the program of a kernel for at least `elements` elements.
-
-        Raises:
-            IllegalError, TileError: the target has no program for it.
-        """
-        ...
-
-
-WRITING: Parts[Writing] = Parts(
-    "program of graphs",
-    {
-        "strided-repeat": "castsim.graphs.tile_program",
-        "vector-function": "castsim.graphs.tile_program",
-        "vliw": "castsim.graphs.vector_program",
-    },
-)
-
 
 F32 = FORMATS["f32"]
 _LONGEST = 3

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.graphs.chip import F32, WRITING, Chip, NodeProgram
+from castsim.graphs.chip import F32, Chip
 from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel import Converted, Kept, KernelValue, NodeKernel
+from castsim.graphs.program import WRITING, NodeProgram
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from castsim.graphs.chip import F32, WRITING, Chip
+from castsim.graphs.chip import F32, Chip
 from castsim.graphs.kernel import NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner
 from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.onnx_nodes import placed_operands, run_onnx_node
+from castsim.graphs.program import WRITING
 from castsim.graphs.tosa_nodes import run_tosa_node
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsim.execution.vector_operations.behaviour import saturates
-from castsim.graphs.chip import NodeProgram
 from castsim.graphs.kernel import Combined, Converted, Kept, KernelValue, NodeKernel, operands
+from castsim.graphs.program import NodeProgram
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType

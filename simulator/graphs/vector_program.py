@@ -7,8 +7,8 @@ formats.
 
 from __future__ import annotations
 
-from castsim.graphs.chip import NodeProgram
 from castsim.graphs.kernel import Combined, Kept, KernelValue, NodeKernel
+from castsim.graphs.program import NodeProgram
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse

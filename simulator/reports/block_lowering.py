@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.reports.documents import VERSIONS, Document
-from castsim.running.runs import BlockLowering
+from castsim.running.block_lowering import BlockLowering
 
 
 def block_lowering_document(found: BlockLowering, out: str | None) -> Document:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.reports.terminal import indented
-from castsim.running.runs import BlockLowering, BlockWay
+from castsim.running.block_lowering import BlockLowering, BlockWay
 
 
 def block_lowering_text(found: BlockLowering, out: str | None) -> RenderableType:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.estimating.trust import Sensitivity, Trust, trust_of
+from castsim.estimating.estimates import Sensitivity, Trust, trust_of
 from castsim.execution.npy import digest
 from castsim.execution.tree import Instruction, Tree
 from castsim.isa.codes import Codes

@@ -21,8 +21,8 @@ from typing import Any
 from rich.text import Text
 
 from castsim.targets import load_target
-from castsim.targets.cells import TableFile
-from castsim.targets.loader import FACT, described
+from castsim.targets.csv_tables import TableFile
+from castsim.targets.residuals import FACT, described
 from castsim.targets.schema import Table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

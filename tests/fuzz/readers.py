@@ -202,10 +202,10 @@ READERS: dict[str, Reader] = {
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
-        ("targets/loader.py", "targets/cells.py", "targets/loader.py", "targets/schema.py"),
+        ("targets/residuals.py", "targets/csv_tables.py", "targets/residuals.py", "targets/schema.py"),
     ),
     "table": Reader(
-        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/cells.py", "targets/tpc_compiler.py")
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/tpc_compiler.py")
     ),
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
     "fragment": Reader(
@@ -246,7 +246,7 @@ READERS: dict[str, Reader] = {
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
-        ("simulator/machines/vliw/lookups.py",),
+        ("simulator/machines/vliw/tables.py",),
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,

@@ -13,7 +13,7 @@ from castsim.isa.pto.vmi.forms import PREFIX
 from castsim.reports.pairs import pair_rows
 from castsim.reports.target_template import told
 from castsim.targets import load_target
-from castsim.targets.cells import SHIPPED, TableFile
+from castsim.targets.csv_tables import SHIPPED, TableFile
 from page_parts.markdown import code, codes, csv_text, table
 
 CHIPS = ("a2a3", "a5")

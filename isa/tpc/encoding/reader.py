@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.encoding import tables
+from castsim.isa.tpc.encoding import writer
 from castsim.isa.tpc.encoding.tables import (
     HARDWARE,
     LOOP,
@@ -20,15 +20,13 @@ from castsim.isa.tpc.encoding.tables import (
     CompressedLayout,
     Encoding,
     Layout,
-    Sheet,
     derived,
-    encode_bundle,
     field_of,
-    grouped,
     is_encoded,
     names_hardware,
     pieces,
 )
+from castsim.isa.tpc.encoding.writer import Sheet, encode_bundle, grouped
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
 from castsim.isa.tpc.program import (
@@ -122,7 +120,7 @@ class _Unfit(Exception):  # noqa: N818  never leaves this module
 
 
 def _read_loop(view: _View, encoding: Encoding) -> Bundle:
-    found = tables.read(lambda field: view.number(Slot.SPU, field), encoding)
+    found = writer.read(lambda field: view.number(Slot.SPU, field), encoding)
     if isinstance(found, str):
         raise UnknownBundle(found)
     form, operands = found

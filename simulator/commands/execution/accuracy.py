@@ -19,7 +19,7 @@ from castsim.reports.accuracy import accuracy_document
 from castsim.reports.cross_validation import cross_validation_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
-from castsim.targets.cells import SHIPPED
+from castsim.targets.csv_tables import SHIPPED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,7 @@ from castsim.quantisation import BlockFormat
 from castsim.reports.block_lowering import block_lowering_document
 from castsim.reports.block_lowering_text import block_lowering_text
 from castsim.reports.lower_text import program_text
-from castsim.running.runs import lower_blocks
+from castsim.running.block_lowering import lower_blocks
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

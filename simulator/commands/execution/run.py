@@ -28,7 +28,7 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.engines import ENGINES
-from castsim.estimating.trust import sensitivities
+from castsim.estimating.estimates import sensitivities
 from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
 from castsim.exploration.what_if import gains, limits_asked_for
@@ -53,7 +53,7 @@ from castsim.targets.options import watched, with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.estimating.trust import Sensitivity
+    from castsim.estimating.estimates import Sensitivity
     from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline

@@ -31,28 +31,23 @@ from castsim.execution.interpreter.arguments import argument_use, bind_arguments
 from castsim.execution.interpreter.assembler_forms import check_form
 from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
-from castsim.execution.interpreter.memory import (
-    Accesses,
-    Label,
-    Memory,
-    ReadElement,
-    cast_label,
-    deciding,
-    order_label,
-    work_label,
-)
+from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
 from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, use_in_values, with_extents
 from castsim.execution.interpreter.rerolling import Pieces, fold
 from castsim.execution.interpreter.scalar_floats import SATURATE
 from castsim.execution.interpreter.scalars import constant, evaluate
 from castsim.execution.interpreter.structure import (
     Budget,
+    Label,
     bare,
+    cast_label,
     is_inserted,
     main_pipe,
+    order_label,
     reads_memory,
     repeats_itself,
     synchronises,
+    work_label,
 )
 from castsim.execution.limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer

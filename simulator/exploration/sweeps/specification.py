@@ -20,7 +20,7 @@ from castsim.isa.modes import Saturation
 from castsim.isa.reading import is_file, read_bytes
 from castsim.isa.spans import SourceText
 from castsim.isa.value_lists import read_value, read_values
-from castsim.targets.cells import places_of, read_toml
+from castsim.targets.csv_tables import places_of, read_toml
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 import castsim
-from castsim.estimating.estimates import estimator_of
+from castsim.estimating.tiles import estimator_of
 from castsim.execution.distribution.facts import facts_digest
 from castsim.execution.distribution.installation import Installation, digest_of, installation, sources_digest
 from castsim.execution.distribution.installation import refuse_another as refuse_another_installation
@@ -49,7 +49,8 @@ from castsim.timing import Cause, limiter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.estimating.estimates import ArrayEstimator, Estimate
+    from castsim.estimating.estimates import Estimate
+    from castsim.estimating.tiles import ArrayEstimator
 
     Integers = NDArray[np.int64]
 

@@ -29,18 +29,19 @@ from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.global_access import GlobalAccess
 from castsim.machines.vliw.latency import horizon, operand_key
 from castsim.machines.vliw.local_access import LocalAccess, needs_values
-from castsim.machines.vliw.lookups import uses_tables
 from castsim.machines.vliw.meanings import NotComputed
 from castsim.machines.vliw.operations import BundleOperation, main_pipe
 from castsim.machines.vliw.plans import Generator, InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
+from castsim.machines.vliw.semantics.convert import PreparedConversion
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
 from castsim.machines.vliw.semantics.lanes import elements, given, integers
 from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted
 from castsim.machines.vliw.semantics.policies import policy_of
-from castsim.machines.vliw.semantics.scalars import ConvertInteger, PreparedConversion
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
+from castsim.machines.vliw.tables import uses_tables
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.numerics import code_dtype

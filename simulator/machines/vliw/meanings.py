@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
 from castsim.machines.vliw import semantics
-from castsim.machines.vliw.lookups import LOOKUPS, NO_TABLES, Tables, prepare_lookup
+from castsim.machines.vliw.lookups import prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
@@ -26,6 +26,7 @@ from castsim.machines.vliw.semantics.special_results import (
     prepare_entry,
     prepare_special,
 )
+from castsim.machines.vliw.tables import LOOKUPS, NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")

@@ -21,7 +21,6 @@ from castsim.machines.vliw.latency import (
     operand_key,
     read_distances,
 )
-from castsim.machines.vliw.lookups import NO_TABLES, Tables
 from castsim.machines.vliw.meanings import computes, prepare
 from castsim.machines.vliw.registers import (
     CONSTANT,
@@ -33,7 +32,9 @@ from castsim.machines.vliw.registers import (
     is_constant,
 )
 from castsim.machines.vliw.semantics import Prepared
-from castsim.machines.vliw.semantics.scalars import ConvertInteger, PreparedConversion
+from castsim.machines.vliw.semantics.convert import PreparedConversion
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE, Commit
 

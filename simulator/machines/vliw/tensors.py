@@ -19,8 +19,8 @@ from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc import TensorDeclaration
 from castsim.isa.tpc.memory_forms import packed_widths
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.vliw.lookups import NO_TABLES, Tables
 from castsim.machines.vliw.semantics import Coordinates
+from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.numerics import code_dtype
 
 Codes = NDArray[np.unsignedinteger]

@@ -11,15 +11,25 @@ from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from castsim.exploration.advice.suggestion import SuggestionEvidence
-from castsim.graphs.verdict import NodeVerdict
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, Document, Json
-from castsim.reports.schemas import assembly, cast, compiler, findings, keys, lowering, run, targets
-from castsim.reports.schemas import objects as verify
+from castsim.reports.schemas import (
+    assembly,
+    cast,
+    compiler,
+    difference,
+    findings,
+    lowering,
+    run,
+    specifications,
+    targets,
+)
+from castsim.reports.schemas import verification as verify
+from castsim.reports.schemas.graph import Graph
 from castsim.reports.schemas.keys import (
     Bits,
-    Column,
+    Bytes,
     Cycles,
     Elements,
     Form,
@@ -27,155 +37,93 @@ from castsim.reports.schemas.keys import (
     Line,
     Name,
     Percent,
-    Scalar,
-    Seconds,
     Sha256,
-    Tune,
     Ulps,
     Value,
 )
-from castsim.reports.schemas.lowering import Lower, PlanEntry
-from castsim.reports.schemas.objects import Output
+from castsim.reports.schemas.lowering import Lower
 
-# The document of `castsim graph`, and of `castsim run` on a graph.
-
-
-class WitnessSource(Keys):
-    """An element from which a wrong one was made."""
-
-    format: str
-    """Name of its format."""
-    bits: Bits
-    """Its code."""
+# The document of `castsim tune`.
 
 
-class Witness(Keys):
-    """A wrong element."""
-
-    index: list[int]
-    """Where it is."""
-    sources: list[WitnessSource]
-    """The elements from which it was made."""
-    result_bits: Bits
-    """Its code."""
-    expected_bits: Bits | None
-    """The right code; null where a set of results is right."""
-    text: str
-    """The same in words."""
-
-
-class Comparison(Keys):
-    """What came out against what should have."""
-
-    output: str
-    """Name of the tensor."""
-    against: str
-    """By what it is judged."""
-    elements: Elements
-    """Elements compared."""
-    undefined: Elements
-    """Elements for which any result is right."""
-    wrong: Elements
-    """Elements that are wrong."""
-    passed: Elements
-    """Elements that are not judged, because what they are made of is wrong."""
-    because_of_nodes: list[str]
-    """The nodes that made that."""
-    witness: Witness | None
-    """The first wrong element; null if there is none."""
-
-
-class NodeProgram(Keys):
-    """A program of a node."""
-
-    title: str
-    """What it does."""
-    instructions: list[str]
-    """Its instructions."""
-    cycles: Cycles
-    """Its cycles, loads and stores included."""
-    elements: Elements
-    """Elements of the tensor."""
-    elements_with_filling: Elements
-    """The same filled up to whole tiles or registers."""
-    tiles: int
-    """Tiles or registers."""
-    options: dict[Name, Scalar]
-    """The options of the target with which it is to be run."""
-    file: str | None
-    """The file that it was written to; null if it was not written."""
-    run: str
-    """The command that runs it."""
-
-
-class Node(Keys):
-    """A node of the graph."""
+class TuningAxis(Keys):
+    """A choice."""
 
     name: str
     """Its name."""
-    operator: str
-    """Its operator."""
-    line: Line | None
-    """Line of the source; null where it is not text."""
-    column: Column | None
-    """Column of the source; null where it is not text."""
-    verdict: NodeVerdict
-    """What is known of it."""
-    refusal: str | None
-    """Why it cannot be lowered; null if it can."""
-    unjudged: str | None
-    """Why nothing judges it; null if something does."""
+    kind: str
+    """What it is about: tile, arg, option or target."""
+    values: list[int | float | str]
+    """The values to choose from."""
+
+
+class TuningRow(Keys):
+    """A point of the space."""
+
+    choices: dict[Name, int | float | str]
+    """The value of each choice."""
     cycles: Cycles | None
-    """Cycles of its programs."""
-    shapes: list[list[Elements]]
-    """Shapes of its results."""
-    options: dict[Name, Scalar]
-    """The options of the target with which its programs are to be run."""
-    options_chosen: list[str]
-    """Those of them that were found, not given."""
-    plan: PlanEntry | None
-    """The lowering of a cast; null for other operators."""
-    programs: list[NodeProgram]
-    """Its programs."""
-    comparisons: list[Comparison]
-    """The elements of this run."""
-    trial: list[Comparison]
-    """The same over every code that it may read."""
-    remarks: list[str]
-    """What else is to be said."""
+    """Cycles; null if it was not simulated or does not run."""
+    at_least: Cycles
+    """A lower bound of the cycles; 0 if none is known."""
+    cycles_per_element: float | None
+    """Cycles for each element of the outputs; null as `cycles`."""
+    buffer_bytes: Bytes | None
+    """Size of the range of the tile buffer that the program touches; null if it is not known."""
+    bound_by: str | None
+    """The pipe that spends most cycles on work of its own; null as `cycles`."""
+    pareto: bool
+    """Whether no simulated point has fewer cycles or bytes and no more of the other."""
+    outputs: dict[Name, Sha256]
+    """Digest of the elements of each output; empty if no values were computed."""
+    reason: str | None
+    """Why it does not run; null if it does, or was not tried."""
 
 
-class Graph(Form):
-    """A graph that was lowered and ran."""
+class TuningDifference(Keys):
+    """A point whose outputs are not those of the best."""
 
-    NAME: ClassVar[str] = "graph"
+    choices: dict[Name, int | float | str]
+    """The value of each choice."""
+    outputs: list[str]
+    """The names of the outputs that differ."""
 
-    graph: str
-    """The file."""
-    name: str
-    """Name of the graph."""
-    specification: str
-    """Name and version, `onnx@21`."""
-    target: str
-    """Name of the target."""
-    conforms: bool
-    """Whether every node is proven or exhaustively tried."""
-    agrees: bool
-    """Whether no element of this run is wrong."""
-    total_cycles: Cycles
-    """Cycles of all programs."""
-    seconds: Seconds
-    """The same at the target's frequency."""
-    conventions: list[str]
-    """How cycles are to be read."""
-    nodes: list[Node]
-    """The nodes, in the order of execution."""
-    outputs: list[Output]
-    """The outputs of the graph."""
-    whole_graph: list[Comparison]
-    """The outputs against those of the whole graph."""
-    whole_graph_unjudged: str | None
-    """Why nothing judges them; null if something does."""
+
+class Tune(Form):
+    """The tile shapes and choices of a kernel, ranked."""
+
+    NAME: ClassVar[str] = "tune"
+
+    program: str
+    """The program."""
+    space: list[TuningAxis]
+    """The choices."""
+    conditions: list[str]
+    """The conditions between them."""
+    combinations: int
+    """Combinations of all values."""
+    left_out: int
+    """Combinations for which a condition does not hold."""
+    points: int
+    """The other combinations."""
+    simulated: int
+    """Points with cycles."""
+    refused: int
+    """Points that do not run."""
+    best_is_proven: bool
+    """Whether no other point can have fewer cycles."""
+    pareto_is_proven: bool
+    """Whether no other point can be on the front."""
+    best: TuningRow | None
+    """The point with fewest cycles; null if none runs."""
+    command: str | None
+    """The command that runs it; null as `best`."""
+    outputs_equal: bool | None
+    """Whether all simulated points give the same bits; null if no inputs were given."""
+    differing: list[TuningDifference]
+    """The points that do not."""
+    rows: list[TuningRow]
+    """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
 
 
 # The document of `castsim advise`.
@@ -549,8 +497,8 @@ class Tosa(Form):
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
     "record": (assembly.Recorded,),
-    "diff": (keys.Difference,),
-    "view": (keys.Viewed,),
+    "diff": (difference.Difference,),
+    "view": (difference.Viewed,),
     "debug": (Debug,),
     "advise": (Advise,),
     "expand": (assembly.Expanded,),
@@ -559,8 +507,8 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
         targets.TargetDescription,
         targets.TargetPair,
         targets.TargetsDiff,
-        keys.SpecificationDescription,
-        keys.SpecificationPair,
+        specifications.SpecificationDescription,
+        specifications.SpecificationPair,
     ),
     "cast": (cast.Cast, cast.CastText),
     "quantise": (Quantise,),

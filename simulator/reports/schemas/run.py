@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from castsim.estimating.trust import Standing
+from castsim.estimating.estimates import Standing
 from castsim.execution.interpreter.memory import Origin
 from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (

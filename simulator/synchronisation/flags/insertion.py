@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from castsim.execution.interpreter import Executed, Lowerer
-from castsim.execution.interpreter.memory import order_text
+from castsim.execution.interpreter.structure import order_text
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto

@@ -14,8 +14,8 @@ from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, Tp
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, File
 from castsim.machines.vliw.lint.bundles import side_by_side
+from castsim.machines.vliw.lint.checking import keeps_income
 from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.lint.unread import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget

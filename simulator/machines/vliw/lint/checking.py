@@ -1,4 +1,4 @@
-"""Results that nothing reads: liveness of registers over all paths."""
+"""All rules of the linter, and their application to a program."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multipl
 from castsim.machines.vliw.registers import is_constant
 from castsim.machines.vliw.structure import LoopShape, holds, signed
 from castsim.targets.vliw import BundleDistance, VliwTarget, names
+
+# Results that nothing reads: liveness of registers over all paths.
 
 _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
@@ -600,8 +602,6 @@ def _innermost(flow: Flow, index: int) -> LoopShape | None:
 def _slot(plan: InstructionPlan) -> str:
     return plan.site.slot.name.lower()
 
-
-# All rules of the linter, and their application to a program.
 
 RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "stale read": stale_read,
