@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.targets.residuals import (
+from castsim.targets.loader import (
     Target,
     TileTarget,
     is_specification,

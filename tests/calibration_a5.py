@@ -18,7 +18,7 @@ from castsim.engines import simulate
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.assessment import shape_of
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Fact -> step of its grid in cycles. What passes the serial port has one latency, so these move together.

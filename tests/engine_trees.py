@@ -15,7 +15,7 @@ from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tr
 from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import ControlWrite, Duplicate, Stream, Transfer, VectorOperation
-from castsim.targets.residuals import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause
 

@@ -27,7 +27,7 @@ from castsim.machines.vector_function.operations import (
     TripSelect,
     VectorFunction,
 )
-from castsim.targets.residuals import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.what_if import with_facts
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")

@@ -41,8 +41,8 @@ from castsim.reports.run import RunReport, section
 from castsim.synchronisation.flags.insertion import plan
 from castsim.synchronisation.flags.removing import Buffer, Listing
 from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.targets.residuals import SHIPPED
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"

@@ -10,8 +10,8 @@ from a5_benchmark import BenchmarkRow, benchmark, simulated
 
 from castsim.isa.errors import CastsimError
 from castsim.targets import load_target
+from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.targets.residuals import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget
 
 A5 = load_target(SHIPPED / "a5.toml")

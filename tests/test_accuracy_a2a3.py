@@ -15,7 +15,7 @@ from castsim.evidence.accuracy import AssessedRow, assess, read_table
 from castsim.evidence.accuracy.assessment import Accuracy, assess_row
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 
 FILE = SHIPPED / "a2a3_measured_operations.csv"
 TABLE = read_table(FILE)

@@ -16,7 +16,7 @@ from castsim.evidence.accuracy import MeasuredTable, read_table
 from castsim.evidence.accuracy.assessment import assess_row, simulated
 from castsim.evidence.accuracy.cross_validation import CrossValidation, LeftOut, cross_validate
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 from castsim.targets.what_if import with_facts
 
 A5 = load_target("a5")

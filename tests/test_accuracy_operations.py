@@ -17,7 +17,7 @@ from castsim.evidence.accuracy.assessment import IN_PLACE, SHAPE
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget
 
 A5 = load_target("a5")

@@ -9,7 +9,7 @@ import pytest
 from castsim.evidence.accuracy import assess, read_table
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 
 A5 = load_target("a5")
 FILE = SHIPPED / "a5_measured_scopes.csv"

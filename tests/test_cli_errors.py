@@ -11,7 +11,7 @@ import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
 
 from castsim.__main__ import main
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
 

@@ -14,8 +14,8 @@ from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets import load_target, target_names
+from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.targets.residuals import SHIPPED
 from castsim.targets.schema import Table, TargetHeader
 
 Capture = pytest.CaptureFixture[str]

@@ -64,7 +64,7 @@ READERS = {
     "isa/tpc/forms.py": "reads the notation of the instruction table",
     "isa/tpc/parser.py": "reads lines of program text",
     "isa/tpc/values.py": "reads operands of program text",
-    "targets/residuals.py": "reads keys of descriptions",
+    "targets/loader.py": "reads keys of descriptions",
     "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
     "simulator/__init__.py": "reads names of its own",
     "simulator/running/fragments.py": "reads names of operations and modes as users type them",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from castsim.commands import command_line
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 
 ROOT = Path(command_line.__file__).parents[2]
 

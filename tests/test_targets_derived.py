@@ -8,7 +8,7 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import TargetDataError
-from castsim.targets.residuals import load_target
+from castsim.targets.loader import load_target
 
 SAID = 'source = "mine"\nstatus = "assumed"\n'
 

@@ -9,7 +9,7 @@ import pytest
 
 from castsim.isa.errors import TargetDataError
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 
 FIRST = "load,0,gen_addr,src_a,I,e1,load_ia_bypass,"
 """Line 2 of the shipped table of Goya."""

@@ -16,7 +16,7 @@ from castsim.isa.modes import Rounding
 from castsim.isa.tpc import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import load_target
-from castsim.targets.residuals import SHIPPED
+from castsim.targets.loader import SHIPPED
 from castsim.targets.schema import Fact, Table
 from castsim.targets.vliw import VliwTarget
 

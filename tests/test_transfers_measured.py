@@ -24,8 +24,8 @@ from castsim.execution.dataflow.operations import Barrier, Placeholder, ScalarWo
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.targets import Target, load_target
+from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.targets.residuals import SHIPPED
 from castsim.targets.transfers import with_cores
 
 HERE = Path(__file__).parent

@@ -29,7 +29,7 @@ from castsim.reports.views.timeline import Timeline, make_timeline
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.targets import Target
-from castsim.targets.residuals import load_target
+from castsim.targets.loader import load_target
 from castsim.timing import Timing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -8,7 +8,7 @@ from castsim.execution.limits import MAX_CYCLES
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.machines.registry import Parts
-from castsim.targets.residuals import Target
+from castsim.targets.loader import Target
 from castsim.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 __all__ = ["ENGINES", "engine_for", "observe", "simulate"]

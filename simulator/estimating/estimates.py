@@ -28,7 +28,7 @@ from castsim.machines.target_cast import CastAsked
 from castsim.machines.tile_modes import round_mode
 from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.residuals import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
+from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
 from castsim.targets.schema import DOUBTFUL, Fact, SourceKind, Status, Table
 from castsim.targets.what_if import with_facts
 from castsim.timing import WAITING, Cause, Timing, repeated

@@ -39,7 +39,7 @@ from castsim.machines.registry import Parts
 from castsim.machines.target_cast import CastAsked
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, TileTarget, load_target
-from castsim.targets.residuals import CAST
+from castsim.targets.loader import CAST
 from castsim.timing import Cause
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from castsim.targets import load_target
 from castsim.targets.csv_tables import TableFile
-from castsim.targets.residuals import FACT, described
+from castsim.targets.loader import FACT, described
 from castsim.targets.schema import Table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -202,7 +202,7 @@ READERS: dict[str, Reader] = {
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
-        ("targets/residuals.py", "targets/csv_tables.py", "targets/residuals.py", "targets/schema.py"),
+        ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/schema.py"),
     ),
     "table": Reader(
         read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/tpc_compiler.py")

@@ -45,7 +45,7 @@ from castsim.execution.dataflow.survey import Survey
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.errors import EngineError
 from castsim.machines.registry import Parts
-from castsim.targets.residuals import TileTarget
+from castsim.targets.loader import TileTarget
 from castsim.timing import Listener, OperationTiming, PipeTiming, Timing
 
 # Why a run cannot go on, in the words that all engines share (`dataflow.failure`).

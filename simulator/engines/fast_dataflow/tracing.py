@@ -30,7 +30,7 @@ from castsim.engines.fast_dataflow.pipes import close_segment, rest, spend
 from castsim.engines.fast_dataflow.simulation import FastSimulation, Machine
 from castsim.engines.fast_dataflow.state import MachineState, PipeRow
 from castsim.execution.tree import Tree
-from castsim.targets.residuals import TileTarget
+from castsim.targets.loader import TileTarget
 from castsim.timing import Watcher
 
 _ROOM = 1 << 12

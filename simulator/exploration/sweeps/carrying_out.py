@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed
 from castsim.exploration.sweeps.arrow import pa, pq, reason_of
+from castsim.exploration.sweeps.points import FAILED, Work, chunk_rows, schema_of, unpacked, work_of
 from castsim.exploration.sweeps.results import Sweep
 from castsim.exploration.sweeps.specification import Specification
-from castsim.exploration.sweeps.tables import FAILED, Work, chunk_rows, schema_of, unpacked, work_of
 from castsim.files import LEDGER, whole_file
 from castsim.isa.errors import ReadError
 from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
-    from castsim.exploration.sweeps.tables import Work
+    from castsim.exploration.sweeps.points import Work
 
 
 # From the ledger to the Parquet file: chunk by chunk in the order of the points, under its final name once whole.

@@ -28,9 +28,9 @@ from castsim.machines.vliw.semantics.lanes import (
     vector_of,
     vectors,
 )
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.placement import ElementPlacement, place, scattered
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import Policy, cast_codes
 from castsim.numerics.unpack import Unpacked, normalise, unpack
 from castsim.targets.vliw import VliwTarget

@@ -23,8 +23,8 @@ from castsim.machines.vliw.semantics.lanes import (
     order_keys,
     vector_of,
 )
+from castsim.machines.vliw.semantics.moves import coordinates_of, masked_dimensions, signed_scalar
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import coordinates_of, masked_dimensions, signed_scalar
 from castsim.targets.vliw import VliwTarget
 
 SEVERAL_DIMENSIONS = "a compare of several dimensions is true where it is for all of them, which no source states"

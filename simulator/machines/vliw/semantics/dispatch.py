@@ -16,11 +16,11 @@ from castsim.machines.vliw.semantics.convert import PreparedConversion, prepare_
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger, prepare_convert_integer
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_elementwise
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
+from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move
 from castsim.machines.vliw.semantics.nearbyint import prepare_nearbyint
 from castsim.machines.vliw.semantics.products import prepare_product
 from castsim.machines.vliw.semantics.rearrange import prepare_rearrange
 from castsim.machines.vliw.semantics.registers import destination_file
-from castsim.machines.vliw.semantics.scalars import MoveDimension, PermuteIndex, SetIndex, prepare_move
 from castsim.targets.vliw import VliwTarget
 
 

@@ -34,8 +34,8 @@ from castsim.machines.vliw.semantics.lanes import (
     signed_word,
     vector_of,
 )
+from castsim.machines.vliw.semantics.moves import coordinates_of, masked_dimensions, narrow_result, written_dimensions
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import coordinates_of, masked_dimensions, narrow_result, written_dimensions
 from castsim.targets.vliw import VliwTarget
 
 

@@ -19,9 +19,9 @@ from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import WORD_MASK, broadcast, elements, given, lanes_of, merged, vector_of
+from castsim.machines.vliw.semantics.moves import narrow_result, scalar
 from castsim.machines.vliw.semantics.policies import nan_code
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result, scalar
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 

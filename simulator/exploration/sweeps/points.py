@@ -489,7 +489,7 @@ def chunk_rows(work: Work, number: int) -> bytes:
     """Compute a chunk and return its rows as an Arrow stream: the same bytes of meaning wherever that is done.
 
     Raises:
-        EngineError, ReadError: as `castsim.exploration.sweeps.tables.computed`.
+        EngineError, ReadError: as `castsim.exploration.sweeps.points.computed`.
     """
     return packed(batch_of(work, computed(work, number)))
 
