@@ -206,6 +206,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
     np.save(tmp_path / "numbers.npy", np.linspace(-9, 9, 300, dtype=np.float32))
     np.save(tmp_path / "results.npy", np.linspace(-9, 9, 300, dtype=np.float32).astype(np.float16))
+    np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
     (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
