@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
+    from castsim.evidence.own_conversions import Comparison, compare
     from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences.comparison import ComparisonError, Difference
     from castsim.exploration.sweeps import Sweep, sweep
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from castsim.planning.lowering_answers.lower import lower
     from castsim.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
-    from castsim.reports.notebooks.kinds import plot_of as plot_of
-    from castsim.reports.notebooks.kinds import presentation_of as presentation_of
+    from castsim.reports.notebooks.presentation import plot_of as plot_of
+    from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
@@ -58,6 +59,7 @@ __all__ = [
     "Answer",
     "BuiltinResult",
     "CastsimError",
+    "Comparison",
     "ComparisonError",
     "Difference",
     "EngineError",
@@ -85,6 +87,7 @@ __all__ = [
     "cast",
     "check",
     "check_text",
+    "compare",
     "conform",
     "dequantise",
     "diff",
@@ -104,6 +107,7 @@ _HOMES = {
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
+    "castsim.evidence.own_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
     "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (
@@ -116,7 +120,7 @@ _HOMES = {
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
     "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
-    "castsim.reports.notebooks.kinds": ("plot_of", "presentation_of"),
+    "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
     "castsim.running": ("Result", "run"),
@@ -130,11 +134,13 @@ def __dir__() -> list[str]:
     return sorted({name for name in globals() if name.startswith("__")} | set(__all__))
 
 
-def __getattr__(name: str) -> object:
-    home = next((home for home, names in _HOMES.items() if name in names), None)
-    if home is None:
-        raise AttributeError(f"module 'castsim' has no attribute '{name}'")
-    from importlib import import_module  # noqa: PLC0415 - not a name of castsim
+if not TYPE_CHECKING:  # type checkers know the names above and refuse others
 
-    found = globals()[name] = getattr(import_module(home), name)
-    return found
+    def __getattr__(name: str) -> object:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module 'castsim' has no attribute '{name}'")
+        from importlib import import_module  # noqa: PLC0415 - not a name of castsim
+
+        found = globals()[name] = getattr(import_module(home), name)
+        return found

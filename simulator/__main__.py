@@ -93,7 +93,7 @@ def _at_its_options(name: str, options: Namespace) -> Outcome:
     try:
         return command_line.execute(name, options)
     except Exception as error:
-        from castsim.commands.wrong_values import name_option  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.suggestions import name_option  # noqa: PLC0415 - only a failing run pays for it
 
         name_option(error, command_line.parser_of(name), options)
         raise

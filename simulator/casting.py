@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.spellings import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 from castsim.numerics import (
@@ -24,8 +26,10 @@ from castsim.numerics import (
     abstract_policy,
     array_from_codes,
     cast_array,
+    code_dtype,
     codes_from_array,
     codes_of_out,
+    encode_value,
     finish_out,
     format_name,
     is_codes,
@@ -48,7 +52,7 @@ def cast(
     scratch: bool = False,
     form: str | None = None,
     options: Mapping[str, int | str] | None = None,
-    random: NDArray[np.uint32] | None = None,
+    random: NDArray[np.uint32] | np.random.Generator | None = None,
     policy: Policy | None = None,
     tier: str | None = None,
     out: Codes | None = None,
@@ -58,12 +62,13 @@ def cast(
         cast(x, "f16"), cast(x, "f32", "f16"), cast([1.5, 300.0], "f32", "e4m3fn", target="a5")
 
     Args:
-        array: any shape; lists and numbers are taken as `np.asarray` takes them, in the dtype of `src` if it is given.
+        array: any shape; lists and numbers are taken as `np.asarray` takes them, in the dtype of `src` if it is given,
+            texts ("0x1.8p+3", "1/3") as `castsim cast` does, tensors of other libraries by DLPack (`__dlpack__`).
             Unsigned integers of the storage width of a float format are codes if `src` is given, and codes come back;
             native arrays come back in the native dtype of `dst`, or as codes where there is none.
-        src, dst: format names or aliases (also as PyTorch writes its dtypes), or dtypes that only one format has for
-            its own: np.float16, not float. If only one format is given, it is `dst`, and `src` is the format of the
-            array's dtype: an array of np.uint8 then holds integers.
+        src, dst: format names (also as PyTorch, ONNX and C write theirs: fp16_t, float8e4m3fn, int4b_t), or dtypes that
+            only one format has for its own: np.float16, not float. If only one format is given, it is `dst`, and `src`
+            is the format of the array's dtype: an array of np.uint8 then holds integers.
         rounding: rint, round, floor, ceil, trunc, odd, half_up, stochastic, hybrid; with `target` one of its modes
             or none. None: the default.
         overflow: saturate, wrap, special; not with `target`.
@@ -73,7 +78,7 @@ def cast(
         form: 1d or 2d, where a chip (a5) casts tiles by other code if their rows go on behind the valid columns; None:
             1d, that of contiguous tiles. Only with `target`.
         options: values of the chip's options by name, as `castsim run --option` takes them; only with `target`.
-        random: one word per element for stochastic rounding.
+        random: one word per element for stochastic rounding, or a generator to draw them from.
         policy: everything at once, instead of `rounding` and `overflow`.
         tier: reference, table, compiled or generic, all of which give the same bits; None: the fastest that pays.
         out: array to fill and return, of any layout; `array` itself where the widths agree, no other memory of it.
@@ -91,6 +96,7 @@ def cast(
         raise ReadError("the format of the results is missing", legal=["cast(x, 'f16')", "cast(x, 'f32', 'f16')"])
     dst = _name(dst)
     array, src = _numbers(array, src)
+    random = _words(random, array.shape)
     of_target = saturation is not None or scratch or form is not None or bool(options)
     if target is None and not of_target and policy is None:
         source, destination, policy = _abstract_cast(src, dst, rounding, overflow)
@@ -105,7 +111,7 @@ def cast(
     if overflow is not None or policy is not None:
         raise ReadError("with a target, the chip determines overflow; set saturation to on or off")
     if random is not None or tier is not None:
-        raise ReadError("with a target the chip draws its own random words, and castsim chooses the tier")
+        raise ReadError("random= and tier= cannot be combined with target=")
     chip = target if not isinstance(target, str | Path) else load_target(target)
     chip = with_options(chip, options) if options else chip
     chosen = None if form is None else _form(form)
@@ -135,13 +141,26 @@ def cast(
     return written if is_codes(array, source) else array_from_codes(written, destination)
 
 
-def _name(given: FormatLike) -> str:
-    """Return the name of a format, also of a dtype of PyTorch or its name, without importing that."""
+def format_given(given: FormatLike) -> Format:
+    """Return the format that a name or dtype means, also a dtype of PyTorch, without importing that.
+
+    Raises:
+        ReadError: none.
+    """
     text = given if isinstance(given, str) else repr(given)
-    return text.removeprefix(_TORCH) if text.startswith(_TORCH) else format_name(given)
+    return format_spelled(text if text.startswith(_TORCH) else format_name(given))
+
+
+def _name(given: FormatLike) -> str:
+    return format_given(given).name
 
 
 _TORCH = "torch."
+
+
+def _words(given: NDArray[np.uint32] | np.random.Generator | None, shape: tuple[int, ...]) -> NDArray[np.uint32] | None:
+    """Return random words as they are given, or one per element as a generator draws them."""
+    return given.integers(1 << 32, size=shape, dtype=np.uint32) if isinstance(given, np.random.Generator) else given
 
 
 def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
@@ -154,6 +173,8 @@ def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
         array: Codes = given  # type: ignore[assignment]  # a scalar of NumPy has what is used of an array
         return array, _name(array.dtype if src is None else src)
     name = None if src is None else _name(src)
+    if hasattr(given, "__dlpack__"):
+        return _tensor(given, name)
     native = None if name is None else native_dtype(format_named(name))
     if name is not None and native is None:
         raise ReadError(f"{name} has no NumPy type: pass an array of codes", legal=("numpy.ndarray",))
@@ -163,7 +184,48 @@ def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
         raise ReadError(f"the values to convert are not an array: {error}") from None
     if name is None:
         return array, _name(array.dtype)
-    return _held(array, name, native), name
+    return _read(array, name) if array.dtype.kind == "U" else _held(array, name, native), name
+
+
+def _tensor(given: Any, name: str | None) -> tuple[Codes, str]:
+    """Return a tensor of another library, in place where it can be: by DLPack, or its bits where NumPy lacks the dtype.
+
+    Raises:
+        ReadError: it is on a device, needs gradients, or NumPy and castsim lack its dtype.
+    """
+    for reader in (np.from_dlpack, np.asarray):
+        try:
+            array = reader(given)
+        except (BufferError, RuntimeError, TypeError, ValueError):
+            continue
+        if array.dtype.kind != "O":
+            return array, _name(array.dtype) if name is None else name
+    try:
+        fmt = format_given(given.dtype)
+        library = sys.modules[type(given).__module__.partition(".")[0]]
+        bits = np.from_dlpack(given.view(getattr(library, f"int{fmt.storage_bits}")))
+    except (AttributeError, BufferError, KeyError, ReadError, RuntimeError, TypeError, ValueError) as error:
+        shown = f"{type(given).__module__}.{type(given).__name__}"
+        raise ReadError(f"{shown} is not readable as an array: {error}", legal=("x.detach().cpu()",)) from None
+    found: Codes = array_from_codes(bits.view(f"u{bits.dtype.itemsize}"), fmt)
+    return found, fmt.name if name is None else name
+
+
+def _read(array: NDArray[Any], name: str) -> Codes:
+    """Return the numbers that texts are.
+
+    Raises:
+        ReadError: some text is no number, or an integer that the format lacks.
+    """
+    fmt = format_named(name)
+    codes = np.zeros(array.shape, code_dtype(fmt))
+    for place, text in np.ndenumerate(array):
+        number = hexadecimal_float(str(text))
+        encoded = encode_value(str(text) if number is None else number, fmt)
+        if encoded.inexact and isinstance(fmt, IntFormat):
+            raise ReadError(f"{name} does not hold '{text}'")
+        codes[place] = encoded.code
+    return array_from_codes(codes, fmt)
 
 
 def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:

@@ -93,6 +93,9 @@ class Timing:
     operations: Sequence[OperationTiming]
     facts: frozenset[str]
 
+    def __repr__(self) -> str:
+        return f"<Timing {self.total:,} cycles, {', '.join(self.pipes)}>"
+
 
 ProgressCallback = Callable[[str, int, int], None]
 """Receives the name of a stage, the work done and the work in all (0: unknown)."""
@@ -165,8 +168,8 @@ class Limiter:
 
     def sentence(self) -> str:
         """Return it in words."""
-        works = f"{self.pipe} is occupied {share(self.occupied, self.total)} of the time"
-        return f"bound by {self.pipe}: {self.cause} {share(self.cycles, self.total)} ({works})"
+        told = f"{self.pipe} is the bottleneck: in use {share(self.occupied, self.total)} of the time"
+        return told if self.cause is Cause.BUSY else f"{told}, {self.cause} {share(self.cycles, self.total)}"
 
 
 def limiter(timing: Timing) -> Limiter | None:

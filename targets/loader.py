@@ -1,10 +1,16 @@
-"""Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole."""
+"""What is known of the errors of simulated cycles: intervals by kind of operation, and which operations were measured.
+
+Intervals are a record of `castsim accuracy --record`, which simulates every shipped measurement; nothing is simulated
+here.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
@@ -14,13 +20,117 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError
 from castsim.isa.pto.spelling import closest
 from castsim.isa.reading import is_file
-from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile
-from castsim.targets.inheritance import FACT, Overlay
-from castsim.targets.schema import TargetHeader, TargetKind
-from castsim.targets.toml_text import place_of, read_toml
+from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
+from castsim.targets.format_spellings import format_of
+from castsim.targets.schema import Fact, SourceKind, TargetHeader, TargetKind
+
+# Laying a derived description over its base: what it changes needs a source and a status of its own.
+#
+# A source says where the numbers of its table are from. It says nothing of a number that another description puts in
+# their place, so a table that changes one states both anew; notes and comparisons with published cycles that belonged
+# to
+# the old numbers go.
+
+_NEEDED = ("source", "status")
+_ABOUT = frozenset(Fact.model_fields)
+FACT = "_fact"
+"""Ending of the key under which source and status of a table kept as CSV stand."""
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """The innermost table around a key that has a source, and what the derived description says in it."""
+
+    path: Keys
+    change: Mapping[str, Any]
+
+
+class Overlay:
+    """Lays descriptions over each other; `unsaid` are the changed facts whose tables do not say where they are from."""
+
+    def __init__(self) -> None:
+        self.unsaid: list[TargetDataError] = []
+
+    def merged(
+        self, base: Mapping[str, Any], change: Mapping[str, Any], place: Callable[[Keys], Span | None]
+    ) -> dict[str, Any]:
+        """Return `base` with `change` laid over it: tables merge key by key, everything else is replaced.
+
+        Args:
+            base: the whole of what the base says.
+            change: what the derived description says.
+            place: where a key of that stands.
+        """
+        return _overlaid(base, change, (), None, lambda owner, path: self._check(owner, path, place))[0]
+
+    def _check(self, owner: _Owner, path: Keys, place: Callable[[Keys], Span | None]) -> None:
+        missing = [name for name in _NEEDED if name not in owner.change]
+        if missing:
+            message = (
+                f"{'.'.join(path)} is changed without saying where it comes from: write {' and '.join(missing)} into "
+                f"[{'.'.join(owner.path)}] as well; those of the base are of its own number"
+            )
+            self.unsaid.append(TargetDataError(message, span=place(path)))
+
+
+def _overlaid(
+    base: Mapping[str, Any],
+    change: Mapping[str, Any],
+    path: Keys,
+    owner: _Owner | None,
+    check: Callable[[_Owner, Keys], None],
+) -> tuple[dict[str, Any], bool]:
+    """Return the merged table, and whether a fact of it has changed."""
+    if "source" in base:
+        owner = _Owner(path, change)
+    merged, changed = dict(base), False
+    for key, value in change.items():
+        below = merged.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            merged[key], inner = _overlaid(below, value, (*path, key), owner, check)
+            changed |= inner
+            continue
+        merged[key] = value
+        if key in _ABOUT or (key in base and _same(below, value)):
+            continue
+        changed = True
+        if not path and f"{key}{FACT}" in base:
+            check(_Owner((key,), change.get(f"{key}{FACT}", {})), (key,))
+        elif owner is not None:
+            check(owner, (*path, key))
+    if not path:
+        _forget_csv(base, change, merged)
+    elif changed and "source" in base:
+        _forget(merged, change)
+    return merged, changed
+
+
+def _forget_csv(base: Mapping[str, Any], change: Mapping[str, Any], merged: dict[str, Any]) -> None:
+    for key, fact in change.items():
+        if key.endswith(FACT) and not _same(base.get(key.removesuffix(FACT)), change.get(key.removesuffix(FACT))):
+            _forget(merged[key], fact)
+
+
+def _forget(merged: dict[str, Any], change: Mapping[str, Any]) -> None:
+    """Drop what was said of the numbers of the base, unless it is said anew."""
+    for said in ("note", "evidence"):
+        if said not in change:
+            merged.pop(said, None)
+    if "validated" not in change and isinstance(merged.get("validated"), bool):
+        merged["validated"] = False
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are one: a truth value is not a number."""
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+# Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
 
 if TYPE_CHECKING:
     from castsim.targets.specification import Specification
@@ -82,6 +192,16 @@ def load_target(name: str | Path) -> Target:
     if text not in target_names():
         raise ReadError(f"unknown target '{name}'", legal=(*target_names(), "PATH.toml"))
     return _load_shipped(text)
+
+
+def described(name: str | Path) -> dict[str, Any]:
+    """Return what a description of a target says, with what it inherits; tables that are CSV files as `TableFile`.
+
+    Raises:
+        ReadError, TargetDataError: as `load_target`.
+    """
+    path = _user_file(name, "target", target_names())
+    return _merged(path or SHIPPED / f"{str(name).lower()}.toml", (), Overlay())
 
 
 def load_specification(name: str | Path) -> Specification:
@@ -304,3 +424,104 @@ def _place(path: Path, finding: ErrorDetails, data: Mapping[str, Any]) -> str:
     if isinstance(rows, CsvRows) and isinstance(row, int) and 0 <= row < len(rows):
         return ": ".join([f"{rows.file}:{rows.lines[row]}", *(str(key) for key in keys if key is not None)])
     return f"{path.name}: {'.'.join(str(part) for part in finding['loc']) or 'the whole file'}"
+
+
+INTERVALS = "residual_intervals.csv"
+"""The file of `Residuals`."""
+
+POOLED = "any"
+"""All rows of a target: they stand for kinds with too few of their own."""
+
+_KINDS: Mapping[str, Any] = {"int": int, "float": float, "str": str}
+
+CAST, LOAD, STORE, SCOPE = "cast", "load", "store", "vector function"
+"""Kinds of operations beside those of tile operations (`castsim.isa.pto.vector_operations.Kind`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Errors of a kind of operation on a target, over `rows` published rows simulated by facts not fitted to them.
+
+    `refitted` of them are fitted rows, each predicted by facts fitted without its operation (of casts, its kernel). A
+    residual is (measured - simulated) / simulated; mean, median and maximum are of absolute residuals, in percent. In
+    `low` to `high` percent of the simulated cycles lie `share` percent of all rows that are left out while it is
+    determined: one operation, one width, one source at a time, `held` percent of them did at least.
+    """
+
+    target: str
+    kind: str
+    rows: int
+    refitted: int
+    mean: float
+    median: float
+    maximum: float
+    share: int
+    low: float
+    high: float
+    held: float
+
+    def around(self, cycles: float) -> tuple[float, float]:
+        """Return the interval of simulated cycles."""
+        return cycles * (1 + self.low / 100), cycles * (1 + self.high / 100)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOperation:
+    """An operation on element types of which cycles were measured; `unfitted` says that no fact was fitted to some."""
+
+    source_kind: SourceKind
+    unfitted: bool
+
+
+def residuals_of(target: str, kind: str, *, pooled: bool = True) -> Residuals | None:
+    """Return what is known of a kind of operation, if `pooled` otherwise of all; None if too few rows were measured."""
+    own = _intervals().get(target, {})
+    return own.get(kind) or (own.get(POOLED) if pooled else None)
+
+
+def intervals(target: str) -> tuple[Residuals, ...]:
+    """Return what is known of all kinds of operations of a target."""
+    return tuple(_intervals().get(target, {}).values())
+
+
+def measured_operation(target: str, operation: str, src: str, dst: str) -> MeasuredOperation | None:
+    """Return what the cycles of an operation were read off, the strongest source; None if they were not.
+
+    Without formats, of a transfer, which moves bytes, those of any.
+    """
+    return _operations(target).get((operation, src, dst)) if target in target_names() else None
+
+
+def read_intervals(path: Path) -> list[Residuals]:
+    """Return the rows of a record."""
+    read: Mapping[str, Any] = {each.name: _KINDS[str(each.type)] for each in fields(Residuals)}
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Residuals(**{name: read[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
+
+
+@lru_cache(1)
+def _intervals() -> Mapping[str, Mapping[str, Residuals]]:
+    found: dict[str, dict[str, Residuals]] = {}
+    for row in read_intervals(SHIPPED / INTERVALS):
+        found.setdefault(row.target, {})[row.kind] = row
+    return found
+
+
+@lru_cache
+def _operations(name: str) -> Mapping[tuple[str, str, str], MeasuredOperation]:
+    """Return the measured operations of a target by mnemonic and formats, from rows that say how long programs take."""
+    target, order = load_target(name), list(SourceKind)
+    rows: dict[tuple[str, str, str], dict[SourceKind, bool]] = {}
+    for table in target.measurements:
+        with (SHIPPED / table.file).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if "program" in row or not target.times_programs(row.get("convention") or None):
+                    continue
+                src, dst = (format_of(row.get("dtype") or row[column]).name for column in ("src", "dst"))
+                operation, kind = (row.get("op") or "tcvt").lower(), SourceKind(row["source_kind"])
+                for key in ((operation, src, dst), (operation, "", "")):
+                    own = rows.setdefault(key, {})
+                    own[kind] = own.get(kind, False) or row["fitted"] == "no"
+    return {
+        key: MeasuredOperation(kind, own[kind]) for key, own in rows.items() for kind in [min(own, key=order.index)]
+    }

@@ -72,17 +72,18 @@ class Table(BaseModel):
 
 
 class Fact(Table):
-    """A table of hardware facts with one source and one status.
-
-    `informational` marks facts that no model reads yet; `note` records doubt or disagreement between sources.
-    `evidence` is what a measured or fitted fact was read off, where the source says so.
-    """
+    """A table of hardware facts with one source and one status."""
 
     source: Annotated[str, Field(min_length=1)]
+    """Where the numbers of the table are from."""
     status: Status
+    """How far they can be relied on."""
     evidence: SourceKind | None = None
+    """What a measured or fitted fact was read off, where the source says so."""
     informational: bool = False
+    """Whether no model reads the table yet."""
     note: str = ""
+    """Doubt, or disagreement between sources."""
 
     @property
     def rests_on(self) -> SourceKind:
@@ -170,11 +171,7 @@ class TargetKind(StrEnum):
 
 
 class TargetHeader(Table):
-    """The properties of all targets.
-
-    `architectures` are the names by which programs ask for it (`pto.target_arch`); `languages` the program texts it
-    runs (`pto`, `tpc`); `mechanism` selects the machine model.
-    """
+    """The properties of all targets."""
 
     has_tiles: ClassVar[bool]
     """Whether its programs work on tiles in a buffer."""
@@ -186,11 +183,17 @@ class TargetHeader(Table):
     """The tables of its description that hold times."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    """Small letters, digits and underscores; a name of its own beside `base`."""
     title: str
+    """The chip in words."""
     kind: Literal[TargetKind.CHIP] = TargetKind.CHIP
+    """`chip`; specifications have `specification`."""
     mechanism: str
+    """The machine model that runs its programs."""
     languages: tuple[str, ...]
+    """The program texts that it runs: `pto`, `tpc`."""
     architectures: tuple[str, ...]
+    """Names by which programs ask for it, such as those of `pto.target_arch`."""
     frequency: Frequency
     memories: dict[str, OnChipMemory]
     options: dict[str, Option]

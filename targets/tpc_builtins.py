@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from castsim.targets.cells import LIST_SEPARATOR, Listed
 from castsim.targets.schema import Status, Table
-from castsim.targets.shared_tables import csv_rows
+from castsim.targets.tpc_compiler import csv_rows
 from castsim.targets.vliw import VliwTarget
 
 _CASTS, _ROUNDING = "tpc_builtins.csv", "tpc_builtin_rounding.csv"

@@ -10,8 +10,7 @@ from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.encoding.tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.schema import Status
-from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_encoding import PlacementRow
+from castsim.targets.vliw import PlacementRow, VliwTarget
 
 _SPLIT = re.compile(r"(\w+)\[(\d+):(\d+)\]")
 _REGISTER = re.compile(r"([A-Z]+)(\d+)")

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from castsim.isa.tpc import Feature
 from castsim.targets.cells import Listed
 from castsim.targets.schema import Status, Table
-from castsim.targets.shared_tables import csv_rows
+from castsim.targets.tpc_compiler import csv_rows
 from castsim.targets.vliw import VliwTarget
 
 PREFIX = "__builtin_"

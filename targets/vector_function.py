@@ -1,7 +1,7 @@
 """Schema of chips whose vector unit runs hardware loop nests over registers (mechanism `vector-function`).
 
 Facts: docs/reference/a5.md section 1 (machine, distribution modes), 2 (kernels and their choice), 3 (pairs), 4
-(rounding, CTRL), 8 (banks); for timing see `castsim.targets.vector_function_timing`.
+(rounding, CTRL), 8 (banks); for timing see `castsim.targets.vector_function_operations`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from castsim.targets.vector_function_operations import (
     ComputeInstruction,
     KernelVariants,
     VectorFunctionOperation,
+    VectorFunctionTiming,
     by_column,
 )
-from castsim.targets.vector_function_timing import VectorFunctionTiming
 
 VariantName = Literal["1D", "2D_default", "2D_no_post_update"]
 
@@ -201,6 +201,18 @@ class VectorCast(Table):
     saturation_off_by_default: bool
 
 
+class InterfaceCast(Fact):
+    """A type pair that the instruction set's interface converts and the tile library does not take.
+
+    It runs the code of the pair `like_src`, `like_dst`, of the same widths, with its own types.
+    """
+
+    src: str
+    dst: str
+    like_src: str
+    like_dst: str
+
+
 class InstructionSaturation(Fact):
     """Casts from one of `sources` to one of `formats` that saturate by an operand of their instruction.
 
@@ -230,6 +242,7 @@ class VectorFunctionTarget(DataflowTarget):
     casts: tuple[VectorCast, ...]
     variants_fact: Fact
     variants: tuple[VectorVariant, ...]
+    interface_casts: tuple[InterfaceCast, ...] = ()
     tile_operations: tuple[VectorFunctionOperation, ...]
     kernel_variants: dict[str, KernelVariants]
     arithmetic_fact: Fact
@@ -259,8 +272,17 @@ class VectorFunctionTarget(DataflowTarget):
         return int(bit in found.ones)
 
     def cast(self, src: str, dst: str) -> VectorCast | None:
-        """Return the rule of a type pair, None if the chip has no such cast."""
-        return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        """Return the rule of a type pair, None if the chip has no such cast; some it has under an option only."""
+        found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        like = self.interface_cast(src, dst)
+        if found is not None or like is None or self.option("interface_casts") != "accept":
+            return found
+        rule = self.cast(like.like_src, like.like_dst)
+        return None if rule is None else rule.model_copy(update={"src": src, "dst": dst})
+
+    def interface_cast(self, src: str, dst: str) -> InterfaceCast | None:
+        """Return what an option lets the chip cast beyond the tile library; None if that is not this pair."""
+        return next((one for one in self.interface_casts if (one.src, one.dst) == (src, dst)), None)
 
     def tile_operation(self, mnemonic: str) -> VectorFunctionOperation | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""
@@ -272,6 +294,10 @@ class VectorFunctionTarget(DataflowTarget):
         for row in self.variants:
             if (row.src, row.dst, row.variant) == (src, dst, name) and row.when in whens:
                 return row
+        like = self.interface_cast(src, dst)
+        if like is not None:
+            found = self.variant(like.like_src, like.like_dst, name, saturation_off=saturation_off)
+            return found.model_copy(update={"src": src, "dst": dst})
         raise KeyError(f"{src} -> {dst} {name}")
 
     def code_variants(self, mnemonic: str, *, contiguous: bool) -> tuple[str, ...]:

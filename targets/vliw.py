@@ -5,29 +5,308 @@ Facts: docs/reference/tpc.md section 1 (machine), 2 (conversions, rounding codes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.dialect import Dialect, Feature
-from castsim.isa.tpc.program import INDEX_DIMENSIONS
-from castsim.targets.cells import Listed
-from castsim.targets.schema import Count, Fact, Table, built_for
-from castsim.targets.vliw_encoding import EncodedHeader
-from castsim.targets.vliw_latency import Latencies
-from castsim.targets.vliw_rules import BundleRules, EndRules, IssueRules, JumpRules, LoopRules
-from castsim.targets.vliw_spacing import BundleDistance, SpecialDistances
-from castsim.targets.vliw_stages import (
+from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
+from castsim.targets.cells import LIST_SEPARATOR, Listed
+from castsim.targets.schema import Count, Cycles, Fact, Status, Table, TargetHeader, built_for
+from castsim.targets.vliw_latency import (
+    WHOLE_SLOT,
     EntryPort,
+    Latencies,
     LatencyRules,
+    SlotName,
     StageRow,
     refuse_bad_rows,
     refuse_unknown_instructions,
 )
+
+# Schema of the smallest distances between instructions that the stages of the pipeline do not tell.
+#
+# Some are single facts; a row of the table is a rule on a pair of instructions, whatever registers they name. Facts:
+# docs/reference/tpc.md section 6.2.
+
+
+def _settings(cell: Any) -> Any:
+    return {} if cell is None or cell == "" else cell
+
+
+def _distances(cell: Any) -> Any:
+    """Split a cell of distances; one alone has been read as a number."""
+    if isinstance(cell, str):
+        return tuple(int(word) for word in cell.split(LIST_SEPARATOR) if word)
+    return () if cell is None else (cell,) if isinstance(cell, int) else cell
+
+
+Settings = Annotated[dict[str, str], BeforeValidator(_settings)]
+Distances = Annotated[tuple[int, ...], BeforeValidator(_distances)]
+
+
+class SpecialDistances(Fact):
+    """Distances in bundles that the stages do not give."""
+
+    tied_income: Cycles
+    """A writer of V, then an instruction that keeps part of that V."""
+    disjoint_parts: Annotated[Cycles, built_for(0, "writers of different parts do not wait for each other")]
+    """The same, if both write different lanes, groups or dual groups of it."""
+    predicate_load_then_write: Cycles
+    """A load into SP or VP, then another unit's write of the same register."""
+    rounding_register: Cycles
+    """A store to a rounding register, then an instruction that takes its mode from there."""
+    random_register: Cycles
+    """A store to a register of the random generator, then a use of it."""
+    reseed: Cycles
+    """A MOV to LFSR, then an instruction that draws from it."""
+    tensor_register: Cycles
+    """A write of a register that tensor accesses read implicitly, then such an access."""
+
+
+class BundleDistance(Table):
+    """One rule: `distance` from an instruction of `first` to a later one of `second`, and none of `excluded`.
+
+    Instructions are named as `spu.add`, `load.*` is any of the slot. Empty lists of types, switches and of what they
+    read (roles of operands, or names of registers) do not restrict. `same_destination` restricts to instructions that
+    write a register in common; `needs` and `lacks` name abilities of generations. `linted` names the rule of the linter
+    that looks for breaches, empty: its rule on issue distances.
+    """
+
+    first: Listed
+    first_types: Listed
+    first_switches: Settings
+    first_reads: Listed
+    second: Listed
+    second_types: Listed
+    second_switches: Settings
+    second_reads: Listed
+    distance: int
+    excluded: Distances
+    same_destination: bool
+    needs: Listed
+    lacks: Listed
+    linted: Listed
+    rule: str
+
+    def holds(self, features: Set[Feature]) -> bool:
+        """Whether a generation with these abilities has the rule."""
+        return features >= set(map(Feature, self.needs)) and features.isdisjoint(map(Feature, self.lacks))
+
+
+def names(listed: tuple[str, ...], slot: str, mnemonic: str) -> bool:
+    """Whether a list of instructions has that of a slot."""
+    return f"{slot}.{mnemonic}" in listed or f"{slot}.{WHOLE_SLOT}" in listed
+
+
+def smallest(rules: tuple[BundleDistance, ...]) -> int | None:
+    """Return the smallest distance in bundles that satisfies all of the rules, None if there is none."""
+    if not rules:
+        return None
+    found = max(rule.distance for rule in rules)
+    forbidden = {distance for rule in rules for distance in rule.excluded}
+    while found in forbidden:
+        found += 1
+    return found
+
+
+# Schema of binary encodings of bundles: codes, layouts, opcodes, placements.
+#
+# Facts: docs/reference/tpc.md section 8.
+
+Number = Annotated[int, Field(ge=0, strict=True)]
+
+
+def _numbers(cell: Any) -> Any:
+    """Turn the numbers of a `value=number;..` cell into integers; a name of a code table stays."""
+    if isinstance(cell, Mapping):
+        return {str(key): int(value) if str(value).isdecimal() else value for key, value in cell.items()}
+    return cell
+
+
+class ShortImmediates(Table):
+    """Operand codes that stand for the immediates 0, 1, ..: the first code and how many there are."""
+
+    first: Number
+    count: Count
+
+
+class HalfLayout(Table):
+    """A compressed layout and the name it has in assembly; the position in the list is its compression type."""
+
+    name: str
+    layout: str
+
+
+class EncodingCodes(Fact):
+    """The numbers of operands, and which layouts of the table of fields the generation uses.
+
+    `variants` switch on rows of the tables that only some generations have.
+    """
+
+    bundle_bytes: Count
+    bundle: str
+    loop: str
+    halves: tuple[HalfLayout, ...]
+    variants: tuple[str, ...]
+    immediate: Number
+    short_immediates: ShortImmediates | None = None
+    vector_files: dict[File, Number]
+    scalar_files: dict[File, Number]
+    specials: dict[str, Annotated[str, Field(pattern=r"^[A-Z]+\d+$")]]
+    """Named registers and the register number that stands for them."""
+    hardware_registers: dict[str, Number]
+    types: dict[str, Number]
+    comparisons: dict[str, Number]
+
+
+class ObjectFiles(Fact):
+    """ELF files that hold programs."""
+
+    machines: tuple[Number, ...]
+
+
+class FieldRow(Table):
+    """The place of a field, or of the bits of it in brackets, in a layout."""
+
+    layout: str
+    slot: str
+    field: str
+    start_bit: Number
+    size_bits: Count
+    variant: str | None
+
+
+class OpcodeRow(Table):
+    """The opcode of a mnemonic in a slot."""
+
+    slot: str
+    mnemonic: str
+    opcode: Number
+
+
+class PlacementRow(Table):
+    """The place of an operand or switch: bits of a field; `codes` is a code table by name, or values and numbers."""
+
+    slots: Listed
+    mnemonics: Listed
+    item: str
+    field: str
+    low: Number
+    bits: Count
+    codes: Annotated[str | dict[str, int] | None, BeforeValidator(_numbers)]
+    variant: str | None
+    status: Status
+
+
+class EncodedHeader(TargetHeader):
+    """The additional properties of a target with a binary encoding."""
+
+    encoding: EncodingCodes
+    object_files: ObjectFiles
+    encoding_fields_fact: Fact
+    encoding_fields: tuple[FieldRow, ...]
+    opcodes_fact: Fact
+    opcodes: tuple[OpcodeRow, ...]
+    placements_fact: Fact
+    placements: tuple[PlacementRow, ...]
+
+
+# Schema of the issue rules: what the instructions of a bundle, and those of bundles near each other, may not do.
+#
+# Facts: docs/reference/tpc.md section 1 (bundle conflicts) and 6.2 (issue), docs/reference/tpc.md section 6.2
+# (distances).
+
+
+class FieldOverlay(Table):
+    """Two operand fields that share bits of the bundle, so that only one of them may be used."""
+
+    first: str
+    second: str
+
+
+class BundleRules(Fact):
+    """The combinations that one bundle may not have."""
+
+    immediates: Count
+    """Different 32-bit immediates per bundle."""
+    shared_predicate: tuple[SlotName, ...]
+    """Slots with one common predicate field."""
+    overlays: tuple[FieldOverlay, ...]
+    vector_scalar_excludes_load: bool
+    """A VPU instruction with an S operand excludes LD_L_V and MOV from S to V or VP in the LOAD slot."""
+    minifloat_excludes_tensor_store: bool
+    """A VPU operation on f8_143 excludes ST_TNSR."""
+
+
+class IssueRules(Fact):
+    """Distances in bundles between instructions, as far as they are not data dependences; 0 means no rule."""
+
+    product_write_distance: Cycles
+    """From a result of the multiplier pipe, such as a float MUL, to the next write of its register."""
+    multiplier_products: tuple[str, ...]
+    """Mnemonics of float products of that pipe."""
+    multiplier_sums: tuple[str, ...]
+    """Formats whose ADD and SUB run in that pipe too."""
+    forbidden_after_tensor_store: Cycles
+    """Distance from ST_TNSR at which no LD_TNSR or ST_TNSR may stand."""
+    tensor_half_distance: Cycles
+    """From LD_TNSR_LOW to LD_TNSR_HIGH or LD_TNSR, and from LD_TNSR_HIGH to LD_TNSR_LOW."""
+    random_distance: Cycles
+    """Between two uses of the random generator."""
+    mapped_store_to_rounding: Cycles
+    """From ST_L with mmio to float arithmetic, and to conversions that take their mode from the register."""
+    mapped_store_to_access: Cycles
+    """From ST_L with mmio to another access of that space, of tensors or of a generator, and to a random rounding."""
+
+
+class JumpRules(Fact):
+    """Jumps."""
+
+    delay_bundles: Count
+    """Bundles behind a jump that run whether or not it is taken."""
+    delay_slots: tuple[SlotName, ...]
+    """Slots that may be used in them."""
+    scalar_convert_distance: Cycles
+    """No SPU CONVERT in the delay bundle of a jump or loop, nor in so many bundles before it."""
+    scalar_convert_after: Cycles
+    """From a jump to an SPU CONVERT."""
+    halt_distance: Cycles
+    """From a jump to HALT."""
+
+
+class LoopRules(Fact):
+    """Hardware loops; numbers count bundles."""
+
+    delay_bundles: Count
+    body_bundles: Count
+    """Smallest body."""
+    register_distance: Cycles
+    """From a write of start, bound or step to LOOP."""
+    iterator_before: Cycles
+    """Bundles before LOOP in which the VPU may not read the iterator."""
+    iterator_before_access: Cycles
+    """Bundles before LOOP in which LD_L_V, ST_L_V and MOV of the LOAD slot may not."""
+    iterator_at_end: Cycles
+    """Bundles at the end of the body in which the VPU may not either."""
+    target_before_end: Cycles
+    """Smallest distance of a jump target from the end of the body."""
+    jump_before_end: Cycles
+    """Smallest distance of a jump from the end of the body."""
+
+
+class EndRules(Fact):
+    """The end of a program."""
+
+    halt_slots: tuple[SlotName, ...]
+    """Slots in which HALT stands together."""
+    empty_after_store: Cycles
+    """Empty bundles that must follow the last store; those behind HALT count."""
+
 
 Address = Annotated[int, Field(ge=0, lt=1 << 32, strict=True)]
 Code = Annotated[int, Field(ge=0, le=7, strict=True)]

@@ -12,10 +12,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from castsim.estimating.estimates import timed_alone
-from castsim.estimating.placement import HERE
+from castsim.estimating.estimates import HERE, timed_alone
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
@@ -94,7 +93,7 @@ def simulated(row: BenchmarkRow, target: VectorFunctionTarget) -> int:
         lowerer.check_tile(tile, HERE)
         tiles.append(tile)
     dst, *sources = tiles
-    work = TileWork(row.operation, dst, tuple(sources), span=HERE)
+    work = ResolvedTileOp(row.operation, dst, tuple(sources), span=HERE)
     return timed_alone(target, lowerer.work(work), row.operation).cycles
 
 

@@ -20,8 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from castsim.targets.csv_tables import SHIPPED
-from castsim.targets.toml_text import read_toml
+from castsim.targets.csv_tables import SHIPPED, read_toml
 
 Leaf = int | Decimal | str
 Keys = tuple[str | int, ...]

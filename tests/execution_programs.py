@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from castsim.execution.interpreter import Executed, execute
 from castsim.execution.tree import Loop, Node, Operation, accesses, instances, operations
-from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import Target, load_target

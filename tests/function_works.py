@@ -7,7 +7,7 @@ from dataclasses import replace
 from a5_cases import A5, SPAN
 from function_times import timed
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
@@ -52,15 +52,15 @@ def work_of(
     mask: Tile | None = None,
     tmp: Tile | None = None,
     binary: bool = False,
-) -> TileWork:
+) -> ResolvedTileOp:
     """An operation on tiles that are placed sources first."""
     *sources, dst, mask, tmp = placed(*sources, dst, mask, tmp)
-    return TileWork(mnemonic, dst, tuple(sources), SPAN, mask=mask, tmp=tmp, binary=binary)
+    return ResolvedTileOp(mnemonic, dst, tuple(sources), SPAN, mask=mask, tmp=tmp, binary=binary)
 
 
 def lanewise(
     mnemonic: str, fmt: str, rows: int, cols: int, padding: int = 0, valid_cols: int | None = None
-) -> TileWork:
+) -> ResolvedTileOp:
     """An elementwise operation or select on equal tiles; `padding` columns stand behind the valid ones."""
     count = VECTORS.get(mnemonic, 1)
     one = tile(fmt, rows, cols + padding, (rows, cols if valid_cols is None else valid_cols))
@@ -76,12 +76,12 @@ def with_kind(kind: int) -> VectorFunctionTarget:
     return with_options(A5, {"implementation_kind": kind})
 
 
-def function_of(work: TileWork, target: VectorFunctionTarget = A5) -> VectorFunction:
+def function_of(work: ResolvedTileOp, target: VectorFunctionTarget = A5) -> VectorFunction:
     """The vector function of an operation."""
     return next(item for item in lower_work(target, work).items if isinstance(item, VectorFunction))
 
 
-def work_cycles(work: TileWork, target: VectorFunctionTarget = A5) -> int:
+def work_cycles(work: ResolvedTileOp, target: VectorFunctionTarget = A5) -> int:
     """Cycles from the launch of the function to its end."""
     execution = timed(Block((function_of(work, target),)), target=target).executions[0]
     return execution.end - execution.start

@@ -25,7 +25,7 @@ from random import Random
 
 import numpy as np
 
-from castsim.evidence.verification.record import VerificationRecord
+from castsim.evidence.verification.running import VerificationRecord
 from castsim.files import PARTIAL
 
 KIND = "castsim kill record"
@@ -68,7 +68,7 @@ def slowly(pause: float, *words: str) -> list[str]:
 _HALTING = """
 import sys, time
 from castsim.__main__ import main
-from castsim.execution.distribution.ledger import Ledger
+from castsim.execution.distribution.distributing import Ledger
 def rest(self, number, results, usual=Ledger.add):
     usual(self, number, results)
     if len(self.pieces) >= PIECES:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from castsim.isa.pto.micro.conversions import CONVERSIONS
 from castsim.isa.pto.micro.distributions import OF_OPERATION
-from castsim.isa.pto.micro.form import Form, forms_of
 from castsim.isa.pto.micro.forms import GROUPS, ROWS, Place
-from castsim.isa.pto.micro.words import LEGAL, NUMBERS, SYNONYMS, WRITTEN
+from castsim.isa.pto.micro.words import LEGAL, NUMBERS, SYNONYMS, WRITTEN, Form, forms_of
 
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],

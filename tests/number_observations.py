@@ -25,13 +25,12 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.arithmetic import Shape
+from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.load import estimate_load
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
 from castsim.estimating.tile_operations import estimate_tile_operation
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.exploration.what_if import lifted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
@@ -39,8 +38,8 @@ from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.scopes import Scope, time_scope
 from castsim.reports.run import RunReport, section
-from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
+from castsim.synchronisation.flags.removing import Buffer, Listing
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
@@ -392,7 +391,7 @@ def launch_cycles(scope: Scope, target: Any) -> object:
     return time_scope(scope, target).cycles
 
 
-def _reductions() -> Iterator[TileWork]:
+def _reductions() -> Iterator[ResolvedTileOp]:
     tile, work = function_works.tile, function_works.work_of
     for fmt, per_block in (("f32", 8), ("f16", 16)):
         row, column = tile(fmt, 4, 640), tile(fmt, 4, per_block, (4, 1))
@@ -406,7 +405,7 @@ def _reductions() -> Iterator[TileWork]:
     yield lanewise("tsel", "i8", 1, 256)
 
 
-def function_cycles(work: TileWork, target: Any) -> object:
+def function_cycles(work: ResolvedTileOp, target: Any) -> object:
     """Cycles of a vector operation on A5, by either algorithm of division, masks split one by one or overlapped."""
     precise = with_options(target, {"division_algorithm": "high_precision", "predicate_interleave": "overlapped"})
     return function_works.work_cycles(work, target), function_works.work_cycles(work, precise)

@@ -75,13 +75,26 @@ def _operation(written: Written) -> None:
         if form.operation in ("taxpy",):  # what is written is read first
             written.load(f"inout{number}", *results[-1])
     names, types = (", ".join(each) for each in zip(*operands, strict=True))
-    attributes = f" {form.attributes}" if form.attributes else ""
+    attributes = f" {{{_unlisted(form)}}}" if _unlisted(form) else f" {form.attributes}" if form.attributes else ""
     outputs = ", ".join(name for name, _ in results)
     kinds = ", ".join(kind.text for _, kind in results)
     written.lines.append(f"pto.{form.operation} ins({names}{attributes} : {types}) outs({outputs} : {kinds})")
     for number, (name, kind) in enumerate(results):
         if kind.plain:
             written.store(f"out{number}", name, kind)
+
+
+def _unlisted(form: Form) -> str:
+    """Attributes that the list of forms leaves out, as the shapes tell them: of what quantises groups or moves theirs."""
+    if form.operation == "tmov" and len(form.inputs) > 1:
+        source, boxes = (_tile(text) for text in (form.inputs[0], form.outputs[0]))
+        down = boxes.box == "row_major" and boxes.rows < source.rows
+        return "grpAxis = #pto<mx_group_axis axis0>" if down else ""
+    if form.operation != "tquant.mx":
+        return ""
+    source, exponents = (_tile(text) for text in (form.inputs[0], form.outputs[1]))
+    down = exponents.cols == source.cols and exponents.rows * 32 == source.rows
+    return "quant_type = #pto<quant_type MXFP8>" + (", grpAxis = #pto<mx_group_axis axis0>" if down else "")
 
 
 def _fitting(written: Written) -> Callable[[str], tuple[int, int] | None]:

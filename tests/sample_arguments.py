@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from castsim.commands.option_values import assignments, scalar
+from castsim.commands.option_parsers import assignments, scalar
 
 
 def command(path: Path) -> list[str]:

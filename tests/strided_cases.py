@@ -8,9 +8,9 @@ import numpy as np
 import oracle
 import strided_model
 
+from castsim.execution.interpreter import LoweredInstruction
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
-from castsim.execution.walk import LoweredInstruction
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from castsim.engines import simulate
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
@@ -42,8 +42,8 @@ def tile(
     return Tile(name, fmt, kind, at, valid_rows, valid_cols, fmt.storage_bits)
 
 
-def work(mnemonic: str, dst: Tile, *sources: Tile, **details: Any) -> TileWork:
-    return TileWork(mnemonic, dst, sources, SPAN, **details)
+def work(mnemonic: str, dst: Tile, *sources: Tile, **details: Any) -> ResolvedTileOp:
+    return ResolvedTileOp(mnemonic, dst, sources, SPAN, **details)
 
 
 def column(element: str, rows: int, at: int) -> Tile:
@@ -52,7 +52,7 @@ def column(element: str, rows: int, at: int) -> Tile:
     return tile(element, -(-rows // per_block) * per_block, 1, at, valid=(rows, 1), layout="col_major")
 
 
-def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192) -> TileWork:
+def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192) -> ResolvedTileOp:
     """An operation of every kind on a tile of several repeats per row."""
     kind, shape = VECTOR_OPERATIONS[mnemonic].kind, (element, rows, cols)
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
@@ -89,7 +89,7 @@ def example(mnemonic: str, element: str = "f32", rows: int = 20, cols: int = 192
     )
 
 
-def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> TileWork | None:  # noqa: C901 - a row per kind
+def _rearranging(mnemonic: str, element: str, rows: int, cols: int) -> ResolvedTileOp | None:  # noqa: C901 - a row per kind
     kind, shape = VECTOR_OPERATIONS[mnemonic].kind, (element, rows, cols)
     one, two, dst, tmp = (tile(*shape, at * BANK // 2) for at in range(4))
     if kind is Kind.RAMP:
@@ -130,16 +130,16 @@ def _forms(mnemonic: str) -> tuple[str, ...]:
     return tuple("".join(form) for form in VECTOR_OPERATIONS[mnemonic].forms)
 
 
-def issued(made: TileWork, target: StridedRepeatTarget = TARGET) -> list[Operation]:
+def issued(made: ResolvedTileOp, target: StridedRepeatTarget = TARGET) -> list[Operation]:
     """All operations of a vector operation in issue order."""
     return list(operations(Lowered(0, lower_work(target, made)), None))
 
 
-def vectors(made: TileWork) -> list[VectorOperation]:
+def vectors(made: ResolvedTileOp) -> list[VectorOperation]:
     return [operation for operation in issued(made) if isinstance(operation, VectorOperation)]
 
 
-def listing(made: TileWork) -> list[str]:
+def listing(made: ResolvedTileOp) -> list[str]:
     """One line per operation: `vadd x32 mask 64 @dst+step <- @src+step` in bytes, `mask 64`, `barrier`, ..."""
     return [_line(operation) for operation in issued(made)]
 
@@ -164,12 +164,12 @@ def _mask(value: int) -> str:
     return f"[{lanes}]" if value == (1 << lanes) - 1 else f"{value:#x}"
 
 
-def tree_of(made: TileWork, target: StridedRepeatTarget = TARGET) -> Tree:
+def tree_of(made: ResolvedTileOp, target: StridedRepeatTarget = TARGET) -> Tree:
     body: Block = lower_work(target, made)
     return Tree(Block((Lowered(0, body),)), (Instruction(made.mnemonic, "V", SPAN),), interlocked=False)
 
 
-def cycles(target: StridedRepeatTarget, made: TileWork) -> int:
+def cycles(target: StridedRepeatTarget, made: ResolvedTileOp) -> int:
     """Cycles of the operation alone."""
     return simulate(tree_of(made, target), target, record_operations=False).total
 

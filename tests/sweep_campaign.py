@@ -157,7 +157,7 @@ def main() -> None:
         "Memory is the sum of what each process has for itself (USS), sampled ten times a second."
     )
     lines = [
-        "# How long sweeps take, and what kills do to them", "", *textwrap.wrap(about, 118), "",
+        "# Sweeps: speed and crash recovery", "", *textwrap.wrap(about, 118), "",
         "| sweep | points | clock s | goal | CPU s | memory MiB | of a tenth of the points | result |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]  # fmt: skip

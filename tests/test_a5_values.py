@@ -6,7 +6,7 @@ import oracle_a5
 import pytest
 from a5_cases import A5, Shape, check, make_cast, source_codes
 
-from castsim.machines.vector_function.whole_tile import WholeTile
+from castsim.machines.vector_function.values import WholeTile
 
 MODES = (None, "none", "rint", "round", "floor", "ceil", "trunc", "odd")
 SATURATIONS = (None, "on", "off")

@@ -12,7 +12,7 @@ from castsim.execution.tree import elements
 from castsim.isa.modes import Rounding
 from castsim.machines.vector_function.operations import Convert, CountDown, Load, Nest, Store, VectorFunction
 from castsim.machines.vector_function.profile import profile
-from castsim.machines.vector_function.whole_tile import whole_tile
+from castsim.machines.vector_function.values import whole_tile
 
 PADDED = Shape(3, 320, 3, 290)
 FULL = Shape(3, 320, 3, 320)

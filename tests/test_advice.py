@@ -26,11 +26,10 @@ from advice_programs import (
 )
 
 import castsim
-from castsim.exploration.advice import functions
-from castsim.exploration.advice.change import How, Offer, Setting
-from castsim.exploration.advice.checking import original, proven, warned_of
+from castsim.exploration.advice import checking
+from castsim.exploration.advice.checking import boundary_codes, original, proven, ranged_codes, warned_of
 from castsim.exploration.advice.searching import Advice
-from castsim.exploration.advice.trials import boundary_codes, ranged_codes
+from castsim.exploration.advice.suggestion import RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, WarningText
@@ -64,11 +63,11 @@ def write(tmp_path: Path, text: str, name: str = "kernel.pto") -> Path:
     return path
 
 
-def of_kind(advice: Advice, kind: str) -> Offer | None:
+def of_kind(advice: Advice, kind: str) -> Suggestion | None:
     return next((one for one in advice.offers if one.change.kind == kind), None)
 
 
-def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Offer:
+def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Suggestion:
     """Return the best offer of a kind for a text, verified from outside."""
     path = write(tmp_path, text)
     offer = of_kind(castsim.advise(path, **words), kind)  # type: ignore[arg-type]
@@ -77,7 +76,7 @@ def offered(tmp_path: Path, text: str, kind: str, **words: object) -> Offer:
     return offer
 
 
-def verify(path: Path, offer: Offer, args: dict[str, int | float], ranges: object = None) -> None:
+def verify(path: Path, offer: Suggestion, args: dict[str, int | float], ranges: object = None) -> None:
     """Hold an offer to what it promises, by new inputs, both engines, the checker and its own diff."""
     after = path.with_name(f"after{path.suffix}")
     after.write_text(offer.change.text)
@@ -240,7 +239,7 @@ def test_the_route_of_a_cast_without_its_tmp_tile_is_advised_where_a_range_makes
     path = PROGRAMS / "f16_to_i8_wrap.pto"
     assert castsim.advise(path).offers == ()
     (offer,) = castsim.advise(path, ranges={"src": (-100, 100)}).offers
-    assert (offer.change.kind, offer.how) == ("other route of a cast", How.TRIED)
+    assert (offer.change.kind, offer.how) == ("other route of a cast", SuggestionEvidence.TRIED)
 
 
 def test_what_is_rejected_is_named_with_its_reason() -> None:
@@ -299,9 +298,9 @@ def test_store_barriers_between_overlapping_stores_stay(
     around = "scf.for %o = %c0 to %c4 step %one {" if loop else ""
     text = STORES.format(step=step, around=around, end="}" if loop else "", by="one")
     text = text.replace("    %c0 =", "    %one = arith.constant 1 : index\n    %c0 =", 1)
-    monkeypatch.setattr(functions, "expand_source", lambda *_: text)
+    monkeypatch.setattr(checking, "expand_source", lambda *_: text)
     source = Source(str(write(tmp_path, text)), Language.TILES, text)
-    found = list(functions.changes(source, Setting(target="a5", args={"n": 0})))
+    found = list(checking.changes(source, RunConfig(target="a5", args={"n": 0})))
     assert bool(found) == offered
 
 
@@ -371,7 +370,7 @@ def test_nothing_is_proven_of_another_program(name: str) -> None:
     text = row_loop(extra=adds).replace("    scf.for", scalars)
     other = text.replace(*MUTATIONS[name])
     assert other != text
-    setting = Setting()
+    setting = RunConfig()
     before = original(Source("k.pto", Language.TILES, text), setting)
     same = Source("k.pto", Language.TILES, text.replace("%a ", "%first ").replace("%a,", "%first,"))
     assert proven(before, setting.loaded(same))
@@ -421,7 +420,7 @@ def test_ranges_are_kept(fmt: str) -> None:
 def test_a_warning_that_the_program_has_already_hides_no_advice(tmp_path: Path) -> None:
     """A saturation without effect is warned of at every cast: a body that is written twice says it twice."""
     text = (PROGRAMS / "a5_f32_to_e4m3fn_padded.pto").read_text()
-    plain = Setting()
+    plain = RunConfig()
     before = original(Source("x.pto", Language.TILES, text), plain)
     marked = replace(before.loaded.executed, warnings=())
     kind, other = WarningKind.SATURATION, WarningKind.ROUNDING

@@ -19,10 +19,8 @@ from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.estimating import timed_alone
-from castsim.estimating.arithmetic import SCALAR, Shape
-from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
-from castsim.estimating.tiles import TileEstimator
+from castsim.estimating.estimates import SCALAR, OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.tiles import TileEstimator, estimator_of
 from castsim.exploration.what_if import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named

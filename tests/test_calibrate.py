@@ -15,7 +15,7 @@ import pytest
 from castsim.__main__ import main
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.assessment import assess_row
-from castsim.reports.schemas.conform import Calibrated
+from castsim.reports.schemas.lowering import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
 from castsim.targets.what_if import with_facts

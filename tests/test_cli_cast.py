@@ -14,7 +14,7 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.option_values import listed
+from castsim.commands.option_parsers import listed
 from castsim.isa.formats import format_named
 from castsim.numerics import code_dtype, encode_value
 

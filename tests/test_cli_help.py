@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from held_documents import hold
 
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
@@ -117,7 +119,12 @@ extern "C" __global__ AICORE void to_half(GM_ADDR x, GM_ADDR y, int64_t n) {
   TSTORE(into, slim);
 }
 """
-SECONDS = ("scratch f32 i16 --rows 0:300:50", "tune kernel.pto --tile 'R in 8..64, C")
+SECONDS = (
+    "scratch f32 i16 --rows 0:300:50",
+    "tune kernel.pto --tile 'R in 8..64, C",
+    "lower --spec tosa --target gaudi2 --out programs",
+    "accuracy --record records",
+)
 """Examples that take many seconds."""
 REFUTED = (
     "lower f16 i8 --spec tosa --target greco --via",
@@ -136,6 +143,8 @@ def examples() -> list[str]:
         line.strip() for module in modules for line in (module.__doc__ or "").partition("examples:")[2].split("\n")
     ]
     found = [line.removeprefix("castsim ") for line in lines if line.startswith("castsim ")]
+    if importlib.util.find_spec("tilelang") is None:
+        found = [line for line in found if "kernel.py:" not in line]
     left_out = (*LONG, *SERVING, *(() if "CASTSIM_THOROUGH" in os.environ else SECONDS))
     return [line for line in found if not line.startswith(left_out) and CLUSTER not in line]
 
@@ -195,6 +204,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my.toml").write_text('base = "a2a3"\nname = "my"\n')
     np.save(tmp_path / "x.npy", np.linspace(-9, 9, 200 * 300, dtype=np.float32).reshape(200, 300))
     (tmp_path / "model.onnx").write_bytes((PROGRAMS / "quantise_block.onnx").read_bytes())
+    np.save(tmp_path / "numbers.npy", np.linspace(-9, 9, 300, dtype=np.float32))
+    np.save(tmp_path / "results.npy", np.linspace(-9, 9, 300, dtype=np.float32).astype(np.float16))
+    np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
+    (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
@@ -204,9 +217,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kernels_in_c(line: str, folder: Path) -> None:
-    """Write the kernel in C or C++ that an example names, and the folder that it includes from."""
+    """Write the kernel in C, C++ or TileLang that an example names, and the folder that it includes from."""
     if "kernel.c " in line:
         shutil.copy(PROGRAMS / "tpc_c" / "cast_f32_bf16.c", folder / "kernel.c")
+    if "kernel.py:" in line:
+        shutil.copy(PROGRAMS / "tilelang" / "quantise.py", folder / "kernel.py")
     if "kernel.cpp" in line:
         (folder / "include").mkdir(exist_ok=True)
         (folder / "kernel.cpp").write_text(CPP)
@@ -220,6 +235,16 @@ def sweeps(folder: Path) -> None:
     assert main(["sweep", "shapes.toml", "--out", "shapes.parquet", "--quiet"]) == 0
 
 
+PACK = """import ml_dtypes
+
+
+def to_fp8(x):
+    return x.astype(ml_dtypes.float8_e4m3fn)
+
+
+def to_bf16(x):
+    return x.astype(ml_dtypes.bfloat16)
+"""
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>
@@ -227,12 +252,9 @@ CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
 """
 
 
-ELSEWHERE = "lower --spec tosa --target gaudi2 --out programs"
-"""Takes 45 s of processor time, and runs in `test_schemas.py`, which looks at its document."""
-
-
-@pytest.mark.parametrize("line", [line for line in examples() if not line.startswith(ELSEWHERE)])
+@pytest.mark.parametrize("line", examples())
 def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end as they should, and their documents are what the schemas say."""
     monkeypatch.setattr(webbrowser, "open", lambda address: address.endswith(".html"))
     scalar = re.search(r"--arg '?rows", line)
     rows, argument = ("", ", %rows: index") if scalar else ("%rows = arith.constant 128 : index", "")
@@ -258,7 +280,11 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
     if "model.onnx" in words and "--arg" not in words:
         words += ["--arg", "rows=2"]
     expected = 1 if line.startswith((*REFUTED, *UNSURE)) else 0
+    if "--json" not in words:
+        words += ["--json", "document.json"]
     assert main(words) == expected, capsys.readouterr().err
+    path = words[words.index("--json") + 1]
+    hold(words[0], json.loads(capsys.readouterr().out if path == "-" else Path(path).read_text()))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from castsim.__main__ import main
 from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
+from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets import load_target, target_names
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
+from castsim.targets.schema import Table, TargetHeader
 
 Capture = pytest.CaptureFixture[str]
 
@@ -150,3 +153,47 @@ def test_asking_for_saturation_where_results_clamp_is_no_matter_of_warning(
     argv = ["cast", "f32", "e4m3fn", "480", "--target", "a5", "--saturation", "on", "--json", "-"]
     assert main([*argv, f"--option=ctrl_60_at_start={bit}", "--option=ctrl_48_at_start=0"]) == 0
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == warned
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_a_template_is_the_chip_itself(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets", "--template", name]) == 0
+    text = capsys.readouterr().out
+    chip = tmp_path / "chip.toml"
+    chip.write_text(text)
+    assert load_target(chip) == load_target(name)  # every table and number
+    assert load_target(name).name in text.splitlines()[0]
+    changed = text.replace(f'\nname = "{name}"\n', '\nname = "mine"\n')
+    chip.write_text(changed)
+    assert load_target(chip).name == "mine"
+    assert load_target(chip).options == load_target(name).options
+
+
+def test_every_key_of_a_template_has_a_comment() -> None:
+    load_target("a5"), load_target("a2a3"), load_target("gaudi2")
+    models = [model for model in _below(TargetHeader) if model.__module__.startswith("castsim")]
+    assert len(models) >= 3
+    for model in models:
+        for key in model.model_fields:
+            assert key_text(model, key) or _inside(model, key) is not None, (model, key)
+    lines = template("a5").splitlines()
+    for key in ("name", "megahertz", "source", "capacity_bytes", "startup_cycles", "note"):
+        first = next(number for number, line in enumerate(lines) if line.startswith(f"{key} = "))
+        assert lines[first - 1].startswith("# "), key
+    status = " ".join(line.removeprefix("# ") for line in lines).partition("status = ")[0]
+    assert "vendor-model: An assumption of the vendor's own cost model" in status
+
+
+def _below(model: type[Table]) -> Iterator[type[Table]]:
+    for each in model.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+def test_a_template_of_no_chip(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets", "--template", "tosa"]) == 1
+    assert "tosa is a specification" in capsys.readouterr().err
+    assert main(["targets", "--template", "a9"]) == 2
+    assert "unknown target 'a9'" in capsys.readouterr().err
+    assert main(["targets", "a5", "--template", "a5"]) == 2
+    assert "takes nothing else" in capsys.readouterr().err

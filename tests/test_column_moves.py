@@ -13,7 +13,7 @@ import pytest
 from castsim import run
 from castsim.engines import simulate
 from castsim.execution.dataflow.lowerer import DataflowLowerer
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.vector_operations import TileEffect
 from castsim.isa.errors import Span, TileError
@@ -34,14 +34,14 @@ def tile(
     return Tile(name, format_named(fmt), parse_type(text), address, *valid, 8 * BYTES[fmt])
 
 
-def lowered(target: str, work: TileWork) -> Lowered:
+def lowered(target: str, work: ResolvedTileOp) -> Lowered:
     lowerer = lowerer_of(load_target(target))
     assert isinstance(lowerer, DataflowLowerer)
     made = lowerer.work(work)
     return Lowered(0, made.body, made.accesses, made.shortcut)
 
 
-def cycles(target: str, work: TileWork) -> int:
+def cycles(target: str, work: ResolvedTileOp) -> int:
     node = lowered(target, work)
     tree = Tree(Block((node,)), (Instruction("tmov", "V", HERE),), interlocked=True)
     found = simulate(tree, load_target(target), None, engine="event", max_cycles=10**6)
@@ -72,7 +72,7 @@ def test_every_element_goes_to_its_place(target: str, fmt: str, rows: int, cols:
     src, dst = (tile(name, fmt, rows, cols, valid, place) for name, place in (("a", 0), ("b", 65536)))
     buffer = np.random.default_rng(rows * cols + less).integers(0, 256, 131072, dtype=np.uint8)
     expected = moved(buffer, size, src, dst, 32 if target == "a2a3" else None)
-    node = lowered(target, TileWork("tmov", dst, (src,), HERE))
+    node = lowered(target, ResolvedTileOp("tmov", dst, (src,), HERE))
     assert isinstance(node.shortcut, TileEffect)
     node.shortcut.apply(buffer)
     np.testing.assert_array_equal(buffer, expected)
@@ -91,14 +91,14 @@ def test_published_cycles_of_a2a3(rows: int, cols: int, valid: tuple[int, int], 
     """
     src, dst = (tile(name, "f32", rows, cols, valid, place, layout) for name, place in (("a", 0), ("b", 65536)))
     short = 0 if valid == (rows, cols) else valid[0]
-    assert 0 <= published - cycles("a2a3", TileWork("tmov", dst, (src,), HERE)) <= short
+    assert 0 <= published - cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) <= short
 
 
 def test_one_short_column_is_one_block_on_a2a3():
     src, dst = (tile(name, "f32", 8, 1, (8, 1), place) for name, place in (("a", 0), ("b", 256)))
     row = [tile(name, "f32", 1, 8, (1, 8), place, "row_major") for name, place in (("a", 0), ("b", 256))]
-    assert cycles("a2a3", TileWork("tmov", dst, (src,), HERE)) == cycles(
-        "a2a3", TileWork("tmov", row[1], (row[0],), HERE)
+    assert cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) == cycles(
+        "a2a3", ResolvedTileOp("tmov", row[1], (row[0],), HERE)
     )
 
 
@@ -106,8 +106,8 @@ def test_one_short_column_is_one_block_on_a2a3():
 def test_on_a5_it_takes_what_the_exchanged_tile_takes(valid: tuple[int, int]):
     one = [tile(name, "f32", 64, 128, valid, place) for name, place in (("a", 0), ("b", 65536))]
     other = [tile(name, "f32", 128, 64, valid[::-1], place, "row_major") for name, place in (("a", 0), ("b", 65536))]
-    assert cycles("a5", TileWork("tmov", one[1], (one[0],), HERE)) == cycles(
-        "a5", TileWork("tmov", other[1], (other[0],), HERE)
+    assert cycles("a5", ResolvedTileOp("tmov", one[1], (one[0],), HERE)) == cycles(
+        "a5", ResolvedTileOp("tmov", other[1], (other[0],), HERE)
     )
 
 
@@ -115,7 +115,7 @@ def test_on_a5_it_takes_what_the_exchanged_tile_takes(valid: tuple[int, int]):
 def test_a_move_from_one_layout_to_the_other_is_refused(target: str):
     src, dst = tile("a", "f32", 64, 64, (64, 64), 0), tile("b", "f32", 64, 64, (64, 64), 65536, "row_major")
     with pytest.raises(TileError, match="%a is column-major"):
-        lowered(target, TileWork("tmov", dst, (src,), HERE))
+        lowered(target, ResolvedTileOp("tmov", dst, (src,), HERE))
 
 
 PROGRAM = """module attributes {{pto.target_arch = "{arch}"}} {{

@@ -14,7 +14,7 @@ from oracle_scalar import encode
 
 from castsim.__main__ import main
 from castsim.tpc_compiler.compiled_casts import compare, compile_cast
-from castsim.tpc_compiler.compiled_casts.ir import defined, inputs_of, opcodes
+from castsim.tpc_compiler.compiled_casts.comparing import defined, inputs_of, opcodes
 
 OPCODES = {
     ("f32", "bf16"): ["fptrunc"],

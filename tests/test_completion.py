@@ -16,7 +16,7 @@ from castsim import __version__
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS, parser_of
 from castsim.commands.completion import SHELLS
-from castsim.commands.execution.option_words import words_of
+from castsim.commands.execution.completion import words_of
 from castsim.isa.formats import FORMATS
 from castsim.targets import specification_names, target_names
 
@@ -66,7 +66,7 @@ def completed(path: Path, *words: str) -> set[str]:
         (("",), {*COMMANDS, "help"}),
         (("ca",), {"calibrate", "cast"}),
         (("--js",), {"--json"}),
-        (("help", "comp"), {"compiled", "completion"}),
+        (("help", "comp"), {"compare", "compiled", "completion"}),
         (("run", "--st"), {"--stale-reads"}),
         (("run", "--engine", ""), {"fast", "event"}),
         (("run", "--target", "ga"), {"gaudi", "gaudi2", "gaudib"}),

@@ -15,9 +15,8 @@ from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics import codes_from_array
 from castsim.reports.stepping import element_lines, stop_line
 from castsim.running.stepping import journal
-from castsim.running.stepping.conditions import parse_condition, parse_selection
-from castsim.running.stepping.launch import Launch
-from castsim.running.stepping.stepper import Stepper
+from castsim.running.stepping.breakpoints import parse_condition, parse_selection
+from castsim.running.stepping.stepper import Launch, Stepper
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",

@@ -19,9 +19,9 @@ from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from dap_client import Client
 from debug_programs import PROGRAMS
 
-from castsim.commands.option_values import scalar
+from castsim.commands.option_parsers import scalar
 from castsim.editor.debugging.messages import Channel
-from castsim.editor.debugging.session import Session
+from castsim.editor.debugging.server import Session
 from castsim.isa.errors import ReadError
 
 VALUES = (np.arange(256, dtype=np.float32).reshape(4, 64) - 100) / 4

@@ -165,8 +165,9 @@ def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch,
     """Those of the help that read commands; the one that serves an editor is tests/test_debug_adapter.py's."""
     text = (import_module("castsim.commands.debug").__doc__ or "").partition("examples:")[2]
     lines = [line.split() for line in text.splitlines() if line.strip() and "--dap" not in line]
-    assert len(lines) == 2
+    assert len(lines) == 3
     (kernel.parent / "kernel.tpc").write_text((PROGRAMS / "tpc_f32_exp_goya.tpc").read_text())
+    (kernel.parent / "kernel.c").write_text((PROGRAMS / "tpc_c" / "cast_f32_bf16.c").read_text())
     monkeypatch.chdir(kernel.parent)
     for words in lines:
         monkeypatch.setattr(sys, "stdin", StringIO("next\nquit\n"))

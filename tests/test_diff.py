@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,8 +16,7 @@ from sample_arguments import command, scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.differences.comparison import difference
-from castsim.exploration.differences.outputs import compared
+from castsim.exploration.differences.comparison import by_effect, compared, difference
 from castsim.exploration.differences.sides import side_of
 from castsim.reports.difference_text import speed_of
 from castsim.reports.schemas import registry
@@ -249,3 +249,32 @@ def test_speed_is_a_ratio_and_a_share_of_cycles() -> None:
     assert speed_of(difference(*reversed(made))) == "2.1 times as slow, 111.2 % more cycles"
     assert speed_of(difference(made[0], replace(side, cycles=9978))) == "1.0001 times as fast, 0.01 % fewer cycles"
     assert speed_of(difference(made[0], made[0])) == ""
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("f32_to_f16_pipelined.pto", "f32_to_f16.pto"), ("f32_to_bf16_rows.pto", "f32_to_f16_pipelined.pto"),
+        ("tpc_f32_exp_goya.tpc", "tpc_f32_i8_quantise_goya.tpc"), ("bank_conflict.pto", "f32_to_i8_own_barriers.pto"),
+    ],
+)  # fmt: skip
+def test_lines_stand_by_effect_and_none_spends_more_than_the_run(a: str, b: str) -> None:
+    found = castsim.diff(PROGRAMS / a, PROGRAMS / b, timing_only=True)
+    assert found.cycles_a is not None and found.cycles_b is not None
+    for line in found.lines:
+        spent_a, spent_b = line.spent
+        assert (spent_a or 0) <= found.cycles_a and (spent_b or 0) <= found.cycles_b
+        assert line.effect == (spent_b or 0) - (spent_a or 0)
+    effects = [abs(line.effect) for line in by_effect(found.lines)]
+    assert effects == sorted(effects, reverse=True)
+    assert effects[0] > 0
+
+
+def test_flags_are_one_line_and_the_largest_effect_comes_first(capsys: Capture) -> None:
+    words = [str(PROGRAMS / name) for name in ("f32_to_f16_pipelined.pto", "f32_to_f16.pto")]
+    assert main(["diff", *words, "--timing-only"]) == 1
+    shown = capsys.readouterr().out.partition("lines that differ")[2]
+    found = [int(number.replace(",", "")) for number in re.findall(r"removed +([\d,]+) pipe cycles? in A", shown)]
+    assert found == sorted(found, reverse=True)
+    assert "set_flag" not in shown and "wait_flag" not in shown
+    assert re.search(r"flags, barriers and waits: \d+ lines", shown)

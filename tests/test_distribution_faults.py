@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from castsim.execution.distribution import Book, Ledger, Task, Workers, distributed, installation
+from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed, installation
 from castsim.execution.distribution import cluster as client_side
 from castsim.isa.errors import EngineError, ReadError
 
-BOOK = Book("trial", "--ledger")
+BOOK = LedgerLabels("trial", "--ledger")
 
 
 def doubled(number: int) -> int:

@@ -23,7 +23,7 @@ from page_parts import FILES, MADE
 import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
-from castsim.graphs import trial
+from castsim.graphs import execution
 from castsim.isa.pto.micro.forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.vmi.forms import LEGACY, PREFIX
@@ -74,7 +74,7 @@ def said(source):
 
 @pytest.mark.parametrize("page", NAMES)
 def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(trial, "all_codes", some_codes)
+    monkeypatch.setattr(execution, "all_codes", some_codes)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "programs").symlink_to(ROOT / "programs")
     names = {}
@@ -91,9 +91,13 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
                 typed, _, given = line.partition(" < ")
                 if given:
                     monkeypatch.setattr(sys, "stdin", io.StringIO(Path(given).read_text()))
+                typed, _, into = typed.partition(" > ")
                 words = shlex.split(typed)
                 assert words[0] == "castsim"
+                capsys.readouterr()
                 assert main(words[1:]) == int(mark.removeprefix("exit ") or 0), line
+                if into:
+                    Path(into).write_text(capsys.readouterr().out)
         else:
             assert language == "python", f"a block of {language or 'no language'} is not tried"
             assert printed(text, names)[-len(said(text)) or None :] == said(text)
@@ -130,7 +134,7 @@ def test_generated_parts_are_complete(made):
     assert all(re.search(rf'^"?{re.escape(name)}[ .,]', assembly, re.MULTILINE) for name in mnemonics())
     options, explained = made["target-options"](), FILES["target-options.csv"]()
     for name in (name for target in target_names() for name in load_target(target).options):
-        assert f"| `{name}` |" in options and f",{name}," in explained
+        assert f"* `{name}`: " in options and f",{name}," in explained
     assert all(f"### castsim.{name}\n" in made["api"]() for name in castsim.__all__ if name != "__version__")
 
 

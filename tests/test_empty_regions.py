@@ -68,7 +68,7 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
 
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
 REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
-REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE)  # in test_tile_quantisation
+REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
 """Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
 
 # A fill has work to do where its source is empty; its rows are those of the destination.

@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating.arithmetic import SCALAR, Shape
-from castsim.estimating.casts import estimator_of
-from castsim.estimating.placement import TileCastRequest
-from castsim.estimating.tiles import TileEstimator
+from castsim.estimating.estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.tiles import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

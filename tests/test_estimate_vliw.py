@@ -10,13 +10,13 @@ import pytest
 from castsim import estimate, run
 from castsim.engines import simulate
 from castsim.estimating import of_timing
-from castsim.estimating.casts import estimator_of
+from castsim.estimating.tiles import estimator_of
 from castsim.estimating.vliw import KernelEstimator
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.tpc import Slot
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.paths import path_of
+from castsim.tpc_compiler.compiled_casts.c_table import path_of
 
 TARGETS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 

@@ -37,7 +37,7 @@ from number_observations import outcome
 
 from castsim.isa.errors import TargetDataError
 from castsim.targets import load_specification, load_target, specification_names, target_names
-from castsim.targets.vliw_stages import StageRow
+from castsim.targets.vliw_latency import StageRow
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 PER_TABLE, PER_COLUMN, SEED = 2, (10**6 if THOROUGH else 1), 20_260_101

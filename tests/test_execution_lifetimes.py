@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from work_programs import noise, target, walked
 
+from castsim.execution.interpreter.allocation import lifetimes_of
 from castsim.execution.tree import instances
-from castsim.execution.walk.lifetimes import lifetimes_of
 from castsim.isa import pto
 from castsim.isa.errors import TileError
 from castsim.machines.mechanisms import compute_of

@@ -12,9 +12,9 @@ from loop_programs import NARROW, Maker
 from walker_cases import Plain, both, in_a_row, loop, program, step
 
 from castsim.engines import simulate
+from castsim.execution.interpreter import Executed, interpreter
+from castsim.execution.interpreter.rerolling import LONGEST_PERIOD, Pieces
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.execution.walk import Executed, walker
-from castsim.execution.walk.pieces import LONGEST_PERIOD, Pieces
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of
 from castsim.targets import load_target
@@ -51,8 +51,8 @@ def test_pieces_are_the_walk_trip_by_trip(part: int, monkeypatch: pytest.MonkeyP
         name = "a5" if seed % 5 == 0 else "a2a3"
         found = outcome(text, name)
         with monkeypatch.context() as patch:
-            patch.setattr(walker, "Pieces", Plain)
-            patch.setattr(walker, "fold", in_a_row)
+            patch.setattr(interpreter, "Pieces", Plain)
+            patch.setattr(interpreter, "fold", in_a_row)
             plain = outcome(text, name)
         if not isinstance(plain, Executed):
             refused += 1
@@ -84,7 +84,7 @@ def test_pieces_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         memories = []
         for each in (Pieces, Plain):
             with monkeypatch.context() as patch:
-                patch.setattr(walker, "Pieces", each)
+                patch.setattr(interpreter, "Pieces", each)
                 tree = walk(text).tree
             buffer = np.zeros(target.memories["ub"].capacity_bytes, np.uint8)
             far = {"x": source.copy(), "y": np.zeros((NARROW + 16) * 64 * 2, np.uint8)}
@@ -137,14 +137,14 @@ def test_a_short_loop_of_the_kind_is_walked_the_same(body: str, trips: int, monk
 def test_units_are_limited(beyond: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit as long as is allowed is walked three times, of a longer one every trip once; both after a first try."""
     walked = 0
-    trip = walker.Walker._trip
+    trip = interpreter.Interpreter._trip
 
     def counting(self: Any, *arguments: Any) -> Any:
         nonlocal walked
         walked += 1
         return trip(self, *arguments)
 
-    monkeypatch.setattr(walker.Walker, "_trip", counting)
+    monkeypatch.setattr(interpreter.Interpreter, "_trip", counting)
     period = LONGEST_PERIOD + beyond
     named = f"%n = arith.constant {4 * period} : index\n%m = arith.constant {period} : index\n"
     body = "%r = arith.remui %i, %m : index\n" + step("%r")

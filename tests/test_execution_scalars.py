@@ -13,8 +13,8 @@ from execution_programs import kernel, walk
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from castsim.execution.walk.dependence import Scalar
-from castsim.execution.walk.scalars import arithmetic, compare, convert, width_of
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.scalars import arithmetic, compare, convert, width_of
 from castsim.isa.errors import ReadError, Span
 
 NOWHERE = Span("t.pto", 1, 1)

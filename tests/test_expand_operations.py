@@ -17,8 +17,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.running import run
 from castsim.running.expanding import expand
+from castsim.running.loading import TileProgram
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import TileProgram
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
@@ -29,7 +29,7 @@ SHAPES = ((8, 256, 8, 256), (4, 512, 3, 300), (5, 128, 4, 70), (1, 64, 1, 64), (
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 REARRANGING = (
     Kind.GATHER, Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE, Kind.TRANSPOSE, Kind.CONCATENATE,
-    Kind.COUNTED_CONCATENATE, Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE,
+    Kind.COUNTED_CONCATENATE, Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX,
 )  # fmt: skip
 """Kinds of which no operation is written; they are refused by their structures."""
 

@@ -11,10 +11,9 @@ from engine_trees import KIBI, a2a3, cast, control, load, lowered, program, stor
 from fast_programs import strided
 
 from castsim.engines import simulate
-from castsim.engines.fast_dataflow.attempt import Attempt
-from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
+from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper, TripRun, Weave
 from castsim.engines.fast_dataflow.records import Jump, RecordShift
-from castsim.engines.fast_dataflow.weaving import TripRun, Weave
+from castsim.engines.fast_dataflow.simulation import Attempt
 from castsim.execution.tree import Block, Loop, Lowered, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag

@@ -7,20 +7,21 @@ from typing import get_type_hints
 import pytest
 
 from castsim.engines.fast_dataflow.codes import NEVER, NO_TIME, NONE
-from castsim.engines.fast_dataflow.memory import MachineMemory, parts_of_machine
-from castsim.engines.fast_dataflow.relative import (
+from castsim.engines.fast_dataflow.execution_rows import MachineMemory, parts_of_machine
+from castsim.engines.fast_dataflow.function_state import (
     Cycle,
     Due,
     EntryNumber,
     RecentCycle,
     RecentTick,
+    Row,
     Tick,
     Value,
     aged,
+    names_of,
     relative,
     shift,
 )
-from castsim.engines.fast_dataflow.rows import Row, names_of
 from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
 from castsim.execution.dataflow.timing import NO_TICK
 
@@ -149,7 +150,7 @@ def test_compiled_code_sees_every_field_where_python_does() -> None:
     """numba's records and ctypes' lie alike: the names, in order, eight bytes each."""
     pytest.importorskip("numba")
     from castsim.engines.fast_dataflow.compiling import _FIELDS  # noqa: PLC0415 - needs numba
-    from castsim.engines.fast_dataflow.memory import record_of  # noqa: PLC0415 - as above
+    from castsim.engines.fast_dataflow.execution_rows import record_of  # noqa: PLC0415 - as above
 
     _, rows, tables = parts_of_machine()
     for name, kind in {**rows, **tables}.items():

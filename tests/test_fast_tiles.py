@@ -15,7 +15,7 @@ from sample_arguments import scalars
 from castsim.running import load_program
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
-SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 160
+SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 80
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -14,7 +14,7 @@ from castsim.engines.fast_vliw import simulate_bundles
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements
 from castsim.isa.errors import IllegalError
 from castsim.running import load
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.targets import load_target, target_names
 from castsim.targets.vliw import VliwTarget
 
@@ -64,7 +64,7 @@ def test_sample_programs_take_the_same_cycles(path: Path) -> None:
     loaded = load(path, None, None, {})
     target = loaded.target
     assert isinstance(target, VliwTarget)
-    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
     assert plain(fast(tree, target)) == plain(by_events(tree, target))
 
 

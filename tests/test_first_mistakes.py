@@ -94,7 +94,7 @@ def test_a_placeholder_is_never_what_was_meant(capsys: pytest.CaptureFixture[str
 def test_a_program_without_choices_is_told_how_to_have_some(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", str(TILES)]) == 2
     said = capsys.readouterr().err
-    assert "nothing to tune: the program proposes no values" in said
+    assert "nothing to tune: give a parameter several values" in said
     assert "help: // castsim: parameter R = 16 in 8..64" in said
 
 

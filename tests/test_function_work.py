@@ -8,7 +8,7 @@ from function_works import function_of, lanewise, tile, with_kind, work_of
 from published_model_a5 import KERNELS
 
 from castsim.execution.dataflow.operations import ControlWrite
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.kernel_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, Store
@@ -29,7 +29,7 @@ def name(row: dict[str, str]) -> str:
     return f"{row['op']} {row['variant']}"
 
 
-def kernel_case(row: dict[str, str]) -> tuple[TileWork, VectorFunctionTarget]:
+def kernel_case(row: dict[str, str]) -> tuple[ResolvedTileOp, VectorFunctionTarget]:
     """An operation that runs the kernel of a row, and the target with the kind under which it does."""
     op, variant = row["op"].lower(), row["variant"]
     if row in ELEMENTWISE:

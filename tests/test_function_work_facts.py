@@ -9,7 +9,7 @@ import pytest
 from a5_cases import A5
 from function_works import lanewise, tile, work_cycles, work_of
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -35,7 +35,7 @@ def with_table(table: str, changes: dict[str, object], target: VectorFunctionTar
     ],
     ids=str,
 )  # fmt: skip
-def test_timing_fact_is_read(table: str, changes: dict[str, object], work: TileWork) -> None:
+def test_timing_fact_is_read(table: str, changes: dict[str, object], work: ResolvedTileOp) -> None:
     assert work_cycles(work, with_table(table, changes)) > work_cycles(work)
 
 
@@ -64,7 +64,7 @@ def test_the_floor_of_two_loads_is_read() -> None:
 
 
 # Where each instruction stands in a chain: an operation that has it.
-USERS: dict[str, TileWork] = {
+USERS: dict[str, ResolvedTileOp] = {
     kernel.instructions[0]: lanewise(kernel.mnemonic, "f32", 1, 64)
     for kernel in A5.tile_operations
     if kernel.structure == "elementwise"

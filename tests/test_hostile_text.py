@@ -11,8 +11,7 @@ from rich.text import Text
 
 from castsim.__main__ import main
 from castsim.isa.colours import is_coloured
-from castsim.isa.errors import ReadError, Span
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import ReadError, Span, escaped
 from castsim.reports.bars import bars
 from castsim.reports.terminal import rendered, table
 

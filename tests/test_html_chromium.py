@@ -48,7 +48,7 @@ def test_every_sample_opens_draws_and_zooms(path: Path, opened: Opened, tmp_path
         assert opened.tab.locator("#timeline").count() == 0
         opened.quiet(page)
         return
-    assert figures(opened.tab)["total"] == str(document["total_cycles"])
+    assert opened.tab.locator(".answer").text_content().startswith(f"{document['total_cycles']:,} cycles, ")
     before = opened.lanes()
     assert (float(before["from"]), float(before["to"])) == (0, max(document["total_cycles"], 1))
     assert int(before["drawn"]) > 0
@@ -59,6 +59,61 @@ def test_every_sample_opens_draws_and_zooms(path: Path, opened: Opened, tmp_path
     after = opened.state()
     width = float(after["to"]) - float(after["from"])
     assert width == pytest.approx(max(document["total_cycles"] / 2, min(4, document["total_cycles"])), rel=0.01)
+    opened.quiet(page)
+
+
+ON_THE_FIRST_SCREEN = """() => [".answer", ".line.strong", "#timeline-lanes"].map(
+  (name) => (document.querySelector(name)?.getBoundingClientRect().top ?? 0) + 60 <= innerHeight)"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (400, 800)], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc"])
+def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], browser: Any, tmp_path: Path) -> None:
+    """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows."""
+    run_page(run_command(PROGRAMS / name), tmp_path)
+    opened = Opened(browser)
+    opened.tab.set_viewport_size({"width": size[0], "height": size[1]})
+    opened.go(tmp_path / "page.html")
+    assert all(opened.tab.evaluate(ON_THE_FIRST_SCREEN))
+    assert opened.tab.locator("#summary .strong").count() == int("stale" not in name)  # bundles lose none
+    assert opened.tab.locator(".alarm").count() == int("stale" in name)
+
+
+def test_addresses_lead_to_lines(opened: Opened, tmp_path: Path) -> None:
+    run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
+    opened.go(tmp_path / "page.html")
+    link = opened.tab.locator("#summary .strong a")
+    line = link.text_content().removeprefix("Line ")
+    link.click()
+    assert opened.tab.url.endswith(f"#line-{line}")
+    opened.tab.wait_for_selector(f"tr.found[data-line='{line}']")
+    opened.tab.goto("about:blank")
+    opened.tab.goto((tmp_path / "page.html").as_uri() + "#line-31")
+    opened.tab.wait_for_selector("tr.found[data-line='31']")
+
+
+def test_paper_shows_every_chart(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser)
+    run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
+    opened.go(tmp_path / "page.html")
+    drawn = "() => [...document.querySelectorAll('.chart')].map((each) => 'drawn' in each.dataset)"
+    assert not all(opened.tab.evaluate(drawn))
+    opened.tab.pdf(path=tmp_path / "page.pdf", format="A4")
+    assert all(opened.tab.evaluate(drawn))
+    opened.tab.emulate_media(media="print")
+    opened.tab.set_viewport_size({"width": 700, "height": 900})
+    wide = "() => [...document.querySelectorAll('canvas')].filter((each) => each.clientWidth > 700).length"
+    assert opened.tab.evaluate(wide) == 0
+
+
+def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PROGRAMS / "f32_to_i8_own_barriers.pto").read_text()
+    racy, page = tmp_path / "racy.pto", tmp_path / "page.html"
+    racy.write_text("\n".join(line for line in text.splitlines() if "<PIPE_MTE2>, <PIPE_V>" not in line))
+    assert main(["run", str(racy), "--in", "src=random:1", "--html", str(page)]) == 1
+    assert "race" in capsys.readouterr().err
+    opened.go(page)
+    assert opened.tab.locator("#summary .alarm").text_content().startswith("1 race: ")
     opened.quiet(page)
 
 

@@ -16,7 +16,7 @@ from html_pages import blocks, data_of, elements, run_page, unpacked
 
 from castsim.__main__ import main
 from castsim.planning.conformance import conform
-from castsim.reports.pages.conform_page import conform_page
+from castsim.reports.pages.page_of_result import conform_page
 from castsim.reports.pages.shell import page_html
 
 Capture = pytest.CaptureFixture[str]

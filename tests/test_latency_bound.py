@@ -75,9 +75,9 @@ def test_the_headline_names_the_chain(
     path, page = PROGRAMS / f"{name}.tpc", tmp_path / "page.html"
     assert main(["run", str(path), "--timing-only", "--html", str(page)]) == 0
     head = capsys.readouterr().out.partition("\n\n")[0].splitlines()
-    head = head[next(number for number, line in enumerate(head) if line.startswith("bound by ")) :]
+    head = head[next(number for number, line in enumerate(head) if line.startswith("Latency binds: ")) :]
     (following,) = (line for line in head if line.startswith("next: "))
-    assert head[0].startswith(f"bound by latency: {producer}")
+    assert head[0].startswith(f"Latency binds: {producer}")
     assert head[0].endswith(f"({register}, lines {lines[0]} -> {lines[1]}, {distance} bundles)")
     assert head[1].startswith("latencies cost ")
     assert "castsim advise" in following
@@ -101,7 +101,7 @@ def test_a_pipe_that_works_most_of_the_time_stays_the_headline(name: str, capsys
     assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["latency_bound"] is None
     assert main(["run", str(PROGRAMS / f"{name}.tpc"), "--timing-only"]) == 0
-    assert "bound by latency" not in capsys.readouterr().out
+    assert "Latency binds" not in capsys.readouterr().out
 
 
 def test_tiles_have_no_such_limit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from castsim.engines.fast_vliw import simulate_bundles
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.operations import BundleOperation
-from castsim.reports.losses import Loss, lost_most
+from castsim.reports.run_report import Loss, lost_most
 from castsim.running.source_lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
@@ -73,14 +73,14 @@ def test_all_executions_of_an_instruction_count_together() -> None:
     )
     assert found == Loss(TREE.instructions[1], {Cause.BANK_CONFLICT: 5, Cause.FILL: 5})
     assert found.cause is Cause.FILL  # of equals the first in the order of causes
-    assert found.sentence() == "longest without work: tadd b in line 4 (V), 10 cycles, 5 of them fill"
+    assert found.sentence() == "Line 4 (tadd) leaves V idle for 10 cycles: fill, 5 of them"
 
 
 def test_the_pipe_that_issues_loses_nothing_and_work_is_no_loss() -> None:
     assert lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (1, "V", {Cause.BUSY: 7})), "S") is None
     found = lost_most(TREE, timing_of((0, "S", {Cause.BARRIER: 99}), (2, "V", {Cause.DRAIN: 7})), "S")
     assert found is not None
-    assert found.sentence() == "longest without work: tload c in line 5 (V), 7 cycles, all of it drain"
+    assert found.sentence() == "Line 5 (tload) leaves V idle for 7 cycles: drain"
 
 
 def test_waiting_for_other_pipes_is_their_loss() -> None:
@@ -127,19 +127,19 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
 def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "programs/f32_to_i16_partial.pto", "--in", "src=random:0"]
     assert main(words) == 0
-    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("longest without work: ")]
+    shown = [line for line in capsys.readouterr().out.splitlines() if " idle for " in line]
     assert main([*words, "--json", "-"]) == 0
     document = json.loads(capsys.readouterr().out)["lost_most"]
     (line,) = shown
     assert f"{document['lost_cycles']:,} cycles" in line
-    assert f"line {document['line']}" in line
+    assert f"Line {document['line']} " in line
     assert sum(document["causes"].values()) == document["lost_cycles"]
     assert document["causes"][document["cause"]] == max(document["causes"].values())
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_what_the_glossary_says_about_losses_and_gains_is_true(path: Path, tmp_path: Path) -> None:
-    """The entry `longest without work` of docs/glossary.md, by a second run on a chip without the limit."""
+    """The entry `leaves ... idle` of docs/glossary.md, by a second run on a chip without the limit."""
     result = run(path, timing_only=True, args=scalars(path))
     found = lost_most(result.loaded.tree, result.timing, "S")
     assert found is not None

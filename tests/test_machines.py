@@ -14,8 +14,7 @@ from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
 from castsim.graphs.program import WRITING, Writing
 from castsim.isa.errors import ReadError
-from castsim.machines.machine import Machine
-from castsim.machines.mechanisms import MACHINES, machine_of
+from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import Parts
 from castsim.planning.mechanisms import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
@@ -82,6 +81,7 @@ def switches(tree: ast.Module) -> list[int]:
     found = []
     for node in evaluated(tree):
         names_class = isinstance(node, ast.Name | ast.Attribute) and named(node) in TARGETS
+        names_class = names_class and not ast.unparse(node).startswith("tvm.")  # TVM's targets are none of ours
         asks = isinstance(node, ast.Call) and (
             named(node.func) == "hasattr" or (named(node.func) == "getattr" and len(node.args) == 3)
         )

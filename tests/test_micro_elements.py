@@ -143,3 +143,17 @@ def test_refusals(program: Path, old: str, new: str, kind: type[Exception], said
     program.write_text(TEXT.replace("%rows =", constants, 1).replace(old, new))
     with pytest.raises(kind, match=said):
         run(program, inputs=INPUTS)
+
+
+def test_elements_of_the_buffer_inside_a_vecscope(program: Path) -> None:
+    """Each costs a scalar branch, and the report says that this is assumed."""
+    program.write_text(TEXT)
+    before = run(program, inputs=INPUTS)
+    load = "%e = pto.load_scalar %in[%at] : !pto.ptr<f32, ub> -> f32\n%q = pto.vmuls %v, %e,"
+    program.write_text(TEXT.replace("%q = pto.vmuls %v, %scale,", load))
+    found = run(program, inputs=INPUTS)
+    assert found.cycles > before.cycles
+    assert any("inside a vecscope: its cycles are assumed" in str(each) for each in found.loaded.executed.warnings)
+    x = INPUTS["x"].view(np.float32).reshape(-1, 64)
+    y = found.outputs["y"].view(np.float32).reshape(-1, 64)
+    assert np.array_equal(y[:, 1:], (x * x[:, :1])[: len(y), 1:])

@@ -12,8 +12,8 @@ from micro_cases import arrays, cases, different, texts, typed
 from castsim.__main__ import main
 from castsim.isa.pto import parse, print_program
 from castsim.isa.sources import Language, Source
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -32,7 +32,7 @@ def outputs_of(name: str, options: dict[str, str]) -> None:
     source = Source(f"{name}.pto", Language.TILES, texts()[name])
     loaded = load_tiles(source, LoadRequest(target))
     inputs = {each["name"]: typed(held[f"{name}.{each['name']}.input"], each["elem"]) for each in arguments}
-    found = loaded.issue(inputs, Treatment()).outputs
+    found = loaded.issue(inputs, RunOptions()).outputs
     for each in arguments:
         if each.get("expected"):
             want = held[f"{name}.{each['name']}.expected"]

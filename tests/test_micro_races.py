@@ -11,9 +11,9 @@ from micro_cases import texts
 from castsim.engines import simulate
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.sources import Language, Source
-from castsim.machines.vector_function.scopes.extents import _moved
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import Treatment
+from castsim.machines.vector_function.scopes.instructions import _moved
+from castsim.running.loaded import RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 from castsim.synchronisation.races import REPORT, STOP, RaceKind
 
@@ -114,7 +114,7 @@ def findings(text: str, *, sync: str = "insert", races: str = REPORT) -> list[Ra
     args = {"scale": 2.0} if "%scale: f32" in text else {}
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args, sync=sync))
     try:
-        found = loaded.issue({}, Treatment(values=False, races=races)).races
+        found = loaded.issue({}, RunOptions(values=False, races=races)).races
     except EngineError as error:
         assert "deadlock" in error.message
         return [RaceKind.DEADLOCK]
@@ -162,7 +162,7 @@ def test_own_programs_have_no_races(name: str) -> None:
 def test_a_missing_pair_of_flags_is_a_race(body: str, kinds: str) -> None:
     loaded = load_tiles(Source("k.pto", Language.TILES, written(body)), LoadRequest("a5"))
     with pytest.raises(RaceError) as error:
-        loaded.issue({}, Treatment(values=False, races=STOP))
+        loaded.issue({}, RunOptions(values=False, races=STOP))
     assert "--races report" in error.value.legal
     assert kinds in error.value.message
     assert "vecscope" in error.value.message
@@ -205,7 +205,7 @@ def test_pipes_wait_for_buffers_as_for_flags() -> None:
         load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5"))
         for text in (written(BUFFERS), written(FLAGS))
     )
-    trees = [each.issue({}, Treatment(values=False)).loaded for each in (held, flagged)]
+    trees = [each.issue({}, RunOptions(values=False)).loaded for each in (held, flagged)]
     for each in trees:
         fast, event = (simulate(each.tree, each.target, engine=engine) for engine in ("fast", "event"))
         assert (fast.total, fast.pipes, list(fast.operations)) == (event.total, event.pipes, list(event.operations))

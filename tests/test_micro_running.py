@@ -15,8 +15,8 @@ from castsim.isa.pto.micro.forms import OPAQUE, ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import Issued, Treatment
+from castsim.running.loaded import ExecutionResult, RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 
 Array = NDArray[np.generic]
@@ -37,10 +37,12 @@ def program(body: str, arguments: str = "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32
     return f"func.func @f({arguments}) attributes {{pto.kernel}} {{\n{HEAD}\n{body}\nreturn\n}}\n"
 
 
-def issued(text: str, inputs: Mapping[str, Array] | None = None, args: Mapping[str, int] | None = None) -> Issued:
+def issued(
+    text: str, inputs: Mapping[str, Array] | None = None, args: Mapping[str, int] | None = None
+) -> ExecutionResult:
     """Run a program of the A5."""
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
-    return loaded.issue(dict(inputs or {}), Treatment())
+    return loaded.issue(dict(inputs or {}), RunOptions())
 
 
 def ramp(count: int = 256) -> NDArray[np.float32]:

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from castsim.isa.sources import Language, Source
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 
 Bytes = NDArray[np.uint8]
@@ -96,7 +96,7 @@ def executed(case: Case, statements: list[str], data: Bytes) -> Bytes:
     text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}\n"
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5"))
     blank = np.zeros(SIZE, np.uint8)
-    outputs = loaded.issue({"x": data, "y": blank, "z": blank}, Treatment()).outputs
+    outputs = loaded.issue({"x": data, "y": blank, "z": blank}, RunOptions()).outputs
     return outputs["y"]
 
 

@@ -18,9 +18,9 @@ from notebook_programs import LOOPED, PROGRAMS, TILES
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import EngineError, LimitError, ReadError
-from castsim.reports.notebooks import frames, runs
+from castsim.reports.notebooks import presentation, runs
 from castsim.reports.notebooks.colours import cause_colour
-from castsim.reports.notebooks.operations import shown_window
+from castsim.reports.notebooks.figures import shown_window
 from castsim.targets.csv_tables import SHIPPED
 from castsim.timing import Cause
 
@@ -232,7 +232,7 @@ def test_wrong_tables_and_libraries_are_refused():
     ],
 )  # fmt: skip
 def test_the_library_that_is_installed_is_taken(monkeypatch, missing, asked, expected):
-    monkeypatch.setattr(frames, "find_spec", lambda name: None if name in missing else name)
+    monkeypatch.setattr(presentation, "find_spec", lambda name: None if name in missing else name)
     found = castsim.estimate("f32", "f16", 4, 64, target="a2a3")
     if isinstance(expected, str):
         with pytest.raises(ReadError) as caught:

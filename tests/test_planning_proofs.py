@@ -31,7 +31,7 @@ from castsim.planning.primitives import FormatCast, keeps_order
 from castsim.planning.steps import TileCastForm, run_chain
 from castsim.planning.substitution import substitute_of
 from castsim.reports.lower import lower_document
-from castsim.specifications.order import order_keys
+from castsim.specifications.rescale import order_keys
 from castsim.targets import load_target
 
 

@@ -15,7 +15,7 @@ from castsim.isa.formats import FORMATS
 from castsim.numerics import code_dtype
 from castsim.planning import CastRequest, Plan, PlanKind, Verdict, plan
 from castsim.planning.conformance import Cell, legal_casts
-from castsim.planning.conformance.cells import changed
+from castsim.planning.conformance.matrix import changed
 from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"

@@ -90,6 +90,69 @@ def test_quantisation_of_blocks(tmp_path, call, exponent, codes):
     assert (found["e"].reshape(-1).tolist(), found["y"].reshape(-1)[:6].tolist()) == ([exponent], codes)
 
 
+PAIRS = """
+extern "C" __global__ AICORE void k(__gm__ half *x, __gm__ uint8_t *y, __gm__ uint8_t *e) {
+  using Groups = Tile<TileType::Vec, half, 2, 64>;
+  Tile<TileType::Vec, half, 64, 64> wide; Tile<TileType::Vec, float4_e2m1x2_t, 64, 64> codes;
+  Tile<TileType::Vec, uint8_t, 64, 32> bytes; Tile<TileType::Vec, uint8_t, 1, 128> exponents; Groups maxima, scaling;
+  TASSIGN(wide, 0); TASSIGN(codes, 0x4000); TASSIGN(bytes, 0x4000); TASSIGN(exponents, 0x6000);
+  TASSIGN(maxima, 0x7000); TASSIGN(scaling, 0x8000);
+  GlobalTensor<half, Shape<1, 1, 1, 64, 64>, Stride<1, 1, 1, 64, 1>> from(x);
+  GlobalTensor<uint8_t, Shape<1, 1, 1, 64, 32>, Stride<1, 1, 1, 32, 1>> into(y);
+  GlobalTensor<uint8_t, Shape<1, 1, 1, 1, 128>, Stride<1, 1, 1, 128, 1>> powers(e);
+  TLOAD(wide, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TQUANT<0, MxQuantAlg::RULE, true>(codes, wide, &exponents, &maxima, &scaling);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(into, bytes); TSTORE(powers, exponents);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "exponent", "codes"),
+    [("OcpMxFp4E2M1", 127, [7, 12, 6, 2, 1, 2]), ("NvMxFp4E2M1", 128, [6, 10, 4, 1, 0, 1])],
+)
+def test_pairs_of_groups_of_rows(tmp_path, rule, exponent, codes):
+    """Worked examples of docs/reference/pto.md section 7.12, down a column; exponents of two groups side by side."""
+    x = np.zeros((64, 64), np.float16)
+    x[:6, 5] = 7, -2.5, 5, 1.25, 0.5, 0.875
+    path = written(tmp_path, PAIRS.replace("RULE", rule))
+    found = run(path, target="a5", inputs={"x": x}).outputs
+    assert (found["y"].reshape(64, 32)[:6, 2] >> 4).tolist() == codes
+    assert found["e"].reshape(-1)[10:12].tolist() == [exponent, 0]
+    text = tmp_path / "again.pto"
+    text.write_text(record(Request(path, inputs={"x": x}, target="a5"))[0].pto_text())
+    assert same_bits(castsim.run(text, "a5", inputs={"x": x}).outputs["y"], found["y"])
+
+
+BOXES = """
+extern "C" __global__ AICORE void k(__gm__ uint8_t *x, __gm__ uint8_t *y, __gm__ uint8_t *n) {
+  Tile<TileType::Vec, uint8_t, 4, 32> exponents; Tile<TileType::Vec, uint8_t, 1, 128> bytes, tmp;
+  Tile<TileType::Vec, uint8_t, 32, 4, BLayout::RowMajor, 32, 4, SLayout::RowMajor, 32> boxes;
+  Tile<TileType::Vec, uint8_t, 16, 32, BLayout::ColMajor, 4, 32, SLayout::RowMajor, 512> columns;
+  TASSIGN(exponents, 0); TASSIGN(bytes, 0x1000); TASSIGN(boxes, 0x1000); TASSIGN(tmp, 0x2000); TASSIGN(columns, 0x3000);
+  Tile<TileType::Vec, uint8_t, 1, 128> first; TASSIGN(first, 0x3000);
+  GlobalTensor<uint8_t, Shape<1, 1, 1, 4, 32>, Stride<1, 1, 1, 32, 1>> from(x);
+  GlobalTensor<uint8_t, Shape<1, 1, 1, 1, 128>, Stride<1, 1, 1, 128, 1>> into(y), codes(n);
+  TLOAD(exponents, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TMOV<0>(boxes, exponents, tmp); TMOV(columns, exponents);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(into, bytes); TSTORE(codes, first);
+}
+"""
+
+
+def test_moves_into_boxes(tmp_path):
+    """Worked places of docs/reference/pto.md section 7.12; 32 codes of four rows are one column of boxes."""
+    x = np.arange(128, dtype=np.uint8).reshape(4, 32)
+    found = run(written(tmp_path, BOXES), target="a5", inputs={"x": x}).outputs
+    boxes = found["y"].reshape(-1)
+    assert (boxes[1], boxes[32], boxes[99]) == (x[1, 0], x[2, 0], x[3, 17])
+    assert found["n"].reshape(-1).tolist() == x.reshape(-1).tolist()
+
+
 DEQUANTISED = """
 extern "C" __global__ AICORE void k(__gm__ int8_t *q, __gm__ float *s, __gm__ float *o, __gm__ float *y,
                                     __gm__ uint8_t *low) {

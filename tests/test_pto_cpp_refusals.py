@@ -16,7 +16,7 @@ from castsim.execution.limits import Limits
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.pto_cpp import Request, kernel_process, record, run
+from castsim.pto_cpp import Request, record, recording, run
 
 TILES = """
 using T = Tile<TileType::Vec, float, 4, 64>;
@@ -62,8 +62,8 @@ def test_an_error_of_the_compiler_has_its_file_and_line(tmp_path):
         ("TQUANT<QuantType::INT8_ASYM>(a, b, b, a);", "INT8_ASYM needs an offset"),
         ("TQUANT<QuantType::INT8_SYM>(a, b, b, a, &b);", "INT8_SYM has no offset"),
         ("TQUANT<QuantType::MXFP8>(a, b, b);", "three tiles by pointer"),
-        ("TQUANT<1, MxQuantAlg::NvMxFp4E2M1>(a, b, &a, &a, &a);", "another type than MXFP8"),
-        ("TQUANT<0, MxQuantAlg::OcpMxFp8E4M3>(a, b, &a, &a, &a);", "groups of rows"),
+        ("TQUANT<1, MxQuantAlg::NvMxFp4E2M1>(a, b, &a, &a, &a);", "writes tiles of float4_e2m1x2_t"),
+        ("TQUANT<1, MxQuantAlg::Hif4>(a, b, &a, &a, &a);", "HiF4 is not in the A5's library"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_in_its_line(tmp_path, statement, words):
@@ -93,7 +93,7 @@ def test_operations_that_are_not_modelled_are_refused_by_name_in_their_line(tmp_
 
 def test_what_castsim_models_is_sent_with_all_its_operands():
     """An operation that is sent with its tiles alone loses scalars and attributes."""
-    header = (Path(kernel_process.__file__).parent / "include" / "castsim_operations.hpp").read_text(encoding="utf-8")
+    header = (Path(recording.__file__).parent / "include" / "castsim_operations.hpp").read_text(encoding="utf-8")
     alone = re.findall(r'CASTSIM_UNMODELLED\(\w+, "(\w+)"\)', header)
     assert {"ttri", "mgather"} <= set(alone)
     assert set(alone) & set(VECTOR_OPERATIONS) == set()
@@ -129,7 +129,7 @@ def test_a_tile_behind_the_buffer(tmp_path):
 
 @needs_compiler
 def test_a_kernel_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_process, "SECONDS", 1)
+    monkeypatch.setattr(recording, "SECONDS", 1)
     body = f"AICORE void k() {{ {TILES}\nfor (volatile int i = 0; i < 2; i = 0) {{ }}\n}}"
     with pytest.raises(LimitError, match="does not end within 1 s"):
         recorded(tmp_path, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from libraries import GFLOAT, LIBRARY
 from oracle_formats import codebook, decode
-from quantisation_campaign import CASES, ELEMENTS, RECORD, SCALES, SIZES, TOTAL, differences, numbers
+from quantisation_campaign import CASES, ELEMENTS, RECORD, SCALES, SIZES, TOTAL, campaign, differences, numbers
 
 import castsim
 from castsim.__main__ import main
@@ -113,6 +114,13 @@ def test_the_record_of_ten_million_blocks() -> None:
     assert tuple(held["blocks_by_element"]) == ELEMENTS
     assert (tuple(held["scales"]), tuple(held["rules"]), tuple(held["block_sizes"])) == (SCALES, RULES, SIZES)
     assert held["cases"] == len(CASES)
+
+
+@pytest.mark.skipif("CASTSIM_THOROUGH" not in os.environ, reason="runs for minutes: set CASTSIM_THOROUGH=1")
+def test_ten_million_blocks_of_another_seed() -> None:
+    found = list(campaign(TOTAL, seed=1))
+    assert sum(done for _, done, _ in found) >= TOTAL
+    assert [(case, bad) for case, _, bad in found if bad] == []
 
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)

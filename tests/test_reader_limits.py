@@ -13,8 +13,9 @@ from castsim.editor.debugging import messages
 from castsim.evidence.accuracy import table as measured
 from castsim.execution import limits, npy
 from castsim.execution.npy import read_array
-from castsim.exploration.sweeps import axes, specification
-from castsim.exploration.tuning import space
+from castsim.exploration.sweeps import specification
+from castsim.exploration.sweeps import specification as axes
+from castsim.exploration.tuning import points
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import expressions, reading, value_lists
 from castsim.isa.errors import CastsimError, Span
@@ -22,7 +23,7 @@ from castsim.isa.pto import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.machines.vliw import tables
-from castsim.targets import load_target, toml_text
+from castsim.targets import csv_tables, load_target
 from castsim.targets.vliw import VliwTarget
 
 ROOT = Path(__file__).parent.parent
@@ -174,9 +175,9 @@ def choices(count: int, _: Path) -> object:
     """Points of a search: 1000 values of one choice, the others of a second one."""
     assert count >= 1000
     kinds = [
-        space.Axis(space.Kind.TILE, name, tuple(range(size))) for name, size in (("R", 1000), ("C", count // 1000))
+        points.Axis(points.Kind.TILE, name, tuple(range(size))) for name, size in (("R", 1000), ("C", count // 1000))
     ]
-    return space.Space.of(kinds)
+    return points.Space.of(kinds)
 
 
 CASES = {
@@ -188,21 +189,21 @@ CASES = {
     "characters of an immediate": Case(64, immediate, "at most 64 characters", "64 characters"),
     "lanes": Case(1 << 16, lambda n, _: lanes(n), "1 to 65536", "65,536 lanes"),
     "bytes of a description": Case(
-        toml_text.MOST_BYTES, lambda n, f: target_of(f, "", n), "more than 1048576 bytes", "1 MiB"
+        csv_tables.MOST_BYTES, lambda n, f: target_of(f, "", n), "more than 1048576 bytes", "1 MiB"
     ),
     "depth of a description": Case(
-        24, lambda n, f: toml_text.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
+        24, lambda n, f: csv_tables.read_toml(written(f, "t.toml", "x = " + "[" * n + "]" * n + "\n")),
         "more than 24 deep", "24 levels",
     ),
     "digits of a fact": Case(
-        40, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
+        40, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {'1' * 20}.{'1' * (n - 21)}\n")),
         "more than 40 digits", "40 characters",
     ),
     "exponent of a fact": Case(
-        30, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "beyond -30 .. 30", "10^30"
+        30, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = 1e{n}\n")), "beyond -30 .. 30", "10^30"
     ),
     "whole number of a description": Case(
-        2**63 - 1, lambda n, f: toml_text.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
+        2**63 - 1, lambda n, f: csv_tables.read_toml(written(f, "t.toml", f"x = {n}\n")), "does not fit into 64 bits",
         "64 bits",
     ),
     "bases": Case(16, bases, "more than 16 descriptions", "16 descriptions"),
@@ -217,7 +218,7 @@ CASES = {
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
     "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
     "values of a list": Case(value_lists.MOST, values, "more than 100000 values", "100,000 values"),
-    "points of a search": Case(space.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
+    "points of a search": Case(points.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
     "values of a key": Case(
         axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000",
         "10,000,000 values",

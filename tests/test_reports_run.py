@@ -103,7 +103,7 @@ def test_the_limiter_is_the_most_occupied_pipe_not_the_longest_wait() -> None:
         )
     )
     assert found is not None
-    assert found.sentence() == "bound by MTE2: memory latency 41.0 % (MTE2 is occupied 51.0 % of the time)"
+    assert found.sentence() == "MTE2 is the bottleneck: in use 51.0 % of the time, memory latency 41.0 %"
 
 
 def test_nothing_limits_a_run_that_does_nothing() -> None:
@@ -196,12 +196,12 @@ def test_the_text_fits_100_columns_and_says_what_limits(
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine fast\n")
     for word in (
-        "bound by ",
+        "is the bottleneck",
         "utilisation (busy)",
         "tcvt f32 -> i32 ODD",
         "buffer ub: bytes 0 ..",
         "sha256",
-        "rests on",
+        "not documented by the vendor",
     ):
         assert word in text
     assert f"warning: kernel.pto:{TCVT}:5: rounding ODD silently becomes TRUNC" in " ".join(text.split())
@@ -266,7 +266,7 @@ def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.Captu
     found = lines_of(capsys, str(PROGRAMS / "a5_bf16_to_e2m1.pto"), "--timing-only")
     table = next(number for number, line in enumerate(found) if line.startswith("cycles by cause"))
     assert found[2].endswith("MHz (assumed clock)") and " cycles = " in found[2]
-    assert any(line.startswith("bound by ") for line in found[3:table])
+    assert any("is the bottleneck: " in line for line in found[3:table])
     assert any(line.startswith("next: --what-if all") for line in found[:table])
     assert any(line.startswith("warning: ") for line in found[:table])
     assert not any(line.startswith("warning: ") for line in found[table:])
@@ -278,7 +278,7 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
     full = lines_of(capsys, program, "--timing-only", "--facts")
     assert main(["run", program, "--timing-only", "--json", "-"]) == 0
     names = [fact["name"] for fact in json.loads(capsys.readouterr().out)["facts_assumed"]]
-    assert short[-1] == f"rests on {len(names)} undocumented facts (--facts lists them, by weight)"
+    assert short[-1] == f"{len(names)} hardware numbers are not documented by the vendor (--facts)"
     assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
     assert full[: len(short) - 1] == short[:-1]
 

@@ -16,7 +16,7 @@ from castsim.evidence.accuracy import AccuracyTables, accuracy, read_table
 from castsim.evidence.accuracy.record import WIDEST, Residual, intervals_of, kind_of, residuals, write_record
 from castsim.isa.errors import ReadError
 from castsim.targets import load_target
-from castsim.targets.residuals import INTERVALS, measured_operation, read_intervals
+from castsim.targets.loader import INTERVALS, measured_operation, read_intervals
 from castsim.targets.schema import SourceKind
 
 TARGETS = Path(__file__).resolve().parent.parent / "targets"

@@ -15,7 +15,7 @@ from execution_programs import CONSTANTS, walk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castsim.execution.walk.scalar_floats import (
+from castsim.execution.interpreter.scalar_floats import (
     FLOATS,
     bits_of,
     float_arithmetic,

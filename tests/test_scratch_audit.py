@@ -13,8 +13,8 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.strided import audit as audit_module
 from castsim.machines.strided import sequences
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
-from castsim.reports import scratch_sweep
-from castsim.reports.scratch_sweep import shape_count, shapes, sweep
+from castsim.reports import scratch
+from castsim.reports.scratch import shape_count, shapes, sweep
 from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")
@@ -106,7 +106,7 @@ def test_shapes_are_counted_without_being_made(strides):
 
 
 def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
-    monkeypatch.setattr(scratch_sweep, "_MANY", 12)
+    monkeypatch.setattr(scratch, "_MANY", 12)
     command = ["scratch", "f32", "i16", "--rows", "1:4", "--sweep", "--cols"]
     for cols, extra, expected in (("1:2", [], ""), ("1:3", [], "12 shapes to audit\n"), ("1:3", ["--quiet"], "")):
         assert main([*command, cols, *extra]) == 0
@@ -134,7 +134,7 @@ def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
 
 
 def test_audit_and_run_use_the_same_operations():
-    assert audit_module.emit_cast is __import__("castsim.machines.strided.lowering", fromlist=["emit_cast"]).emit_cast
+    assert audit_module.emit_cast is __import__("castsim.machines.strided.audit", fromlist=["emit_cast"]).emit_cast
 
 
 def test_pairs_without_scratch_are_refused_with_those_that_use_it():

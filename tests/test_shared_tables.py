@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from castsim.isa.errors import TargetDataError
-from castsim.targets import shared_tables
+from castsim.targets import tpc_compiler
 from castsim.targets.tpc_builtins import BuiltinRounding
 from castsim.targets.tpc_compiler import CType, c_types
 
@@ -21,17 +21,17 @@ from castsim.targets.tpc_compiler import CType, c_types
     ],
 )
 def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_tables, "SHIPPED", tmp_path)
+    monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
     (tmp_path / "types.csv").write_text("name,element,promotion,status,source\n" + text)
     with pytest.raises(TargetDataError, match=rf"^types\.csv: {message}"):
-        shared_tables.csv_rows("types.csv", CType)
+        tpc_compiler.csv_rows("types.csv", CType)
 
 
 def test_a_cell_without_a_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_tables, "SHIPPED", tmp_path)
+    monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
     (tmp_path / "r.csv").write_text("generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n")
     with pytest.raises(TargetDataError, match=r"^r\.csv: row 0"):
-        shared_tables.csv_rows("r.csv", BuiltinRounding)
+        tpc_compiler.csv_rows("r.csv", BuiltinRounding)
 
 
 def test_a_table_is_read_once() -> None:

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
 from castsim.specifications import acceptance, accepts, parse_specification, specified_cast
-from castsim.specifications.order import order_keys
+from castsim.specifications.rescale import order_keys
 from castsim.targets import (
     is_specification,
     load_specification,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from castsim.casting import cast_on_target
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.behaviour import behaviour_of
 from castsim.isa.codes import Codes
@@ -191,7 +191,7 @@ def by_tile(row: Row, mode: str) -> Codes | None:
     compares = operation.startswith("Compare")
     out = format_named("i8") if compares else fmt
     dst = tile("d", out, 8192, size, size if not name.startswith("trow") else 1)
-    work = TileWork(name, dst, tuple(sources), Span("t", 1, 1), scalars=scalars, mode=comparison or None)
+    work = ResolvedTileOp(name, dst, tuple(sources), Span("t", 1, 1), scalars=scalars, mode=comparison or None)
     TileEffect(work, behaviour_of(target, work)).apply(buffer)
     if compares:
         return np.array([buffer[8192] & 1], np.uint8)

@@ -22,10 +22,10 @@ EVENTS = ("simpy", "castsim.engines.event_dataflow.simulation", "castsim.engines
 """The engine that nobody asks for below."""
 PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
-COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.walk")
+COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.interpreter")
 RUNNING = (
     "castsim.engines",
-    "castsim.execution.walk",
+    "castsim.execution.interpreter",
     "castsim.synchronisation.races",
     "castsim.isa.pto.parser",
     "castsim.isa.tpc.parser",
@@ -39,7 +39,7 @@ ASSEMBLY = (
 )
 PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs", "castsim.evidence.verification")
 
-WALKING = ("castsim.engines", "castsim.execution.walk")
+WALKING = ("castsim.engines", "castsim.execution.interpreter")
 
 PAGES = ("castsim.reports.pages.shell", "castsim.reports.views.timeline", "castsim.reports.views.perfetto", "html")
 """For who writes a page, a trace or a log."""
@@ -71,8 +71,8 @@ CASES = {
 """What a command must not load beside NEVER."""
 
 MOST_MODULES = {
-    "run programs/f32_to_f16.pto --in src=random:0": (356, 388),
-    "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (386, 376),
+    "run programs/f32_to_f16.pto --in src=random:0": (357, 388),
+    "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (387, 376),
     "check programs/f32_to_f16.pto": (260, 376),
     "cast f32 i16 1 --target a2a3": (163, 376),
 }

@@ -22,8 +22,7 @@ from castsim.machines.strided.operations import (
     Duplicate,
     VectorOperation,
 )
-from castsim.machines.strided.plan import plan_cast
-from castsim.machines.strided.scratch import scratch_need
+from castsim.machines.strided.plan import plan_cast, scratch_need
 
 # ------------------------------------------------------------------------------------------------ scratch sequences
 

@@ -16,7 +16,7 @@ from castsim.isa.formats import format_named
 from castsim.machines.strided.operations import (
     VectorOperation,
 )
-from castsim.machines.strided.whole_tile import natural_map
+from castsim.machines.strided.values import natural_map
 
 # --------------------------------------------------------------------------------------------------- natural map
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from strided_works import BANK, MNEMONICS, SPAN, TARGET, example, issued, listing, tile, vectors, work
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Lowered, operations
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernels import lower_work
@@ -19,11 +19,11 @@ from castsim.targets.options import with_options
 A, B, D = 0, 2 * BANK, BANK
 
 
-def three(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> TileWork:
+def three(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> ResolvedTileOp:
     return work(mnemonic, *(tile(element, rows, cols, at, valid=valid) for at in (D, A, B)))
 
 
-def two(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> TileWork:
+def two(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int] | None = None) -> ResolvedTileOp:
     return work(mnemonic, *(tile(element, rows, cols, at, valid=valid) for at in (D, A)))
 
 
@@ -192,7 +192,7 @@ def test_moves_copy_whole_blocks():
     ]
 
 
-def filled(pad: int, mnemonic: str = "tfillpad") -> TileWork:
+def filled(pad: int, mnemonic: str = "tfillpad") -> ResolvedTileOp:
     src = tile("f32", 4, 32, A if mnemonic != "tfillpad_inplace" else D, valid=(3, 10), pad=pad)
     return work(mnemonic, tile("f32", 4, 32, D, pad=1), src)
 

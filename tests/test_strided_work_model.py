@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from strided_works import BANK, TARGET, issued, tile, work
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.machines.strided.operations import Barrier, ControlWrite, VectorOperation
 from castsim.targets.options import with_options
 
@@ -34,7 +34,7 @@ COPY_BYTES_PER_CYCLE = 594.3
 OLDER = with_options(TARGET, {"scalar_rows": "separate"})
 
 
-def predicted(made: TileWork) -> int:
+def predicted(made: ResolvedTileOp) -> int:
     """Cycles by the rules of the public model."""
     total, idle, pending, counting = 0, True, 0, False
     for operation in issued(made, OLDER):
@@ -54,7 +54,7 @@ def predicted(made: TileWork) -> int:
     return total
 
 
-def made_for(row: dict[str, str]) -> TileWork:
+def made_for(row: dict[str, str]) -> ResolvedTileOp:
     """The operation of a case, with the tiles that its template parameters state."""
     extra = dict(part.split("=") for part in row["extra"].split(";") if part)
     name, element = row["op"].lower(), row["src"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from strided_works import BANK, column, listing, tile, work
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 
 A, B, D = 0, 2 * BANK, BANK
 
@@ -18,7 +18,7 @@ A, B, D = 0, 2 * BANK, BANK
 
 def reduction(
     mnemonic: str, element: str, rows: int, cols: int, dst_layout: str = "col_major", tmp: tuple[int, int] | None = None
-) -> TileWork:
+) -> ResolvedTileOp:
     dst = column(element, rows, D) if dst_layout == "col_major" else tile(element, rows, 8, D, valid=(rows, 1))
     source = tile(element, rows, -(-cols // 16) * 16, A, valid=(rows, cols))
     return work(mnemonic, dst, source, tmp=tile(element, *(tmp or (rows, -(-cols // 16) * 16)), B))

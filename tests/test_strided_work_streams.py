@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_works import BANK, TARGET, column, cycles, example, tile, touched, vectors, work
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
 
 # Operations of one instruction on so many tiles.
@@ -37,11 +37,11 @@ def valid_bytes(one: Tile) -> Counter[int]:
     )
 
 
-def written(made: TileWork, mnemonics: tuple[str, ...]) -> Counter[int]:
+def written(made: ResolvedTileOp, mnemonics: tuple[str, ...]) -> Counter[int]:
     return Counter(byte for one in vectors(made) if one.mnemonic in mnemonics for byte in touched(one, 0))
 
 
-def read(made: TileWork, number: int, mnemonics: tuple[str, ...]) -> Counter[int]:
+def read(made: ResolvedTileOp, number: int, mnemonics: tuple[str, ...]) -> Counter[int]:
     return Counter(byte for one in vectors(made) if one.mnemonic in mnemonics for byte in touched(one, number + 1))
 
 

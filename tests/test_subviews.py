@@ -14,7 +14,7 @@ from subview_programs import Program, tile_type
 
 from castsim import run
 from castsim.execution.dataflow.operations import ScalarWork
-from castsim.execution.walk.lifetimes import lifetimes_of
+from castsim.execution.interpreter.allocation import lifetimes_of
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of

@@ -13,11 +13,10 @@ from castsim.__main__ import main
 from castsim.isa.tpc import parse
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.hops import in_lane
+from castsim.tpc_compiler.code_generation import Sequence, schedule
+from castsim.tpc_compiler.compiled_casts.building import in_lane
+from castsim.tpc_compiler.compiled_casts.c_table import bits_of, path_of
 from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
-from castsim.tpc_compiler.compiled_casts.paths import path_of
-from castsim.tpc_compiler.compiled_casts.vector_types import bits_of
-from castsim.tpc_compiler.emission import Sequence, schedule
 from castsim.tpc_compiler.swizzles import Elimination, eliminate
 from castsim.tpc_compiler.swizzles.comparing import compared
 

@@ -9,13 +9,13 @@ from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
 from castsim.engines import simulate
+from castsim.execution.interpreter import execute
 from castsim.execution.tree import Tree, elements, instances
-from castsim.execution.walk import execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert, noted
-from castsim.synchronisation.flags.elements import Buffer, Listing
 from castsim.synchronisation.flags.insertion import plan
+from castsim.synchronisation.flags.removing import Buffer, Listing
 from castsim.synchronisation.races import RaceKind, find_races
 from castsim.targets.options import with_options
 

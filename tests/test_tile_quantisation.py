@@ -18,10 +18,9 @@ from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.estimates import timed_alone
-from castsim.estimating.placement import HERE
+from castsim.estimating.estimates import HERE, timed_alone
 from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
@@ -270,7 +269,7 @@ def cycles(operation: str, case: str) -> int:
         tiles.append(Tile(f"t{number}", fmt, kind, at, rows, wide, fmt.storage_bits))
         at = -(-tiles[-1].end // 512) * 512
     chip = target("a5")
-    work = TileWork(operation, tiles[-1], tuple(tiles[:-1]), HERE)
+    work = ResolvedTileOp(operation, tiles[-1], tuple(tiles[:-1]), HERE)
     return timed_alone(chip, lowerer_of(chip).work(work), operation).cycles
 
 
@@ -363,7 +362,7 @@ def blocks(x: np.ndarray, element: str, rule: str) -> dict[str, Any]:
     rows, cols = x.shape
     groups = rows * cols // 32
     size = np.dtype(np.float32 if element == "f32" else np.float16).itemsize
-    line = -(-2 * groups // 16) * 16
+    line = -(-2 * groups // 128) * 128
     spots = [
         Spot("x", element, rows, cols, 0),
         Spot("d", "i8", rows, cols, 0x10000),
@@ -378,7 +377,7 @@ def blocks(x: np.ndarray, element: str, rule: str) -> dict[str, Any]:
     )
     before = noise(target("a5"), 6)
     spots[0].put(before, x)
-    after = computed(program(text, spots), target("a5"), before)
+    after = computed(program(text, spots), target("a5", ("tquant_mx_forms", "library")), before)
     held = {one.name: one.get(after) for one in outs}
     unsigned = f"<u{size}"
     return {
@@ -463,9 +462,11 @@ def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
 @pytest.mark.parametrize(
     ("attributes", "told"),
     [
-        ("quant_type = #pto<quant_type MXFP4_E2M1>", "unknown quant_type 'MXFP4_E2M1'"),
-        ("quant_type = #pto<quant_type MXFP8>, grpAxis = #pto<mx_group_axis axis0>", "unknown mx_group_axis 'axis0'"),
-        ("quant_type = #pto<quant_type MXFP8>, interleave = true", "interleaved exponents"),
+        ("quant_type = #pto<quant_type HIF4>", "unknown quant_type 'HIF4'"),
+        ("quant_type = #pto<quant_type MXFP4_E2M1>", "MXFP4_E2M1 is written to tiles of !pto.f4E2M1x2"),
+        ("quant_type = #pto<quant_type MXFP8>, grpAxis = #pto<mx_group_axis axis2>", "unknown mx_group_axis 'axis2'"),
+        ("quant_type = #pto<quant_type MXFP8>, interleave = 1", "interleave is true or false"),
+        ("quant_type = #pto<quant_type MXFP8>, storeMode = #pto<vec_store_mode nz>", "goes with a fifth tile"),
         ("quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg up>", "unknown quant_scale_alg"),
         ("interleave = false", "needs the attribute quant_type"),
     ],
@@ -489,18 +490,18 @@ def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> Non
         kind = TileType("vec", element, height, width, *valid)
         tiles.append(Tile(f"t{number}", fmt, kind, at, *valid, fmt.storage_bits))
         at = -(-tiles[-1].end // 512) * 512
-    work = TileWork("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
+    work = ResolvedTileOp("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     assert found == pytest.approx(published, rel=0.03)
 
 
 def test_blocks_in_a_program(tmp_path: Path) -> None:
     """Codes stored by the tool's flags; both engines agree; what CTRL is left at is told."""
-    outs = f"{NARROW}, !pto.tile_buf<vec, 1x32xui8, valid=1x16>, {{0}}, {{0}}".format(
-        "!pto.tile_buf<vec, 1x32xf32, valid=1x16>"
+    outs = f"{NARROW}, !pto.tile_buf<vec, 1x64xui8, valid=1x16>, {{0}}, {{0}}".format(
+        "!pto.tile_buf<vec, 1x64xf32, valid=1x16>"
     )
     more = "".join(
-        f"%{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x32x{element}, valid=1x16>\n"
+        f"%{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x64x{element}, valid=1x16>\n"
         for name, element in (("e", "ui8"), ("m", "f32"), ("s", "f32"))
     )
     text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{{{quant_type = #pto<quant_type MXFP8>}}}}"

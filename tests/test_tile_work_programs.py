@@ -13,8 +13,8 @@ from work_model import TYPES, Model, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
+from castsim.execution.interpreter import execute, interpreter
 from castsim.execution.tree import Loop, instances
-from castsim.execution.walk import execute, walker
 from castsim.isa import pto
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -149,7 +149,7 @@ scf.for %i = %c0 to %c5 step %c1 {{
     before = noise(target(name))
     start = a.get(before)
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 3 * (0 + 1 + 2 + 3 + 4))
-    monkeypatch.setattr(walker, "fold", lambda trips: [item for trip in trips for item in trip.items])
+    monkeypatch.setattr(interpreter, "fold", lambda trips: [item for trip in trips for item in trip.items])
     assert np.array_equal(a.get(computed(kernel(body), target(name), before)), start + 30)
 
 

@@ -213,7 +213,7 @@ def test_directions_of_public_kernels() -> None:
 # ---------------------------------------------------------------------------------------------- what is not computed
 
 
-@pytest.mark.parametrize("text", ["st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, I2, V3"])
+@pytest.mark.parametrize("text", ["st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"])
 def test_values_that_no_source_states_are_refused_by_name(text: str) -> None:
     with pytest.raises(IllegalError, match="its values are not modelled") as refusal:
         run(text, slot="store", src_a=(0, 0, 0, 0, 0), src_c=0, income=None)
@@ -228,7 +228,7 @@ def test_all_but_two_instructions_have_values() -> None:
         "spu": ("udiv.u32 Z2, S4, S5",),
         "gaudi": ("udiv_4step.u32 Z2, S4, S5",),
         "steps": ("udiv_step.u32 Z2, S4, S5",),
-        "store": ("aso", "event spu 1", "st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, I2, V3"),
+        "store": ("aso", "event spu 1", "st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"),
         "vpu": (
             *("mac.f32 V1, V2, V3", "madd.f32 V1, V2, V3, V4", "msac.i8 normalize_c V1, V2, V3, V4, V5"),
             *(f"{name}.f32 V1, V2" for name in ("extract_exp", "fclass", "brev")),

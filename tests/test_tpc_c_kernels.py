@@ -155,3 +155,30 @@ def test_parts_cover_the_index_space_once() -> None:
         taken = [o[1] + k for o, s in parts for k in range(s[1])]
         assert taken == list(range(7))
         assert all(size[0] == 2 and size[2] == 3 for _, size in parts)
+
+
+LOOKED_UP = """void main(tensor n, tensor table, tensor y)
+{
+    const int5 start = get_index_space_offset();
+    const int5 end = get_index_space_size() + start;
+    set_lut_256(table);
+    for (int row = start[1]; row < end[1]; row++)
+    {
+        int5 at = {0, row};
+        v_f32_st_tnsr(at, y, v_f32_lookup(v_u32_ld_tnsr_b(at, n), 0, SW_BV32 | SW_LUT_PTR));
+    }
+}
+"""
+
+
+def test_a_tensor_is_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "looked_up.c"
+    path.write_text(LOOKED_UP, encoding="utf-8")
+    given = {"n": "u32[64,3]", "table": "f32[256]", "y": "f32[64,3]"}
+    request = LaunchRequest({name: tensor_given(name, text) for name, text in given.items()}, (1, 3), 2)
+    n, table = np.random.default_rng(1).integers(0, 256, (3, 64)).astype(np.uint32), drawn(256)
+    program = load(path, "gaudi2", None, {}, launch=request)
+    found = run_loaded(program, {"n": n, "table": table}, stale_reads="stop").outputs["y"]
+    np.testing.assert_array_equal(found, table[n])
+    with pytest.raises(IllegalError, match="set_lut_256 is not available on greco; from gaudi2 on"):
+        load(path, "greco", None, {}, launch=request)

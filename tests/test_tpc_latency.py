@@ -11,8 +11,7 @@ from tpc_text import GENERATIONS, dialect, table, target
 from castsim.isa.tpc import Slot, TpcInstruction, parse
 from castsim.machines.vliw.latency import latency, read_distances
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import OperandKey
-from castsim.targets.vliw_stages import Mark, stage_name
+from castsim.targets.vliw_latency import Mark, OperandKey, stage_name
 
 ROWS = table("tpc_latency.csv")
 NOT_MODELLED = {"LOOKUP": 222, "LOOKUP_1C": 95, "SHUFFLE": 95, "MAC.f32": 95, "MAC.f32 acc": 127}

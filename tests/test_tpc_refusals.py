@@ -135,7 +135,6 @@ def test_bad_declarations(text: str, message: str) -> None:
         ("set_indx I1, b0001, S1", "goya", "'b0001' is not a switch or operand of set_indx", None),
         ("mov 0x8 VP1, S1", "goya", "operand 1 of mov cannot be 0x8", "0 .. 7"),
         ("mov I1, I2", "goya", "operand 1 of mov cannot be I1", "a dimension mask such as b00010"),
-        ("ld_tnsr partial V4, 0x0, I3", "gaudi", "partial does not go with these operands", None),
         ("convert_int32 all_lanes lane_sel=1 V1, D2, S3", "greco", "lane_sel goes only with num_lanes", None),
     ],
 )

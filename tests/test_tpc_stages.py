@@ -14,8 +14,7 @@ from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, table, target
 
 from castsim.machines.vliw.latency import operand_key
-from castsim.targets.vliw_latency import Latencies, OperandKey
-from castsim.targets.vliw_stages import Mark
+from castsim.targets.vliw_latency import Latencies, Mark, OperandKey
 
 MARKS = {
     "is_float": Mark.FLOAT, "is_f16": Mark.F16, "is_f8": Mark.F8, "irf_dest": Mark.INDEX,

@@ -9,10 +9,10 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.trust import Standing, fact_at, sensitivities, trust_of
+from castsim.estimating.estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running import load, run_loaded
 from castsim.targets import Target, load_target
-from castsim.targets.residuals import residuals_of
+from castsim.targets.loader import residuals_of
 from castsim.targets.schema import SourceKind, Status
 from castsim.targets.what_if import with_facts
 

@@ -19,11 +19,10 @@ from sample_arguments import scalars
 import castsim
 from castsim.__main__ import main
 from castsim.exploration.tuning import Ledger, Row, Tuning, about, search
-from castsim.exploration.tuning.bounds import Bounds
-from castsim.exploration.tuning.searching import front
+from castsim.exploration.tuning.points import Bounds
+from castsim.exploration.tuning.studies import front
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.reports.schemas.registry import form_schema
-from castsim.reports.schemas.tuning import Tune
+from castsim.reports.schemas.registry import Tune, form_schema
 from castsim.reports.tuning import tuning_document
 from castsim.running import load, run_loaded
 

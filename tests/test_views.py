@@ -15,11 +15,10 @@ import pytest
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.files import whole_file
-from castsim.reports.views.recording import Recorder
+from castsim.reports.views.recording import Recorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
-from castsim.reports.views.window import Window
 from castsim.running import load
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.timing import Timing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -36,7 +35,7 @@ EMPTY = "empty"
 
 def timed(name: str, window: Window) -> tuple[Timing, Timeline]:
     loaded = load(PROGRAMS / name, None, None, {})
-    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
     recorder = Recorder(window)
     timing = simulate(tree, loaded.target, recorder, engine="event")
     return timing, make_timeline(name, tree, timing, recorder, window)

@@ -21,15 +21,13 @@ from castsim.engines import observe, simulate
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.kernel_memory import buffer_maps
-from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import perfetto_document
-from castsim.reports.views.recording import Recorder
+from castsim.reports.views.perfetto import counters, perfetto_document
+from castsim.reports.views.recording import Recorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
-from castsim.reports.views.window import Window
 from castsim.running import load
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 from castsim.targets import Target
 from castsim.targets.loader import load_target
 from castsim.timing import Timing
@@ -84,7 +82,7 @@ def run_of(tree: Tree, target: Target) -> Run:
 @cache
 def sample(name: str) -> Run:
     loaded = load(PROGRAMS / name, None, None, {})
-    tree = loaded.issue({}, Treatment(values=False, max_cycles=10**6)).loaded.tree
+    tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
     return run_of(tree, loaded.target)
 
 

@@ -7,6 +7,7 @@ import re
 from argparse import Action
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from castsim.__main__ import main
@@ -35,6 +36,7 @@ USUAL = {
     "expand": [str(PROGRAMS / "a5_f32_to_e4m3fn_padded.pto")],
     "targets": [],
     "cast": ["f32", "f16", "1"],
+    "compare": ["f32", "f16", "mine.py:to_f16"],
     "quantise": ["f32", "mxfp8_e4m3", "1"],
     "verify": ["e2m1", "i8", "--against", "reference"],
     "scratch": ["f32", "i16", "--rows", "4", "--cols", "64", "--row-stride", "64"],
@@ -79,9 +81,12 @@ SPECIAL = {
     "verify --spec": ["f16", "i8", "--lowering"],
     "verify --target": ["f16", "i8", "--lowering"],
     **{f"scratch {option}": [TILES] for option in ("--entry", "--arg", "--max-walk", "--max-statements")},
+    "compare --option": ["f32", "f16", "mine.py:to_f16", "--target", "a5"],
+    "compare --saturation": ["f32", "f16", "mine.py:to_f16", "--target", "a5"],
     "accuracy --record": [],
     "graph --in": GRAPH[:3],
     "tosa --table": ["TABLE", "3"],
+    "tosa --target": ["TABLE", "3", "--table", "entries.npy"],
     "builtin --out": ["f32_to_u8_lin_order", "--target", "greco", "--in", "x=zeros"],
     "builtin --arg": ["i32_to_i16_lin_order", "--target", "gaudi2", "--in", "x=random:1"],
 }
@@ -129,6 +134,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert main(["asm", ASSEMBLY, "--out", "k.bin", "--quiet"]) == 0
     (tmp_path / "taken").write_text("")
     (tmp_path / "casts.mlir").write_text(CASTS)
+    np.save(tmp_path / "entries.npy", np.arange(256).astype(np.int8))
+    (tmp_path / "mine.py").write_text("def to_f16(x):\n    return x.astype('float16')\n")
     return tmp_path
 
 

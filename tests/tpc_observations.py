@@ -33,8 +33,7 @@ from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import OperandKey
-from castsim.targets.vliw_stages import RowKey
+from castsim.targets.vliw_latency import OperandKey, RowKey
 from castsim.targets.what_if import lifted
 
 

@@ -28,7 +28,8 @@ from castsim.isa.tpc.program import DimensionMask, File, Operand
 
 NAMED = {
     "LFSR": "vpu_lfsr", "LFSR_NO_CHANGE": "vpu_lfsr_ro", "S_LFSR": "spu_lfsr", "S_LFSR_NO_CHANGE": "spu_lfsr_ro",
-    "V_CARRY": "v_carry", "S_CARRY": "s_carry", "ZP_REG": "zp", "PC": "pc", "M0": "irf_dim_mask0",
+    "V_CARRY": "v_carry", "S_CARRY": "s_carry", "ZP_REG": "zp", "PC": "pc", "DIV_STEP": "div_step",
+    "M0": "irf_dim_mask0",
     "M1": "irf_dim_mask1", "M2": "irf_dim_mask2", "M3": "irf_dim_mask3", "LD_TNSR_ID_REG": "ld_tnsr_id",
     "ST_TNSR_ID_REG": "st_tnsr_id", "ST_RMW_REG": "st_rmw", "LD_PARTIAL_REG": "ld_partial",
     "ST_PARTIAL_REG": "st_partial",
@@ -87,7 +88,7 @@ def described(place: Place) -> Described:
         flags.add("x2")
     if is_result and place.file == "Z":
         flags.add("two_s_dest")
-    into_vector = str(dest).startswith(("V", "D", "A", "Z", "LFSR")) and not str(dest).startswith("AD")
+    into_vector = str(dest).startswith(("V", "D", "A", "Z", "LFSR")) and not str(dest).startswith(("AD", "DIV"))
     into_vector = into_vector and not (isinstance(dest, Register) and dest.file is File.Z)
     if not is_result and (slot == "vpu" or into_vector):
         flags.add("vector_pipe")

@@ -12,8 +12,8 @@ from castsim.isa.pto import parse, print_program
 from castsim.isa.pto.program import Program
 from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.logical import lower_function
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
+from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest
 
 Bytes = NDArray[np.uint8]
@@ -133,7 +133,7 @@ def run_text(
 ) -> Bytes:  # fmt: skip
     """What a program leaves in %y; nothing of it may be undefined."""
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
-    issued = loaded.issue({"x": x, "y": y}, Treatment())
+    issued = loaded.issue({"x": x, "y": y}, RunOptions())
     said = [each for each in issued.loaded.executed.warnings if each.kind == "undefined"]
     assert warns or not said, said
     return np.asarray(issued.outputs["y"])

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from execution_programs import issued, kernel, touched, walk
 
+from castsim.execution.interpreter import Executed, interpreter
+from castsim.execution.interpreter.rerolling import Walk, fold
 from castsim.execution.tree import Block, Loop, Node
-from castsim.execution.walk import Executed, walker
-from castsim.execution.walk.folding import fold
-from castsim.execution.walk.pieces import Walk
 
 X32 = "!pto.tile_buf<vec, 16x64xf32>"
 Y16 = "!pto.tile_buf<vec, 16x64xf16>"
@@ -71,18 +70,18 @@ class Plain(Folded):
 @pytest.fixture
 def trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never summarise and never fold: the plainest reading of a loop."""
-    monkeypatch.setattr(walker, "Pieces", Plain)
-    monkeypatch.setattr(walker, "fold", in_a_row)
+    monkeypatch.setattr(interpreter, "Pieces", Plain)
+    monkeypatch.setattr(interpreter, "fold", in_a_row)
 
 
 def both(text: str, monkeypatch: pytest.MonkeyPatch, args: dict[str, int] | None = None) -> Executed:
     """Walk as shipped, folded only, and trip by trip; all must issue and touch the same; return the first."""
     first = walk(text, args)
     with monkeypatch.context() as patch:
-        patch.setattr(walker, "Pieces", Folded)
+        patch.setattr(interpreter, "Pieces", Folded)
         folded = walk(text, args)
-        patch.setattr(walker, "Pieces", Plain)
-        patch.setattr(walker, "fold", in_a_row)
+        patch.setattr(interpreter, "Pieces", Plain)
+        patch.setattr(interpreter, "fold", in_a_row)
         plain = walk(text, args)
     assert not any(isinstance(item, Loop) for item in plain.tree.root.items)
     wanted = issued(plain)

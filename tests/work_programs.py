@@ -12,8 +12,8 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+from castsim.execution.interpreter import Executed, execute
 from castsim.execution.tree import Access, accesses, instances
-from castsim.execution.walk import Executed, execute
 from castsim.isa import pto
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.synchronisation.flags import insert
@@ -32,6 +32,7 @@ NATIVE = {
     "ui16": np.dtype("<u2"),
     "ui32": np.dtype("<u4"),
     "f8E4M3FN": np.dtype("<u1"),
+    "!pto.f4E2M1x2": np.dtype("<u1"),
 }
 PADS = {"null": 0, "zero": 1, "max": 2, "min": 3}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.isa.on_use import on_use
+from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from castsim.isa.pto.parser import parse
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Condition,
         Constant,
         Convert,
+        External,
         For,
         ForeignOperation,
         Function,
@@ -70,6 +71,7 @@ __all__ = [
     "Condition",
     "Constant",
     "Convert",
+    "External",
     "For",
     "ForeignOperation",
     "Function",
@@ -112,4 +114,4 @@ _HOMES = dict.fromkeys(__all__, "program") | {
     "parse_type": "types",
 }
 
-__getattr__ = on_use(__name__, _HOMES)
+__getattr__ = lazy_exports(__name__, _HOMES)

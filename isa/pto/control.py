@@ -5,6 +5,8 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import (
     index_forms,
@@ -17,10 +19,23 @@ from castsim.isa.pto import (
     tile_operations,
 )
 from castsim.isa.pto.attributes import check_keys, read_attributes
-from castsim.isa.pto.foreign_operations import is_foreign_name, read_foreign_operation
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro import handlers as micro_handlers
-from castsim.isa.pto.program import Call, Condition, For, If, Operation, Return, ScalarType, Section, Type, Yield
+from castsim.isa.pto.program import (
+    Call,
+    Condition,
+    For,
+    ForeignOperation,
+    If,
+    Operation,
+    Return,
+    ScalarType,
+    Section,
+    TileType,
+    Type,
+    While,
+    Yield,
+)
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement, read_results
@@ -28,7 +43,200 @@ from castsim.isa.pto.tile_operations import Use
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.vmi import handlers as vmi_handlers
-from castsim.isa.pto.while_loops import read_condition, read_while
+
+# Reading `scf.while` and the `scf.condition` that ends its first region (docs/reference/pto.md section 7.10).
+
+_WHILE_LOOPS_I1 = ScalarType("i1")
+
+Region = Callable[[PtoReader, type[Yield] | type[Condition]], tuple[Operation, ...]]
+"""What reads a region that ends with this operation; its opening brace and the names of its own have been read."""
+
+_Use = tuple[str, int]
+
+
+def read_while(reader: PtoReader, statement: Statement, region: Region) -> Operation:
+    """Read `(%x = %a) : (T) -> (U) { ... scf.condition(%c) %v : U } do { ^bb0(%y: U): ... scf.yield %w : T }`.
+
+    Raises:
+        ReadError: values, types and regions that do not fit each other.
+    """
+    pairs: list[tuple[_Use, _Use]] = []
+    if reader.take("("):
+        pairs = reader.listed(lambda: _carried(reader), ")")
+    reader.expect(":")
+    index = reader.expect("(")
+    kinds = tuple(reader.listed(reader.type, ")"))
+    if len(kinds) != len(pairs):
+        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
+    for (_, first), kind in zip(pairs, kinds, strict=True):
+        reader.check_use(first, kind)
+    reader.expect("->")
+    passed = reader.type_list()
+    reader.scope.enter()
+    for ((name, place), _), kind in zip(pairs, kinds, strict=True):
+        reader.define(name, kind, place)
+    reader.expect("{")
+    before = region(reader, Condition)
+    last = before[-1] if before else None
+    _check_handed(reader, statement, last.types if isinstance(last, Condition) else None, passed, "scf.condition")
+    reader.scope.leave()
+    reader.expect("do")
+    reader.scope.enter()
+    reader.expect("{")
+    names = _arguments(reader, passed)
+    after = region(reader, Yield)
+    last = after[-1] if after else None
+    _check_handed(reader, statement, last.types if isinstance(last, Yield) else (), kinds, "scf.yield")
+    reader.scope.leave()
+    return While(
+        tuple(own[0] for own, _ in pairs),
+        tuple(first[0] for _, first in pairs),
+        before,
+        names,
+        after,
+        statement.define(reader, passed),
+        kinds,
+        passed,
+        span=statement.span,
+    )
+
+
+def read_condition(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `scf.condition(%c) %a, %b : T, U`."""
+    statement.no_result(reader)
+    reader.expect("(")
+    condition = reader.operand()
+    reader.check_use(condition, _WHILE_LOOPS_I1)
+    reader.expect(")")
+    names, kinds = reader.typed_values()
+    return Condition(condition[0], names, kinds, span=statement.span)
+
+
+def _carried(reader: PtoReader) -> tuple[_Use, _Use]:
+    own = reader.new_name()
+    reader.expect("=")
+    return own, reader.operand()
+
+
+def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
+    """Read `^bb0(%y: T, ...):`, which may be left out where nothing is handed on."""
+    if reader.kinds[reader.position] is not TokenKind.BLOCK:
+        if kinds:
+            reader.unexpected(f"the {len(kinds)} values that scf.condition passes on, as in ^bb0(%x: T):", ("^bb0(",))
+        return ()
+    index = reader.position
+    reader.position += 1
+    found = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
+    reader.expect(":")
+    if tuple(kind for _, kind in found) != tuple(kinds):
+        raise reader.error("the values of this region are not of the types that scf.condition passes on", index)
+    for (name, place), kind in found:
+        reader.define(name, kind, place)
+    return tuple(name for (name, _), _ in found)
+
+
+def _argument(reader: PtoReader) -> tuple[_Use, Type]:
+    own = reader.new_name()
+    reader.expect(":")
+    return own, reader.type()
+
+
+def _check_handed(
+    reader: PtoReader, statement: Statement, given: Sequence[Type] | None, wanted: Sequence[Type], by: str
+) -> None:
+    """Reject a region that does not end with what hands on values of these types."""
+    index = reader.position - 1  # the closing brace
+    if given is None:
+        raise reader.error(f"the first region of {statement.name} ends with {by}", index, (f"{by}(%condition)",))
+    if tuple(given) != tuple(wanted):
+        raise reader.error(f"{statement.name} passes on {len(wanted)} values of other types than its {by}", index)
+
+
+# Reading what belongs to several cores: queues between them, exchange between devices, the buffers that they share.
+#
+# Nothing is known of these but their names and values, and no sheet has their grammar: a statement is all tokens up to
+# the end of its line, or of a bracket that is open there; printers also break it before its operands. A line that
+# begins
+# with a sign that begins no statement goes on with it, and so does one behind a sign that ends none.
+#
+# Source: docs/reference/pto.md section 9.
+
+NAMES = (
+    "pto.reserve_buffer",
+    "pto.import_reserved_buffer",
+    "pto.aic_initialize_pipe",
+    "pto.aiv_initialize_pipe",
+    "pto.initialize_l2g2l_pipe",
+    "pto.initialize_l2l_pipe",
+)
+PREFIXES = ("pto.tpush", "pto.tpop", "pto.tfree", "pto.comm.")
+"""Beginnings of names."""
+
+_OPENING, _CLOSING = "([{", ")]}"
+_CONTINUING = ("(", "[", "{", ",", ":", "=", "->")
+"""Signs that a line goes on with, or that another one must follow."""
+
+
+def is_foreign_name(name: str) -> bool:
+    """Whether a name is that of such an operation."""
+    return name in NAMES or name.startswith(PREFIXES)
+
+
+def read_foreign_operation(reader: PtoReader, statement: Statement) -> Operation:
+    """Read one; its results are scalars and tiles, whose types stand last, behind `->` or `:`.
+
+    Raises:
+        ReadError: an undefined value, results without types, or of another type.
+    """
+    start, end = reader.position, _end(reader)
+    operands: list[str] = []
+    tokens: list[str] = []
+    while reader.position < end:
+        text = reader.texts[reader.position]
+        if reader.kinds[reader.position] is TokenKind.VALUE:
+            operands.append(reader.operand()[0])
+            tokens.append("%")
+        else:
+            tokens.append(text)
+            reader.position += 1
+    types = _result_types(reader, statement, start, end) if statement.results else ()
+    results = statement.define(reader, types) if types else ()
+    return ForeignOperation(statement.operation, tuple(operands), tuple(tokens), results, types, span=statement.span)
+
+
+def _end(reader: PtoReader) -> int:
+    """Return the token behind the statement."""
+    depth, line = 0, reader.span(reader.position - 1).line
+    for index in range(reader.position, len(reader.texts)):
+        text, kind = reader.texts[index], reader.kinds[index]
+        if kind is TokenKind.END or (not depth and text in _CLOSING):
+            return index
+        here = reader.span(index).line
+        if not depth and here != line and text not in _CONTINUING and reader.texts[index - 1] not in _CONTINUING:
+            return index
+        line = here
+        if kind is TokenKind.PUNCTUATION and text in _OPENING:
+            depth += 1
+        elif kind is TokenKind.PUNCTUATION and text in _CLOSING:
+            depth -= 1
+    return len(reader.texts)
+
+
+def _result_types(reader: PtoReader, statement: Statement, start: int, end: int) -> tuple[Type, ...]:
+    signs = [index for index in range(start, end) if reader.texts[index] in ("->", ":")]
+    arrows = [index for index in signs if reader.texts[index] == "->"]
+    if not signs:
+        raise reader.error(
+            f"{statement.name}: its results have no type", statement.index, (f"{statement.name} ... -> T",)
+        )
+    reader.position = (arrows or signs)[-1] + 1
+    types = reader.type_list()
+    for kind in types:
+        if not isinstance(kind, ScalarType | TileType):
+            raise reader.error(f"{statement.name} gives scalars and tiles", reader.position - 1)
+    reader.position = end
+    return types
+
 
 _INDEX = ScalarType("index")
 _I1 = ScalarType("i1")

@@ -1,4 +1,4 @@
-"""What the forms of gathers other than that by numbers have in the text (docs/reference/pto.md section 7.7)."""
+"""Forms of operations that share a name: gathers and moves (docs/reference/pto.md sections 7.7 and 7.12)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from castsim.isa.pto.attributes import Attribute, Attributes, enum_word
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.program import ScalarType, Type
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.program import ScalarType, TileType, Type
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.vector_operations import CHOOSING, DIRECTIONS
 
@@ -22,12 +23,27 @@ OFFSET = "offset"
 
 
 def variant_of(mnemonic: str, attributes: Attributes, inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
-    """Return the mnemonic of the form that an operation is written in: of a gather there are three."""
+    """Return the mnemonic of the form that an operation is written in: of a gather and of a move there are three."""
     if "maskPattern" in attributes:
         return f"{mnemonic}.mask"
     if mnemonic == "tgather" and (len(outputs) > 1 or any(isinstance(kind, ScalarType) for kind in inputs)):
         return f"{mnemonic}.compare"
-    return mnemonic
+    return f"{mnemonic}{_boxes(inputs, outputs)}" if mnemonic == "tmov" else mnemonic
+
+
+def _boxes(inputs: Sequence[Type], outputs: Sequence[Type]) -> str:
+    """Return the end of the mnemonic of a move of bytes into boxes of the vector unit's buffer: none of another move.
+
+    With scratch it is one of shared exponents (ZZ), else one of codes (NZ).
+    """
+    if not inputs or any(not isinstance(kind, TileType) or kind.foreign for kind in inputs) or len(outputs) != 1:
+        return ""
+    (dst,) = outputs
+    bits = element_format(dst.element).storage_bits if isinstance(dst, TileType) else 0
+    if not isinstance(dst, TileType) or dst.location != "vec" or dst.scatter_layout != "row_major" or bits != 8:
+        return ""
+    boxed = {("row_major", 2): ".zz", ("col_major", 1): ".nz"}
+    return boxed.get((dst.block_layout, len(inputs)), "")
 
 
 def check_comparison(reader: PtoReader, attributes: Attributes) -> None:

@@ -7,17 +7,15 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.flags import Barrier, SetFlag, WaitFlag
-from castsim.isa.pto.foreign_nodes import ForeignOperation
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.names import Pipe, RoundMode
-from castsim.isa.pto.scalar_nodes import AddPointer, CacheOperation, ScalarAccess
-from castsim.isa.pto.tile_aliases import AllocTiles, GetTile, Subview
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalMaskType,
@@ -65,6 +63,180 @@ __all__ = [
     "VmiOperation",
     "WaitFlag",
 ]
+
+
+# Words of `.pto` text that are values of their own: rounding modes and pipes.
+
+
+class RoundMode(IntEnum):
+    """The `round_mode` enumeration of the PTO instruction set; NONE leaves the choice to the target."""
+
+    NONE = 0
+    RINT = 1
+    ROUND = 2
+    FLOOR = 3
+    CEIL = 4
+    TRUNC = 5
+    ODD = 6
+
+
+class Pipe(StrEnum):
+    """Hardware pipes that flags and barriers name."""
+
+    S = "PIPE_S"
+    V = "PIPE_V"
+    M = "PIPE_M"
+    MTE1 = "PIPE_MTE1"
+    MTE2 = "PIPE_MTE2"
+    MTE3 = "PIPE_MTE3"
+    ALL = "PIPE_ALL"
+    MTE4 = "PIPE_MTE4"
+    MTE5 = "PIPE_MTE5"
+    V2 = "PIPE_V2"
+    FIX = "PIPE_FIX"
+
+
+# Flags and barriers between pipes (docs/reference/pto.md section 3).
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlag(Located):
+    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
+
+    `inserted` tells one that the text does not have; so do those of waits and barriers. `number` is the value that
+    holds the id in `pto.set_flag_dyn[src, dst, %n]`, as in waits; `event` is then -1.
+    """
+
+    src: Pipe
+    dst: Pipe
+    event: int
+    number: str | None = None
+    inserted: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFlag(Located):
+    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
+
+    src: Pipe
+    dst: Pipe
+    event: int
+    number: str | None = None
+    inserted: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier(Located):
+    """`pto.barrier <PIPE>`: later instructions of the pipe wait until all earlier ones retired."""
+
+    pipe: Pipe
+    inserted: bool = field(default=False, compare=False, repr=False)
+
+
+# Operations that name tiles and parts of tiles: no instruction, no bytes of their own but those of several tiles.
+#
+# Source: docs/reference/pto.md section 7.8.
+
+
+@dataclass(frozen=True, slots=True)
+class Subview(Located):
+    """`%r = pto.subview %t[%i, %j] sizes [R, C] [valid [%vr, %vc]] : T -> T`; the result has R rows and C columns."""
+
+    result: str
+    source: str
+    offsets: tuple[str, str]
+    source_type: TileType
+    type: TileType
+    valid: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocTiles(Located):
+    """`%m = pto.alloc_multi_tile [addr = %a] [valid_row = %r] [valid_col = %c] : !pto.multi_tile_buf<...>`."""
+
+    result: str
+    type: MultiTileType
+    address: str | None = None
+    valid_row: str | None = None
+    valid_col: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetTile(Located):
+    """`%t = pto.multi_tile_get %m[%k] : !pto.multi_tile_buf<...> -> T`."""
+
+    result: str
+    source: str
+    slot: str
+    source_type: MultiTileType
+
+    @property
+    def type(self) -> TileType:
+        """The type of the result."""
+        return self.source_type.tile
+
+
+# The operations of a `.pto` program by which the scalar unit reads and writes memory.
+#
+# `castsim.isa.pto.program` tells the whole.
+
+
+@dataclass(frozen=True, slots=True)
+class AddPointer(Located):
+    """`%q = pto.addptr %p, %n : type -> type`: a pointer `offset` elements further on."""
+
+    result: str
+    pointer: str
+    offset: str
+    type: PointerType
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarAccess(Located):
+    """One element that the scalar unit reads or writes: `load_scalar`, `store_scalar`, `tgetval`, `tsetval`.
+
+    `base` is a pointer or a tile, `offset` counts elements; `value` is the result of a read, the operand of a write.
+    """
+
+    mnemonic: str
+    base: str
+    base_type: PointerType | TileType
+    offset: str
+    value: str
+    type: ScalarType
+
+    @property
+    def reads(self) -> bool:
+        """Whether it is a read."""
+        return self.mnemonic in ("load_scalar", "tgetval")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOperation(Located):
+    """`pto.fence.barrier_all` or `pto.cmo.cacheinvalid` with its operands as `text`."""
+
+    mnemonic: str
+    text: str = ""
+
+
+# Operations between cores or devices in a `.pto` program.
+#
+# `castsim.isa.pto.program` tells the whole.
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOperation(Located):
+    """An operation between cores or devices, of which nothing is known but its values.
+
+    `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
+    """
+
+    mnemonic: str
+    operands: tuple[str, ...]
+    tokens: tuple[str, ...]
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+
 
 _INDEX = ScalarType("index")
 
@@ -274,6 +446,20 @@ class Call(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class External(Located):
+    """A call of a function that the program only declares: who made the program computes it, and no cycles are known.
+
+    `run` takes the operands, the uses of arguments by name, the memory (None: nothing is computed) and the place.
+    """
+
+    callee: str
+    operands: tuple[str, ...]
+    run: Callable[[tuple[float, ...], Mapping[str, Any], Any, Span], None]
+    untimed: str
+    """Why it has no cycles."""
+
+
+@dataclass(frozen=True, slots=True)
 class Yield(Located):
     """`scf.yield %a, %b : types`."""
 
@@ -328,6 +514,7 @@ Operation = (
     | While
     | Condition
     | Call
+    | External
     | Yield
     | Return
     | Section

@@ -2,18 +2,243 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import NoReturn, Protocol, TypeVar
 
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
-from castsim.isa.pto.forms import Forms
 from castsim.isa.pto.lexer import PtoSource, TokenKind, scan
 from castsim.isa.pto.parameters import filled
-from castsim.isa.pto.program import Type
-from castsim.isa.pto.scope import Definition, Scope
+from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
+from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.types import format_type, read_type
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+
+# The visible values, their types, and those of them that are known numbers.
+#
+# Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
+# (docs/reference/pto.md section 4).
+
+
+class FollowUpError(ReadError):
+    """A use of a value whose definition could not be read: an error only because of that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
+
+    type: Type
+    start: int
+    constant: int | None = None
+    extents: tuple[int | None, ...] | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    """The values of one function that are visible at the point reached."""
+
+    source: PtoSource
+    _visible: dict[str, Definition] = field(default_factory=dict)
+    _groups: dict[str, int] = field(default_factory=dict)
+    _regions: list[list[str]] = field(default_factory=lambda: [[]])
+    _forgotten: set[str] = field(default_factory=set)
+    """Names that statements should have defined that could not be read."""
+    _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
+    """What is visible around each isolated region, with the number of regions that it makes."""
+
+    def enter(self) -> None:
+        """Begin a region."""
+        self._regions.append([])
+
+    def leave(self) -> None:
+        """End the innermost region and forget its values."""
+        if self._around and self._around[-1][0] == len(self._regions):
+            _, self._visible, self._groups = self._around.pop()
+            self._regions.pop()
+            return
+        for name in self._regions.pop():
+            self._visible.pop(name, None)
+            self._groups.pop(name, None)
+
+    @property
+    def regions(self) -> int:
+        """The number of regions around the point reached."""
+        return len(self._regions)
+
+    def leave_to(self, regions: int) -> None:
+        """Leave regions until so many are left."""
+        while len(self._regions) > regions:
+            self.leave()
+
+    def forget(self, name: str) -> None:
+        """Take a name that is not visible for one whose definition cannot be read."""
+        if name not in self._visible and name not in self._groups:
+            self._forgotten.add(name)
+
+    def enter_isolated(self) -> None:
+        """Begin a region that sees nothing around it."""
+        self._regions.append([])
+        self._around.append((len(self._regions), self._visible, self._groups))
+        self._visible, self._groups = {}, {}
+
+    def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
+        """Make a value visible.
+
+        Raises:
+            ReadError: the name is taken; the place of its first definition is given.
+        """
+        earlier = self._visible.get(name)
+        if earlier is not None or name in self._groups:
+            where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
+            raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
+        self._visible[name] = Definition(kind, start, constant)
+        self._regions[-1].append(name)
+
+    def note_extents(self, name: str, extents: tuple[int | None, ...]) -> None:
+        """Record what is known of the extents of a view."""
+        self._visible[name] = replace(self._visible[name], extents=extents)
+
+    def define_group(self, base: str, kinds: tuple[Type, ...], start: int) -> tuple[str, ...]:
+        """Make the results `%base:N` visible and return their names, `base#0` and so on."""
+        if base in self._visible or base in self._groups:
+            raise self.source.error(f"redefinition of %{base}", start, len(base) + 1)
+        names = tuple(f"{base}#{number}" for number in range(len(kinds)))
+        for name, kind in zip(names, kinds, strict=True):
+            self.define(name, kind, start)
+        self._groups[base] = len(kinds)
+        self._regions[-1].append(base)
+        return names
+
+    def named(self, token: str) -> str | None:
+        """Return the name of the visible value that a token spells out, None if it needs a closer look."""
+        name = token[1:]
+        return name if name in self._visible and token[0] == "%" else None
+
+    def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
+        """Return the types of the visible values that tokens spell out, None if one needs a closer look."""
+        found = []
+        for token in tokens:
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%":
+                return None
+            found.append(defined.type)
+        return tuple(found)
+
+    def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
+        """Whether tokens spell out visible values of these types, in this order."""
+        for token, kind in zip(tokens, kinds, strict=True):
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%" or (defined.type is not kind and defined.type != kind):
+                return False
+        return True
+
+    def resolve(self, written: str) -> str:
+        """Return the name that a use means: `%r#0` is `%r` for a single value, `%r` is `%r#0` for a group."""
+        base, sign, number = written.partition("#")
+        if sign:
+            return base if base in self._visible and int(number[:9]) == 0 else written
+        return f"{base}#0" if base in self._groups else written
+
+    def find(self, name: str, start: int) -> Definition:
+        """Return the definition of a name.
+
+        Raises:
+            FollowUpError: its definition could not be read, or it has been told of.
+            ReadError: nothing visible has this name; the nearest names are listed.
+        """
+        found = self._visible.get(name)
+        if found is None:
+            if name.partition("#")[0] in self._forgotten:
+                raise FollowUpError(f"the definition of %{name} cannot be read", span=self.source.span(start))
+            self._forgotten.add(name)  # one error for each name
+            near = closest(name, self._visible, everything_up_to=4)
+            legal = (f"%{candidate}" for candidate in near)
+            raise self.source.error(f"%{name} is not defined here", start, len(name) + 1, legal)
+        return found
+
+
+# Statements in a form met before: the same tokens but for the values, which have the same types.
+#
+# What is checked of `pto.NAME ins(...) outs(...)` rests on its tokens and on the types of its operands alone, not on
+# which values these are. So a statement whose form has passed once needs only its operands looked up; every other, and
+# every one that is wrong, is read token by token.
+
+_MOST = 4096
+"""Forms that are kept of a text; real programs have some hundreds."""
+
+Shape = tuple[int, tuple[int, ...]]
+"""Tokens of a statement from its name on, and which of them are values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a statement has in common with those of its form: types of the values, and the node without these."""
+
+    kinds: tuple[Type, ...]
+    node: type[TileOperation] | type[Tcvt]
+    inputs: int
+    rest: dict[str, object]
+
+    def statement(self, names: list[str], span: Span) -> Operation:
+        """Return the statement of this form on values of these names."""
+        values = self.rest.copy()
+        values["span"] = span
+        if self.node is Tcvt:
+            values["src"], values["dst"] = names[0], names[-1]
+            values["tmp"] = names[1] if self.inputs == 2 else None
+        else:
+            values["inputs"], values["outputs"] = tuple(names[: self.inputs]), tuple(names[self.inputs :])
+        return self.node(**values)  # type: ignore[arg-type]  # fields of a node of the class
+
+
+class Forms:
+    """The forms that one text has shown so far, by its tokens."""
+
+    __slots__ = ("_kinds", "_known", "_shapes", "_texts")
+
+    def __init__(self, kinds: list[TokenKind], texts: list[str]) -> None:
+        self._kinds = kinds
+        self._texts = texts
+        self._shapes: dict[str, list[Shape]] = {}
+        self._known: dict[tuple[str, ...], _Form] = {}
+
+    def read(self, start: int, scope: Scope, span: Callable[[int], Span]) -> tuple[Operation, int] | None:
+        """Return the statement that begins with a token, and the token behind it, if its form is known."""
+        texts = self._texts
+        for length, places in self._shapes.get(texts[start], ()):
+            if start + length >= len(texts) or texts[start + length] == "{":
+                continue
+            tokens = texts[start : start + length]
+            values = [tokens[place] for place in places]
+            for place in places:
+                tokens[place] = ""
+            form = self._known.get(tuple(tokens))
+            if form is not None and scope.are(values, form.kinds):
+                return form.statement([value[1:] for value in values], span(start)), start + length
+        return None
+
+    def note(self, start: int, end: int, scope: Scope, node: Operation) -> None:
+        """Keep the form of a statement that has been read from token `start` to `end`."""
+        if not isinstance(node, TileOperation | Tcvt) or len(self._known) >= _MOST:
+            return
+        tokens = self._texts[start:end]
+        if tokens[1] != "ins" or "outs" not in tokens:
+            return
+        places = tuple(place for place in range(end - start) if self._kinds[start + place] is TokenKind.VALUE)
+        types = scope.types_of([tokens[place] for place in places])
+        if types is None:
+            return
+        for place in places:
+            tokens[place] = ""
+        inputs = len(node.inputs) if isinstance(node, TileOperation) else 1 + (node.tmp is not None)
+        rest = {each.name: getattr(node, each.name) for each in fields(node)}
+        self._known[tuple(tokens)] = _Form(types, type(node), inputs, rest)
+        shapes = self._shapes.setdefault(tokens[0], [])
+        if (len(tokens), places) not in shapes:
+            shapes.append((len(tokens), places))
+
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 """Opening bracket -> the one that closes it."""
@@ -23,7 +248,7 @@ _DEEPEST = 64  # nested regions or attribute values; far beyond real programs, w
 
 
 class Resumption(Protocol):
-    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.recovery`."""
+    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.parser`."""
 
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
         """Take note of the error of the statement that begins at token `start`, and go on at the next one."""

@@ -16,13 +16,12 @@ from castsim.isa.pto.attributes import (
     rounding_from,
     saturation_from,
 )
-from castsim.isa.pto.checks import check_cast_shapes
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import Operation, RoundMode, Tcvt, TileType, Type
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.statement import Handler, Statement
-from castsim.isa.pto.tile_operations import Use, read_operands
+from castsim.isa.pto.tile_operations import Use, check_cast_shapes, read_operands
 
 _KEYS = ("rmode", "sat_mode", "satmode")
 # Names seen for the two attributes elsewhere; the front end keeps them silently and ignores them.

@@ -5,8 +5,11 @@ Source: docs/reference/pto.md sections 3, 3.5 and 7.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
+from castsim.isa.errors import Span, TileError
 from castsim.isa.pto.attributes import (
     Attribute,
     Attributes,
@@ -16,16 +19,8 @@ from castsim.isa.pto.attributes import (
     read_attributes,
     sorted_texts,
 )
-from castsim.isa.pto.checks import (
-    check_alias,
-    check_layout,
-    check_packing,
-    check_partition,
-    check_transfer,
-    check_valid_operand,
-    check_view,
-)
 from castsim.isa.pto.gather_forms import DIRECTION, OFFSET, check_comparison, types_by_pattern, variant_of
+from castsim.isa.pto.packed import element_format, held_element, unpacked
 from castsim.isa.pto.program import (
     AllocTile,
     MakeView,
@@ -49,6 +44,7 @@ from castsim.isa.pto.vector_operations import (
     ALIASES,
     BLOCK_QUANTISATIONS,
     COMPARISONS,
+    GROUP_AXES,
     MATRIX,
     PART_MOVES,
     PATTERNS,
@@ -60,11 +56,182 @@ from castsim.isa.pto.vector_operations import (
 )
 from castsim.isa.warning_text import WarningKind
 
+# Checks of the front end beyond grammar: shapes, valid regions, views.
+#
+# Everything here follows from the text alone; what depends on a run's values, on a target or on addresses is checked
+# by whoever has them. Source: docs/reference/pto.md sections 3.5 and 4.
+
+
+def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: bool = True) -> None:
+    """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
+
+    A column of 4-bit pairs stands for two. Without `physical`, shapes may differ as long as valid regions agree.
+
+    Raises:
+        TileError: both shapes, or both valid regions, are named.
+    """
+    packed = [name for name, tile in (("src", src), ("dst", dst)) if unpacked(tile) is not tile]
+    counted = f" ({' and '.join(packed)} counted in values, two per element)" if packed else ""
+    src, dst = unpacked(src), unpacked(dst)
+    if physical and (src.rows, src.cols) != (dst.rows, dst.cols):
+        raise TileError(
+            f"tcvt expects src and dst of one shape: src has {src.rows}x{src.cols}, dst has {dst.rows}x{dst.cols}"
+            f"{counted}",
+            span=span,
+        )
+    pairs = ((src.valid_rows, dst.valid_rows), (src.valid_cols, dst.valid_cols))
+    if any(a is not None and b is not None and a != b for a, b in pairs):
+        raise TileError(
+            f"tcvt expects src and dst with the same valid region: src has {_region(src)}, dst has {_region(dst)}"
+            f"{counted}",
+            span=span,
+        )
+
+
+def check_valid_operand(what: str, value: int | None, physical: int, span: Span) -> None:
+    """Reject a known valid extent (`what` = rows or columns) that the tile does not have."""
+    if value is not None and not 0 <= value <= physical:
+        raise TileError(f"{value} valid {what} in a tile of {physical} {what}", span=span)
+
+
+def check_view(kind: ViewType, shape: Sequence[int | None], span: Span) -> None:
+    """Reject a view whose static extents differ from known shape operands."""
+    for position, (extent, value) in enumerate(zip(kind.dims, shape, strict=True)):
+        if value is not None and value < 0:
+            raise TileError(f"extent {position} of the view is {value}", span=span)
+        if extent is not None and value is not None and extent != value:
+            raise TileError(f"extent {position} of the view is {extent} in the type, but {value} in shape", span=span)
+
+
+def check_packing(element: str, strides: Sequence[int | None], offsets: Sequence[int | None], span: Span) -> None:
+    """Reject known strides and offsets of a view of 4-bit elements that fall inside a byte (docs/reference/pto.md
+    section 2.2).
+
+    Two elements share a byte, so every stride is even except the unit stride innermost, and a part begins at an even
+    element.
+    """
+    if element_format(element).bits != 4:
+        return
+    for position, stride in enumerate(strides):
+        innermost = position == len(strides) - 1
+        if stride is not None and stride % 2 and not (innermost and stride == 1):
+            raise TileError(f"stride {position} of a view of 4-bit elements is {stride}; it must be even", span=span)
+    if offsets and offsets[-1] is not None and offsets[-1] % 2:
+        raise TileError(f"a part of 4-bit elements begins at column {offsets[-1]}; it must be even", span=span)
+
+
+def check_layout(layout: str | None, shape: Sequence[int | None], strides: Sequence[int | None], span: Span) -> None:
+    """Reject a declared layout that known extents and strides contradict.
+
+    `nd` has its unit stride innermost, `dn` one dimension further out; `nz` is taken as given. Extents of 1 tell
+    nothing, since their stride is never taken.
+    """
+    if layout in (None, "nz") or len(shape) < 2:
+        return
+    (outer, inner), (outer_stride, inner_stride) = shape[-2:], strides[-2:]
+    if None in (outer, inner, outer_stride, inner_stride) or 1 in (outer, inner) or outer_stride == inner_stride:
+        return
+    inferred = {1: "nd"}.get(inner_stride or 0) or {1: "dn"}.get(outer_stride or 0)
+    if inferred is not None and inferred != layout:
+        raise TileError(
+            f"layout mismatch: {layout} is declared, strides {outer_stride}, {inner_stride} make it {inferred}",
+            span=span,
+            legal=(inferred,),
+        )
+
+
+def check_partition(
+    view: ViewType,
+    extents: Sequence[int | None],
+    offsets: Sequence[int | None],
+    sizes: Sequence[int | None],
+    part: PartitionType,
+    span: Span,
+) -> None:
+    """Reject a partition that leaves its view, or whose type does not say the size its operands do.
+
+    `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
+    fewer dimensions than the view has to hold the same number of elements.
+    """
+    for position, (extent, offset, size) in enumerate(zip(extents, offsets, sizes, strict=True)):
+        if (offset or 0) < 0 or (size or 0) < 0:
+            raise TileError(f"dimension {position}: offset {offset}, size {size}; neither may be negative", span=span)
+        if extent is not None and offset is not None and size is not None and offset + size > extent:
+            raise TileError(
+                f"dimension {position}: offset {offset} and size {size} reach beyond the view's extent {extent}",
+                span=span,
+            )
+    if len(part.dims) > len(view.dims):
+        raise TileError(f"a part of {len(part.dims)} dimensions of a view of {len(view.dims)}", span=span)
+    if len(part.dims) == len(view.dims):
+        for position, (extent, size) in enumerate(zip(part.dims, sizes, strict=True)):
+            if extent is not None and size is not None and extent != size:
+                raise TileError(f"dimension {position} is {extent} in the type, but {size} in sizes", span=span)
+        return
+    count, wanted = element_count(part.dims), element_count(sizes)
+    if count is not None and wanted is not None and count != wanted:
+        raise TileError(f"the part has {count} elements in the type, but {wanted} in sizes", span=span)
+
+
+def check_transfer(mnemonic: str, inputs: Sequence[Type], outputs: Sequence[Type], span: Span) -> None:
+    """Reject a load or store between a part and a valid region of different size."""
+    ends = (*inputs, *outputs)
+    if len(ends) != 2:
+        return
+    tile = next((end for end in ends if isinstance(end, TileType)), None)
+    part = next((end for end in ends if isinstance(end, PartitionType)), None)
+    if tile is None or part is None:
+        return
+    count, wanted = element_count(part.dims), element_count((tile.valid_rows, tile.valid_cols))
+    if count is not None and wanted is not None and count != wanted:
+        raise TileError(
+            f"{mnemonic} between a part of {count} elements and a tile whose valid region {_region(tile)} has {wanted}",
+            span=span,
+        )
+
+
+def check_alias(mnemonic: str, source: TileType, result: TileType, span: Span) -> None:
+    """Reject a treshape or bitcast whose two types cannot name the same bytes (docs/reference/pto.md section 7.2).
+
+    How many bytes a row of 4-bit elements takes is the target's affair, so for these no sizes are compared.
+    """
+    if source.location != result.location:
+        raise TileError(f"{mnemonic} keeps the location: {source.location} to {result.location}", span=span)
+    if mnemonic == "bitcast":
+        if replace(result, element=source.element) != source:
+            raise TileError("bitcast changes the element type alone", span=span)
+        if element_format(result.element).bits > element_format(source.element).bits:
+            raise TileError(f"bitcast to a wider element: {source.element} to {result.element}", span=span)
+        return
+    if (source.scatter_layout == "none_box") != (result.scatter_layout == "none_box"):
+        raise TileError("treshape between a boxed tile and one without boxes", span=span)
+    before, after = (tile.rows * tile.cols * element_format(tile.element).bits for tile in (source, result))
+    if before != after and min(element_format(source.element).bits, element_format(result.element).bits) >= 8:
+        raise TileError(f"treshape keeps the size: {before // 8} bytes to {after // 8}", span=span)
+
+
+def element_count(dims: Sequence[int | None]) -> int | None:
+    """Return the product of the extents, None if one is dynamic."""
+    known = [extent for extent in dims if extent is not None]
+    return prod(known) if len(known) == len(dims) else None
+
+
+def _region(tile: TileType) -> str:
+    return "x".join("?" if extent is None else str(extent) for extent in (tile.valid_rows, tile.valid_cols))
+
+
 _INDEX = ScalarType("index")
 _I64 = ScalarType("i64")
+_STORE_MODE = "storeMode"
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
-_BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave")
+_BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave", _STORE_MODE)
 _CAST_ATTRIBUTES = ("rmode", "sat_mode", "satmode")
+_ENUMERATED = {
+    "cmpMode": ("cmp", COMPARISONS),
+    "maskPattern": ("mask_pattern", PATTERNS),
+    "grpAxis": ("mx_group_axis", GROUP_AXES),
+}
+"""Name and words of attributes that are of an enumeration."""
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
 
@@ -155,7 +322,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
         _check_operands(reader, statement, known, inputs, outputs)
-        _check_attributes(reader, statement, known, inputs, attributes)
+        _check_attributes(reader, statement, known, inputs, outputs, attributes)
     if mnemonic in PART_MOVES and not any(isinstance(kind, TileType) and kind.foreign for kind in inputs.types):
         _check_part_move(reader, statement, inputs, outputs)
     if mnemonic == "tstore" and not reader.recorded:
@@ -207,6 +374,12 @@ def _check_operands(
             2: ("two tiles", "outs(%tile, %counts : T, T)"),
             4: ("four tiles", "outs(%codes, %exponents, %maxima, %scaling : T, T, T, T)"),
         }[known.destinations]
+        if known.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:
+            raise reader.error(
+                f"{statement.name}: only the CPU simulator writes a fifth tile of exponents in boxes (exp_zz)",
+                outputs.type_indices[-1],
+                ("pto.tmov ins(%exponents, %tmp : T, T) outs(%zz : T), slayout=row_major, behind it",),
+            )
         raise reader.error(f"{statement.name} writes {words[0]}", outputs.type_indices[-1], words[1:])
     if known.kind is Kind.RAMP and any(isinstance(kind, TileType) and kind.cols == 1 for kind in outputs.types):
         raise reader.error(f"{statement.name} writes more than one column", outputs.type_indices[0])
@@ -219,7 +392,12 @@ def _check_operands(
 
 
 def _check_attributes(
-    reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, attributes: Attributes
+    reader: PtoReader,
+    statement: Statement,
+    known: VectorOperation,
+    inputs: OperandList,
+    outputs: OperandList,
+    attributes: Attributes,
 ) -> None:
     """Reject an attribute of another operation and values that it cannot have; warn of unknown names."""
     for key, attribute in attributes.items():
@@ -227,7 +405,7 @@ def _check_attributes(
             continue
         if known.kind is Kind.BLOCK_QUANTISE and key in _BLOCK_ATTRIBUTES:
             continue
-        if key not in _KNOWN_ATTRIBUTES:
+        if key not in (*_KNOWN_ATTRIBUTES, known.attribute):
             message = f"{statement.name} has no attribute '{key}'; it has no effect"
             reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
         elif key != known.attribute:
@@ -235,12 +413,10 @@ def _check_attributes(
     given = None if known.attribute is None else attributes.get(known.attribute)
     if known.kind is Kind.COMPARE_GATHER:
         check_comparison(reader, attributes)
-    elif known.attribute == "cmpMode" and given is not None:
-        enum_word(reader, given, "cmp", COMPARISONS)
+    elif known.attribute in _ENUMERATED and given is not None:
+        enum_word(reader, given, *_ENUMERATED[known.attribute])
     if known.attribute == "quant_type":
-        _check_quantisation(reader, statement, inputs, attributes)
-    if known.attribute == "maskPattern" and given is not None:
-        enum_word(reader, given, "mask_pattern", PATTERNS)
+        _check_quantisation(reader, statement, inputs, outputs, attributes)
     if known.attribute in _TRUTHS and given is not None and given.text not in _BOOLEANS:
         raise reader.error(f"{known.attribute} is true or false, not '{given.text}'", given.value_index, _BOOLEANS)
     if known.attribute == "isBinary" and given is None and len(inputs.types) > 1:
@@ -248,7 +424,9 @@ def _check_attributes(
         raise reader.error(f"{statement.name} has isBinary if and only if it has tmp", statement.index, legal)
 
 
-def _check_quantisation(reader: PtoReader, statement: Statement, inputs: OperandList, attributes: Attributes) -> None:
+def _check_quantisation(
+    reader: PtoReader, statement: Statement, inputs: OperandList, outputs: OperandList, attributes: Attributes
+) -> None:
     """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
     given = attributes.get("quant_type")
     by_blocks = statement.operation != "tquant"
@@ -257,7 +435,7 @@ def _check_quantisation(reader: PtoReader, statement: Statement, inputs: Operand
         legal = tuple(f"quant_type = #pto<quant_type {kind}>" for kind in kinds)
         raise reader.error(f"{statement.name} needs the attribute quant_type", statement.index, legal)
     if by_blocks:
-        _check_block_quantisation(reader, given, attributes)
+        _check_block_quantisation(reader, given, outputs, attributes)
         return
     kind = enum_word(reader, given, "quant_type", QUANTISATIONS)
     offset = kind == QUANTISATIONS[1]
@@ -266,17 +444,27 @@ def _check_quantisation(reader: PtoReader, statement: Statement, inputs: Operand
         raise reader.error(f"{kind} {'needs' if offset else 'has no'} offset", inputs.type_indices[-1], legal)
 
 
-def _check_block_quantisation(reader: PtoReader, given: Attribute, attributes: Attributes) -> None:
-    """Reject a block quantisation of a kind or along an axis that is not modelled."""
-    enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
+def _check_block_quantisation(
+    reader: PtoReader, given: Attribute, outputs: OperandList, attributes: Attributes
+) -> None:
+    """Reject a block quantisation of no known kind, rule or axis, and codes that its kind does not have."""
+    kind = enum_word(reader, given, "quant_type", BLOCK_QUANTISATIONS)
     for key, name, legal in (
         ("quantScaleAlg", "quant_scale_alg", SCALE_ALGORITHMS),
-        ("grpAxis", "mx_group_axis", ("axis1",)),
+        ("grpAxis", "mx_group_axis", GROUP_AXES),
     ):
         if key in attributes:
             enum_word(reader, attributes[key], name, legal)
-    if attributes.get("interleave") is not None and attributes["interleave"].text != "false":
-        raise reader.error("interleaved exponents are not modelled", attributes["interleave"].value_index, ("false",))
+    interleave, store_mode = attributes.get("interleave"), attributes.get(_STORE_MODE)
+    if interleave is not None and interleave.text not in _BOOLEANS:
+        raise reader.error(f"interleave is true or false, not '{interleave.text}'", interleave.value_index, _BOOLEANS)
+    if store_mode is not None:
+        raise reader.error("storeMode goes with a fifth tile, which the A5 does not write", store_mode.key_index)
+    codes = outputs.types[0]
+    narrow = isinstance(codes, TileType) and held_element(codes.element) == "e2m1"
+    if narrow != (kind == BLOCK_QUANTISATIONS[1]):
+        wanted = ("!pto.f4E2M1x2",) if kind == BLOCK_QUANTISATIONS[1] else ("i8", "ui8")
+        raise reader.error(f"{kind} is written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
 
 
 def _read_alias(reader: PtoReader, statement: Statement) -> Operation:

@@ -77,6 +77,8 @@ class Kind(StrEnum):
     """Integers less an offset of their row, times its scale."""
     BLOCK_QUANTISE = "block quantisation"
     """Elements over the scale of their group, and the exponents, maxima and reciprocals of the groups."""
+    BOX = "move into boxes"
+    """Bytes in boxes of 32: of shared exponents 16 x 2 (ZZ), of codes 1 x 32, column of boxes by column (NZ)."""
     PACK = "packing"
     """The low bytes of every element."""
     COUNTED_CONCATENATE = "concatenation by counts"
@@ -119,8 +121,8 @@ class VectorOperation:
 
     `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern` or
-    `quant_type`.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`,
+    `quant_type` or `grpAxis`.
     `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
     `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
     and columns than the source.
@@ -210,8 +212,11 @@ CHOOSING = ("eq", "gt")
 _DOTTED = "tquant.mx"
 """The operation that has a point in its name in the text too."""
 
-BLOCK_QUANTISATIONS = ("MXFP8",)
-"""Values of `quant_type` of a block quantisation that are modelled."""
+BLOCK_QUANTISATIONS = ("MXFP8", "MXFP4_E2M1")
+"""Values of `quant_type` of a block quantisation: to bytes of e4m3fn, to pairs of e2m1."""
+
+GROUP_AXES = ("axis1", "axis0")
+"""Values of `grpAxis`: groups of columns, the default, and of rows."""
 
 SCALE_ALGORITHMS = ("ocp", "nv")
 """Values of `quantScaleAlg`; the first is the default."""
@@ -258,6 +263,8 @@ def _row(
 
 _ALL = (
     _row("tmov", Kind.MOVE, "move", "a at", "7.2"),
+    _row("tmov.zz", Kind.BOX, "move", "at", "7.12", "grpAxis"),
+    _row("tmov.nz", Kind.BOX, "move", "a", "7.12"),
     _row("tfillpad", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_expand", Kind.FILL, "fill", "a", "7.2", enlarges=True),
     _row("tfillpad_inplace", Kind.FILL, "fill", "a", "7.2", in_place=True),

@@ -7,13 +7,16 @@ otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import TYPES, Family, Form, Predication, Switch, flag, operand
+from castsim.isa.tpc.forms import TYPES, Family, Form, Predication, Style, Switch, flag, operand
 
 _SPU = (1,)
 _VPU = (2,)
 _NUMERIC = TYPES[:-2]
 _FLOATS = tuple(name for name in _NUMERIC if "f" in name)
+_BYTE_FLOATS = ("f8_143", "f8_152")
 _INTEGERS = tuple(name for name in _NUMERIC if "f" not in name)
 _SATURATE = flag("st", aliases=("sat",))
 _NEGATE = flag("neg")
@@ -32,7 +35,15 @@ _I3 = (
 
 
 def _index(mnemonic: str) -> tuple[Form, ...]:
-    return tuple(Form(mnemonic, _SPU, operands, types=("i32",)) for operands in _I3)
+    """Rows on indices, under a mask in the text or, from Greco, in a mask register."""
+    register = operand("mask", "M0 M1 M2 M3")
+    return (
+        *(Form(mnemonic, _SPU, operands, types=("i32",)) for operands in _I3),
+        *(
+            Form(mnemonic, _SPU, (register, *operands[1:]), types=("i32",), needs=(Feature.HARDWARE_REGISTERS,))
+            for operands in _I3
+        ),
+    )
 
 
 def _plain(mnemonic: str, *switches: Switch) -> tuple[Form, ...]:
@@ -57,12 +68,22 @@ def _logic(mnemonic: str, *switches: Switch) -> tuple[Form, ...]:
 
 def _mul() -> tuple[Form, ...]:
     """Rows of MUL: the vector unit keeps the whole integer product in a pair or quad."""
-    pair = (operand("dest", "D"), *_V3[1:])
-    quad = (operand("dest", "A"), *_V3[1:])
+    pair = (operand("dest", "D", by_first=True), *_V3[1:])
+    quad = (operand("dest", "A", by_first=True), *_V3[1:])
     keep = flag("keep_rs", Feature.PRODUCT_ROUNDING)
-    rounded = flag("double_and_round32")
+    kept = (keep, flag("keep_rs_for_add", Feature.PRODUCT_ROUNDING))
+    rounded = Switch("double_and_round32", Style.FLAG, None, numbers=(1,))
+    wide = replace(flag("acc_fp32"), default=None, numbers=(1,))
     return (
         Form("mul", _SPU, _S3, (flag("upper32"), _NEGATE, _FLUSH), types=_NUMERIC),
+        Form(
+            "mul",
+            _SPU,
+            _S3,
+            (_NEGATE, _FLUSH, wide),
+            types=("bf16", "f16", *_BYTE_FLOATS),
+            needs=(Feature.WIDE_ACCUMULATOR,),
+        ),
         *_index("mul"),
         Form("mul", _VPU, _V3, (_NEGATE, _FLUSH), types=_FLOATS, predication=_VECTOR),
         Form(
@@ -72,9 +93,20 @@ def _mul() -> tuple[Form, ...]:
             (rounded, keep),
             types=("i32", "u32"),
             predication=_VECTOR,
-            implied=(("double_and_round32", 1),),
         ),
-        Form("mul", _VPU, pair, (_NEGATE, keep), types=("i32", "u32", "i16", "u16"), predication=_VECTOR),
+        Form("mul", _VPU, pair, (_NEGATE, *kept), types=("i32", "u32", "i16", "u16"), predication=_VECTOR),
+        *(
+            Form(
+                "mul",
+                _VPU,
+                operands,
+                (_NEGATE, _FLUSH, wide),
+                types=types,
+                predication=_VECTOR,
+                needs=(Feature.WIDE_ACCUMULATOR,),
+            )
+            for operands, types in ((pair, ("bf16", "f16")), (quad, _BYTE_FLOATS))
+        ),
         Form("mul", _VPU, quad, (_NEGATE, keep), types=("u8",), predication=_VECTOR),
         Form("mul", _VPU, quad, (_NEGATE, keep), types=("i8",), predication=_VECTOR, needs=(Feature.BYTE_PRODUCT,)),
     )

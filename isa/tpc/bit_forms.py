@@ -14,7 +14,7 @@ _FLOATS = tuple(name for name in _NUMERIC if "f" in name)
 _WIDE_FLOATS = ("f32", "bf16", "f16")
 _VECTOR = Predication.VECTOR
 
-_SET = Switch("set", Style.DECIMAL, None, Show.ALWAYS)
+_SET = Switch("set", Style.DECIMAL, None, Show.ALWAYS, leading=True)
 _START = Switch("start", Style.WORD, None, Show.ALWAYS, words=(("start_lsb",) * 2, ("start_msb",) * 2))
 _BIASED, _UNBIASED = flag("biased"), flag("subtract_bias")
 _LIMIT = flag("limit", Feature.CLASS_LIMIT)
@@ -106,7 +106,7 @@ FORMS: tuple[Form, ...] = (
     Form(
         "get_lut_entry_and_interval_start",
         _VPU,
-        (operand("dest", "D"), operand("src_a", "V"), operand("shift", "imm", limit=31)),
+        (operand("dest", "D", by_first=True), operand("src_a", "V"), operand("shift", "imm", limit=31)),
         (_VARIANT, flag("opt", Feature.ENTRY_OPTIONS), flag("exp0", Feature.ENTRY_OPTIONS)),
         types=_WIDE_FLOATS,
         predication=_VECTOR,

@@ -78,7 +78,8 @@ class Switch:
     `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the text
     must say it. `aliases` are bare words of the old spelling, `keys` other names left of the equals sign.
     `rounding` names the list of the dialect that the words are cut down to. `only_if` is the switch and value under
-    which this one exists at all. `random` are the values under which the instruction draws random numbers.
+    which this one exists at all. `random` are the values under which the instruction draws random numbers. `leading`
+    takes a bare number in front of the operands too.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Switch:
     needs: Feature | None = None
     only_if: tuple[str, Value] | None = None
     random: tuple[Value, ...] = ()
+    leading: bool = False
 
     def bare(self) -> dict[str, Value]:
         """Return the bare words that set this switch, in lower case."""
@@ -142,7 +144,8 @@ class OperandSpec:
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
     `@role` alone for the register that the dialect provides for a role, which `dialect_role` names. `decimal` prints an
-    immediate as a signed decimal. `by_first` takes a pair by its first V register too; the text then names the pair.
+    immediate as a signed decimal. `by_first` takes a pair or quad by its first V register too; the text then names the
+    pair, and has to spell out what operands otherwise say by themselves.
     """
 
     role: str
@@ -266,14 +269,16 @@ class Form:
 _BY_DIALECT = "@"
 
 
-def operand(role: str, accepts: str, *, limit: int | None = None, decimal: bool = False) -> OperandSpec:
+def operand(
+    role: str, accepts: str, *, limit: int | None = None, decimal: bool = False, by_first: bool = False
+) -> OperandSpec:
     """Make an operand position from a blank-separated list of what it accepts."""
     words = tuple(accepts.split())
     named = next((word.removeprefix(_BY_DIALECT) for word in words if word.startswith(_BY_DIALECT)), None)
-    return OperandSpec(role, words, limit, decimal, named)
+    return OperandSpec(role, words, limit, decimal, named, by_first)
 
 
-SELECTORS = ("mask", "section", "dimension", "zp")
+SELECTORS = ("mask", "section", "dimension", "zp", "steps")
 """Roles of leading operands that no comma follows."""
 
 

@@ -121,6 +121,14 @@ def _gen_addr(slot: int, register_role: str) -> tuple[Form, ...]:
     )
 
 
+_STEPS = tuple(f"inc_{1 << power}" for power in range(9))
+_ELEMENT_SWITCHES = (
+    Switch("inc", Style.WORD, "none", words=tuple((step, step) for step in _STEPS), needs=Feature.HARDWARE_REGISTERS),
+    flag("bv64", Feature.HARDWARE_REGISTERS),
+    flag("ev_hint", Feature.HARDWARE_REGISTERS),
+)
+"""Address register moved on by so many bytes, 64 bits at once, a hint to the cache. Source: the vendor's tests."""
+
 _GLOBAL = (
     *_gen_addr(_LOAD, "load_number"),
     *_gen_addr(_STORE, "store_number"),
@@ -128,6 +136,7 @@ _GLOBAL = (
         "ld_g",
         (_LOAD,),
         (operand("dest", "S SP V"), operand("src_a", "AD")),
+        _ELEMENT_SWITCHES,
         predication=_VECTOR,
         memory=MemoryOperation.ELEMENT_LOAD,
     ),
@@ -135,10 +144,17 @@ _GLOBAL = (
         "ld_g",
         (_LOAD,),
         (operand("mask", "mask"), operand("dest", "I"), operand("src_a", "AD")),
+        _ELEMENT_SWITCHES,
         needs=(Feature.INDEXED_GLOBAL_LOAD,),
         memory=MemoryOperation.ELEMENT_LOAD,
     ),
-    Form("st_g", (_STORE,), (operand("src_a", "AD"), operand("src_c", "S SP")), memory=MemoryOperation.ELEMENT_STORE),
+    Form(
+        "st_g",
+        (_STORE,),
+        (operand("src_a", "AD"), operand("src_c", "S SP")),
+        _ELEMENT_SWITCHES,
+        memory=MemoryOperation.ELEMENT_STORE,
+    ),
 )
 
 # ---------------------------------------------------------------------------------------------------------- tensors

@@ -7,12 +7,24 @@ the encoding is an ordinary MOV.
 from __future__ import annotations
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import TYPES, Form, MemoryOperation, OperandSpec, Predication, Show, Style, Switch, operand
+from castsim.isa.tpc.forms import (
+    TYPES,
+    Form,
+    MemoryOperation,
+    OperandSpec,
+    Predication,
+    Show,
+    Style,
+    Switch,
+    flag,
+    operand,
+)
 
 _LOAD, _SPU, _VPU, _STORE = 0, 1, 2, 3
 _ELEMENTS = TYPES[:-1]
 _VECTOR = Predication.VECTOR
 _HARDWARE = "M0 M1 M2 M3 LD_TNSR_ID_REG ST_TNSR_ID_REG ST_RMW_REG LD_PARTIAL_REG ST_PARTIAL_REG"
+_SQUEEZE_COUNTERS = " ".join(f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI"))
 
 
 def _vector(dest: str, source: str, *needs: Feature, typed: bool = False, section: bool = False) -> Form:
@@ -46,8 +58,8 @@ def _scalar(
 
 _REGISTER_MOVES = Feature.HARDWARE_REGISTERS
 _BOTH = (_LOAD, _SPU)
-# The register operands of these moves say that they are pairs; the switch is accepted and not printed.
-_PAIR = Switch("x2", Style.FLAG, 1, Show.NEVER, numbers=(1,))
+# The register operands of these moves say that they are pairs; the switch may be left away and is printed.
+_PAIR = Switch("x2", Style.FLAG, 1, Show.ALWAYS, numbers=(1,))
 
 _MOV = (
     _vector("V", "V"),
@@ -83,6 +95,10 @@ _MOV = (
     _scalar((_SPU,), "Z", "AD", Feature.ADDRESS_MOVES),
     _scalar(_BOTH, _HARDWARE, "S", _REGISTER_MOVES),
     _scalar(_BOTH, "S", _HARDWARE, _REGISTER_MOVES),
+    _scalar((_SPU,), "DIV_STEP", "S", _REGISTER_MOVES),
+    _scalar((_SPU,), "S", "DIV_STEP", _REGISTER_MOVES),
+    _scalar(_BOTH, _SQUEEZE_COUNTERS, "S", Feature.SQUEEZED_STORE),
+    _scalar(_BOTH, "S", _SQUEEZE_COUNTERS, Feature.SQUEEZED_STORE),
     _scalar(_BOTH, "S_CARRY", "SP", _REGISTER_MOVES),
     _scalar(_BOTH, "SP", "S_CARRY", _REGISTER_MOVES),
 )
@@ -92,6 +108,7 @@ _INDEX = (
         "set_indx",
         (_LOAD, _SPU, _STORE),
         (operand("dest", "I"), operand("mask", "mask"), operand("src_a", "S imm")),
+        (flag("high", Feature.SQUEEZED_STORE),),
     ),
     Form("prmt_indx", (_LOAD, _STORE), (operand("dest", "I"), operand("src_a", "I"), operand("src_b", "S"))),
     Form(
@@ -104,6 +121,11 @@ _INDEX = (
 _BOUNDS = tuple(operand(role, "S imm", decimal=True) for role in ("start", "bound", "step"))
 _LOOP_HEAD = (*_BOUNDS, operand("compare", "compare"), operand("end", "label imm", decimal=True))
 
+_INVALIDATED = (
+    flag("sb", Feature.HARDWARE_REGISTERS),
+    *(flag(name, Feature.SQUEEZED_STORE) for name in ("d", "lu", "rst_lu", "rst_d_pref")),
+)
+
 _CONTROL = (
     Form("halt", (_SPU, _VPU), (), predication=Predication.NONE),
     Form("loop", (_SPU,), _LOOP_HEAD),
@@ -111,7 +133,7 @@ _CONTROL = (
     Form("jmpr", (_SPU,), (operand("src_a", "label S imm"),)),
     Form("jmpa", (_SPU,), (operand("src_a", "label S imm"),)),
     Form("cache_flush", (_STORE,), (), memory=MemoryOperation.CACHE),
-    Form("cache_invalidate", (_STORE,), (), memory=MemoryOperation.CACHE),
+    Form("cache_invalidate", (_STORE,), (), _INVALIDATED, memory=MemoryOperation.CACHE),
 )
 
 FORMS: tuple[Form, ...] = (*_MOV, *_INDEX, *_CONTROL)

@@ -9,26 +9,290 @@ free in the order above. Source: docs/reference/tpc.md section 7.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from castsim.isa.errors import CastsimError, ErrorList, ReadError, Span
+from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
-from castsim.isa.tpc.declarations import declared_target, read_declarations
-from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc import values
+from castsim.isa.tpc.dialect import Dialect, Feature
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
 from castsim.isa.tpc.program import (
+    ADDRESS_BITS,
+    INDEX_DIMENSIONS,
     Bundle,
+    Declaration,
     Directive,
+    File,
     Item,
     LabelDefinition,
     LabelUse,
+    Register,
+    RegisterDeclaration,
     Slot,
+    TableDeclaration,
     TargetDeclaration,
+    TensorDeclaration,
     TpcInstruction,
     TpcProgram,
+    VlmDeclaration,
 )
-from castsim.isa.tpc.text import AssemblySource, Word
+from castsim.isa.tpc.text import AssemblySource, Comment, Word
+
+# Look-up tables that a program declares: their form, and the sizes that function ids stand for.
+#
+# Source: docs/reference/tpc.md section 5.5 (function ids, entries, layouts); the form of the declaration is castsim's.
+
+TABLE_FORM = "table NAME [lut_ptr] NUMBER FORMAT [ENTRIES] or [VALUES, ENTRIES], then = FILE or = NUMBER, .. if known"
+"""The grammar in a line."""
+
+TABLE = re.compile(
+    r"(?P<name>[A-Za-z_]\w*)\s+(?P<pointer>lut_ptr\s+)?(?P<number>0[xX][0-9A-Fa-f]{1,8}|\d{1,9})"
+    r"\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\](?:\s*=\s*(?P<content>\S.*))?"
+)
+"""What follows the word `table`."""
+
+_ENTRIES = (256, 128, 64, 64)
+"""Entries by the upper two bits of a function id; gaudi and later number 128 tables of a group, goya 16."""
+
+_POINTED = (256, 128, 64, 32)
+"""Entries by the lower two bits of what the S register of `lut_ptr` holds."""
+
+_NUMBERS, _GOYA_NUMBERS = 128, 16
+_MOST_VALUES = 3
+
+
+def entries_of(function: int, dialect: Dialect, *, by_pointer: bool) -> int:
+    """Return how many entries the table of a function id has."""
+    if by_pointer:
+        return _POINTED[function & 3]
+    numbers = _NUMBERS if Feature.TYPED_LOOKUP in dialect.features else _GOYA_NUMBERS
+    return _ENTRIES[function // numbers]
+
+
+def check_table(table: TableDeclaration, dialect: Dialect) -> None:
+    """Check a declaration against what the generation can look up.
+
+    Raises:
+        ReadError: a function id that it lacks, a size or an element type that no look-up of it reads, more or fewer
+            numbers than the declared size.
+    """
+    if table.by_pointer and Feature.LOOKUP_POINTER not in dialect.features:
+        raise ReadError(
+            f"{dialect.name} has no look-ups with lut_ptr", span=table.span, legal=("table NAME NUMBER ..",)
+        )
+    last = len(_ENTRIES) * (_NUMBERS if Feature.TYPED_LOOKUP in dialect.features else _GOYA_NUMBERS) - 1
+    if not table.by_pointer and table.function > last:
+        raise ReadError(f"function id {table.function} does not exist", span=table.span, legal=(f"0 .. {last}",))
+    _check_format(table, dialect)
+    _check_size(table, dialect)
+
+
+def _check_format(table: TableDeclaration, dialect: Dialect) -> None:
+    widths = {32, 16} if Feature.TYPED_LOOKUP in dialect.features else {32}
+    if FORMATS[table.format].bits not in widths:
+        legal = [name for name, fmt in FORMATS.items() if fmt.bits in widths and name in _types(dialect)]
+        message = f"no look-up of {dialect.name} reads entries of {table.format}"
+        raise ReadError(message, span=table.span, legal=legal)
+
+
+def _types(dialect: Dialect) -> tuple[str, ...]:
+    narrow = ("bf16", "f16", "i16", "u16") if Feature.TYPED_LOOKUP in dialect.features else ()
+    return ("f32", "i32", "u32", *narrow)
+
+
+def _check_size(table: TableDeclaration, dialect: Dialect) -> None:
+    entries = entries_of(table.function, dialect, by_pointer=table.by_pointer)
+    most = _MOST_VALUES if FORMATS[table.format].bits == 32 else _MOST_VALUES - 1
+    legal = [f"[{entries}]", *(f"[{values}, {entries}]" for values in range(2, most + 1))]
+    if len(table.shape) > 2 or table.columns > most or table.entries != entries:
+        which = f"lut_ptr {table.function}" if table.by_pointer else f"function id {table.function}"
+        shape = ", ".join(map(str, table.shape))
+        message = f"the table of {which} has {entries} entries of 1 to {most} values of {table.format}, not [{shape}]"
+        raise ReadError(message, span=table.span, legal=legal)
+    if table.content is None or table.file is not None:
+        return
+    given = table.content.count(",") + 1
+    if given != prod(table.shape):
+        message = f"{table.name} is declared with {prod(table.shape)} values, {given} follow"
+        raise ReadError(message, span=table.span, legal=("FILE.npy", "FILE.csv", f"{prod(table.shape)} numbers"))
+
+
+# The `// castsim:` comments, which declare what assembly text cannot: target, tensors, start values.
+#
+# Grammar: design of castsim, section 5. The vendor's assembler takes them for comments.
+
+_DIRECTIONS = ("in", "out", "inout")
+_NUMBER = r"(?P<number>0[xX][0-9A-Fa-f]{1,16}|\d{1,20})"
+_DATA = r"(?P<name>[A-Za-z_]\w*)(?:\s+(?P<direction>in|out|inout))?\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\]"
+_TARGET = re.compile(r"(?P<name>[\w./\\-]+)")
+_TENSOR = re.compile(rf"{_NUMBER}\s+{_DATA}")
+_VLM = re.compile(rf"{_NUMBER}\s+{_DATA}")
+_REG = re.compile(r"(?P<register>%?\w+)\s*=\s*(?P<values>\[[^\]]*\]|[-+]?\w+)")
+_LARGEST_SIZE = 1 << 31  # coordinates are signed integers of 32 bits
+
+_SHAPES = {
+    "target": "target NAME",
+    "tensor": "tensor NUMBER NAME in|out|inout FORMAT [SIZE, ..]",
+    "reg": "reg REGISTER = VALUE",
+    "vlm": "vlm ADDRESS NAME FORMAT [SIZE, ..]",
+    "table": TABLE_FORM,
+}
+
+
+def declared_target(source: AssemblySource) -> TargetDeclaration | None:
+    """Return the declaration of the target in a text, before anything else of it is read."""
+    for comment in source.comments:
+        word, _, rest = comment.text.strip().partition(" ")
+        if word == "target" and (match := _TARGET.fullmatch(rest.strip())):
+            return TargetDeclaration(match["name"], span=_place(source, comment))
+    return None
+
+
+def read_declarations(
+    source: AssemblySource, dialect: Dialect, errors: ErrorList | None = None
+) -> tuple[Declaration, ...]:
+    """Read all declarations of a text.
+
+    Errors are taken note of, without a list raised: unknown or malformed declaration, unknown format or register,
+    anything declared twice.
+    """
+    errors = ErrorList(most=1) if errors is None else errors
+    found: list[Declaration] = []
+    seen: dict[object, Span] = {}
+    for comment in source.comments:
+        try:
+            declaration = _read(source, comment, dialect)
+        except ReadError as error:
+            errors.take(error)
+            continue
+        for key in _keys(declaration):
+            if key in seen:
+                what = " ".join(str(part) for part in key)
+                message = f"{what} is declared twice, first in line {seen[key].line}"
+                errors.take(ReadError(message, span=declaration.span))
+            seen.setdefault(key, declaration.span)
+        found.append(declaration)
+    return tuple(found)
+
+
+def _keys(declaration: Declaration) -> tuple[tuple[object, ...], ...]:
+    """Return the parts that a declaration must not share with another."""
+    if isinstance(declaration, TargetDeclaration):
+        return (("the target",),)
+    if isinstance(declaration, RegisterDeclaration):
+        return (("register", declaration.register),)
+    if isinstance(declaration, TensorDeclaration):
+        return (("tensor", declaration.number), ("name", declaration.name))
+    if isinstance(declaration, TableDeclaration):
+        which = "table of lut_ptr" if declaration.by_pointer else "table"
+        return ((which, declaration.function), ("name", declaration.name))
+    return (("vlm address", declaration.address), ("name", declaration.name))
+
+
+def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declaration:
+    text = comment.text.strip()
+    span = _place(source, comment)
+    word, _, rest = text.partition(" ")
+    patterns = {"target": _TARGET, "tensor": _TENSOR, "reg": _REG, "vlm": _VLM, "table": TABLE}
+    if word not in patterns:
+        raise ReadError(f"unknown declaration '{word[:40]}'", span=span, legal=_SHAPES.values())
+    match = patterns[word].fullmatch(rest.strip())
+    if not match:
+        raise ReadError(f"malformed declaration of {word}", span=span, legal=(_SHAPES[word],))
+    readers: dict[str, Callable[[re.Match[str], Dialect, Span], Declaration]] = {
+        "target": _target,
+        "tensor": _tensor,
+        "reg": _register,
+        "vlm": _vlm,
+        "table": _table,
+    }
+    return readers[word](match, dialect, span)
+
+
+def _place(source: AssemblySource, comment: Comment) -> Span:
+    """Return the place of a declaration, white space around it left out."""
+    text = comment.text.strip()
+    indent = len(comment.text) - len(comment.text.lstrip())
+    return source.span(comment.line, comment.column + indent, max(1, len(text)))
+
+
+def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    return TargetDeclaration(match["name"], span=span)
+
+
+def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    if not match["direction"]:
+        raise ReadError("a tensor needs a direction", span=span, legal=_DIRECTIONS)
+    number, shape = int(match["number"], 0), _shape(match["shape"], span)
+    return TensorDeclaration(number, match["name"], match["direction"], _format(match, span), shape, span=span)
+
+
+def _vlm(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
+    address, shape = int(match["number"], 0), _shape(match["shape"], span)
+    return VlmDeclaration(address, match["name"], match["direction"] or "in", _format(match, span), shape, span=span)
+
+
+def _table(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration:
+    function, shape, content = int(match["number"], 0), _shape(match["shape"], span), match["content"]
+    pointer = match["pointer"] is not None
+    table = TableDeclaration(match["name"], pointer, function, _format(match, span), shape, content, span=span)
+    check_table(table, dialect)
+    return table
+
+
+def _format(match: re.Match[str], span: Span) -> str:
+    try:
+        return format_named(match["format"]).name
+    except ReadError as error:
+        raise error.at(span) from None
+
+
+def _shape(text: str, span: Span) -> tuple[int, ...]:
+    sizes = [size.strip() for size in text.split(",")]
+    for size in sizes:
+        if not (size.isascii() and size.isdecimal() and 0 < int(size) <= _LARGEST_SIZE):
+            raise ReadError(
+                f"a shape is a list of positive sizes, found '{size[:40]}' in [{text[:40]}]",
+                span=span,
+                legal=(f"sizes of 1 to {_LARGEST_SIZE}, such as [64, 1024]",),
+            )
+    if len(sizes) > INDEX_DIMENSIONS:
+        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
+    return tuple(map(int, sizes))
+
+
+def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration:
+    try:
+        register = values.read_register(match["register"], dialect)
+    except ValueError as error:
+        raise ReadError(str(error), span=span) from None
+    legal = ("S", "SP", "I", "AD")
+    if not isinstance(register, Register) or register.file not in legal:
+        raise ReadError(f"{match['register']} cannot be given a start value", span=span, legal=legal)
+    count = INDEX_DIMENSIONS if register.file is File.I else 1
+    texts = match["values"].strip("[]").split(",")
+    if len(texts) != count or (match["values"][0] == "[") != (count > 1):
+        wanted = "[c0, c1, c2, c3, c4]" if count > 1 else "one number"
+        raise ReadError(f"{register} takes {wanted}", span=span, legal=(f"reg {register} = {wanted}",))
+    return RegisterDeclaration(register, tuple(_number(text.strip(), register, span) for text in texts), span=span)
+
+
+def _number(text: str, register: Register, span: Span) -> int:
+    if register.file is File.AD:
+        if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << ADDRESS_BITS:
+            return int(text, 0)
+        raise ReadError(f"'{text[:40]}' is not an address of {ADDRESS_BITS} bits", span=span)
+    try:
+        immediate = values.read_immediate(text)
+    except ValueError as error:
+        raise ReadError(str(error), span=span) from None
+    if immediate is None or (register.file is File.SP and immediate.value > 1):
+        raise ReadError(f"'{text[:40]}' is not a value for {register}", span=span)
+    return immediate.signed if register.file is File.I else immediate.value
+
 
 LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 """A label, which begins a line."""

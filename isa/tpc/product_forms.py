@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Show, Style, Switch, Value, always, flag, operand
+from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Style, Switch, Value, always, flag, operand
 
 _SPU, _VPU = (1,), (2,)
 _ADDEND = "src_c"
@@ -26,7 +26,7 @@ _IN_I16 = flag("acc_i16", Feature.MULTIPLY_ADD)
 _IN_I32 = flag("acc_i32", Feature.MULTIPLY_ADD)
 _X2 = flag("x2", Feature.MULTIPLY_ADD)
 _PAIRS = flag("x2", Feature.PAIR_ARITHMETIC)
-_ZERO_POINT = Switch("zp", Style.FLAG, 0, Show.NEVER, needs=Feature.MULTIPLY_ADD)
+_ZERO_POINT = flag("zp", Feature.MULTIPLY_ADD)
 _NEGATE_ZERO_POINT = replace(flag("neg_zp", Feature.MULTIPLY_ADD), only_if=("zp", 1))
 
 _Implied = tuple[tuple[str, Value], ...]
@@ -87,7 +87,7 @@ def _mac(slots: tuple[int, ...], product: _Product) -> Iterator[Form]:
     """Rows of MAC: plain, with a zero point, with two products at once."""
     sources = (_A, _B) if slots == _VPU else (operand("src_a", "S"), _SCALAR_B)
     plain = tuple((name, 0) for name, there in (("x2", product.pairs), ("zp", product.zero_point)) if there)
-    dest = operand("dest", product.dest)
+    dest = operand("dest", product.dest, by_first=True)
     yield _accumulating("mac", slots, (dest, *sources), product, plain)
     if not product.pairs:
         return
@@ -101,7 +101,7 @@ def _mac(slots: tuple[int, ...], product: _Product) -> Iterator[Form]:
 def _madd(product: _Product) -> Iterator[Form]:
     """Rows of MADD, which has no pairs of integers."""
     switches = tuple(switch for switch in product.switches if switch is not _X2)
-    dest, addend = operand("dest", product.dest), operand(_ADDEND, product.dest)
+    dest, addend = (operand(role, product.dest, by_first=True) for role in ("dest", _ADDEND))
     operands = (dest, _A, _B, addend)
     fixed: tuple[_Implied, ...] = ((("zp", 0),), (("zp", 1),)) if product.zero_point else ((),)
     for implied in fixed:
@@ -145,7 +145,7 @@ def _paired(
     yield Form(
         mnemonic,
         _VPU,
-        (operand("dest", "D"), *sources),
+        (operand("dest", "D", by_first=True), *sources),
         (*switches, _PAIRS),
         types=("f32",),
         predication=Predication.VECTOR,
@@ -155,9 +155,14 @@ def _paired(
     )
 
 
-_PAIR_SOURCES = (operand("src_a", "D"), _B, operand("src_d", "V S imm"))
-_PAIR_FACTORS = (operand("src_a", "D S imm"), _B, operand("src_d", "V S imm"))
-_PAIR_ADDENDS = (operand("src_a", "D S imm"), _B, operand(_ADDEND, "D"), operand("src_d", "V S imm"))
+_PAIR_SOURCES = (operand("src_a", "D", by_first=True), _B, operand("src_d", "V S imm"))
+_PAIR_FACTORS = (operand("src_a", "D S imm", by_first=True), _B, operand("src_d", "V S imm"))
+_PAIR_ADDENDS = (
+    operand("src_a", "D S imm", by_first=True),
+    _B,
+    operand(_ADDEND, "D S imm", by_first=True),
+    operand("src_d", "V S imm"),
+)
 
 _NORMALISE = always(
     Switch("normalize", Style.WORD, "normalize_ab", words=tuple((f"normalize_{at}",) * 2 for at in ("ab", "c")))

@@ -1,13 +1,14 @@
 """Instruction table: look-ups, division, and instructions without an effect on values.
 
 Source: docs/reference/tpc.md section 5.5 (look-ups), 5.6 (division, events) and 7.1 (operands). The operands of UDIV in
-its forms, of ASO and of the squeezing stores are taken from the stage tables: no source prints their text.
+its forms are taken from the stage tables; of UDIV_4STEP the vendor's tests print the number of the step and the pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.forms import Form, OperandSpec, Show, Style, Switch, Value, flag, operand
@@ -73,27 +74,57 @@ def _lookups() -> Iterator[Form]:
 _UNIT = Switch("unit", Style.WORD, None, Show.ALWAYS, words=(("spu", "spu"), ("vpu", "vpu")))
 _DIVISION = (operand("dest", "S Z"), operand("src_a", "S"), operand("src_b", "S imm"))
 _UNSIGNED = ("u32", "u16", "u8")
-_SQUEEZED = (operand("tensor", "imm", limit=15), operand("src_a", "I"))
+_TENSORS = (operand("tensor", "imm", limit=15), operand("tensor", "@store_number"))
+_COORDINATES = operand("src_a", "I")
+_MERGE = flag("rmw_sel")
+
+
+def _squeezed() -> Iterator[Form]:
+    """Rows of the stores of a scalar and of the lanes under a predicate, whose count goes to a numbered counter."""
+    merge = operand("rmw", "@store_merge")
+    for tensor, merges in product(_TENSORS, (0, 1)):
+        last, implied = (merge,) * merges, (("rmw_sel", merges),)
+        yield Form(
+            "st_tnsr_sqz",
+            (_STORE,),
+            (tensor, operand("counter", "imm", limit=7), _COORDINATES, operand("src_c", "V"), *last),
+            (_MERGE,),
+            vector_predicate=Feature.MASKED_STORE,
+            needs=(Feature.SQUEEZED_STORE,),
+            implied=implied,
+        )
+        yield Form(
+            "st_tnsr_s",
+            (_STORE,),
+            (tensor, _COORDINATES, operand("src_c", "S imm"), *last),
+            (_MERGE,),
+            needs=(Feature.SQUEEZED_STORE,),
+            implied=implied,
+        )
+
+
+_SYNCHRONISED = (flag("dec", Feature.PREFETCH), flag("vpu"))
 
 FORMS: tuple[Form, ...] = (
     *_lookups(),
     Form("event", (_LOAD, _STORE), (operand("src_a", "S imm"),), (_UNIT,), needs=(Feature.TRACE_EVENTS,)),
     Form("prefetch", (_LOAD,), (operand("src_a", "AD"),), needs=(Feature.PREFETCH,)),
-    Form("aso", (_STORE,), ()),
-    Form(
-        "st_tnsr_sqz",
-        (_STORE,),
-        (*_SQUEEZED, operand("src_c", "V")),
-        vector_predicate=Feature.MASKED_STORE,
-        needs=(Feature.SQUEEZED_STORE,),
-    ),
-    Form("st_tnsr_s", (_STORE,), (*_SQUEEZED, operand("src_c", "S")), needs=(Feature.SQUEEZED_STORE,)),
+    Form("aso", (_STORE,), (), _SYNCHRONISED),
+    *_squeezed(),
     *(
         Form(mnemonic, (_SPU,), _DIVISION, types=_UNSIGNED, needs=(feature,), accumulator="src_c")
         for mnemonic, feature in (
             ("udiv_step", Feature.DIVISION_STEP),
             ("udiv_4step", Feature.FOUR_DIVISION_STEPS),
         )
+    ),
+    Form(
+        "udiv_4step",
+        (_SPU,),
+        (operand("steps", "imm", limit=15), operand("dest", "Z"), operand("src_a", "S")),
+        types=_UNSIGNED,
+        needs=(Feature.FOUR_DIVISION_STEPS,),
+        accumulator="src_c",
     ),
     Form("udiv", (_SPU,), _DIVISION, types=_UNSIGNED, needs=(Feature.WHOLE_DIVISION,)),
 )

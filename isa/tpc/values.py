@@ -52,9 +52,19 @@ SPECIALS = frozenset(
         "S_CARRY",
         "V_CARRY",
         "ZP_REG",
+        "DIV_STEP",
+        *(f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI")),
     ]
 )
 """Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
+
+HARDWARE_CODES = {
+    **{0: "PC", 1: "DIV_STEP", 2: "S_CARRY", 3: "V_CARRY", 4: "M0", 5: "M1", 6: "M2", 7: "M3"},
+    **{8: "LD_TNSR_ID_REG", 9: "ST_TNSR_ID_REG", 10: "ST_RMW_REG", 11: "LD_PARTIAL_REG", 12: "ST_PARTIAL_REG"},
+    13: "ZP_REG",
+    **{16 + place: f"SQZ_CNTR{place // 2}_{'HI' if place % 2 else 'LO'}" for place in range(16)},
+}
+"""Hardware registers by the number that `mov.to_hw_reg` and `mov.from_hw_reg` may give instead of the name."""
 
 
 def read_register(text: str, dialect: Dialect) -> Register | Special | None:

@@ -44,6 +44,10 @@ class Finding:
     span: Span | None = None
     """The place with its source line, for those who show it."""
 
+    def __repr__(self) -> str:
+        place = ":".join(str(each) for each in (self.file, self.line, self.column) if each is not None)
+        return f"<Finding {self.severity} {place}: {self.message[:60]}>"
+
 
 def of_error(error: CastsimError | EngineError, file: str) -> Finding:
     """Return the finding that an error of a file is."""

@@ -17,6 +17,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_c_launch,
     declare_cores,
     declare_entry,
     declare_inputs,
@@ -35,7 +36,7 @@ def declare(parser: ArgumentParser) -> None:
     add(
         "program",
         metavar="PROGRAM",
-        help="a .pto or .tpc file, or a kernel in C++ (which is executed); - reads standard input",
+        help="a .pto or .tpc file, or a kernel in C (its bundles) or C++ (executed); - reads standard input",
     )
     declare_target(parser)
     declare_entry(parser, "change")
@@ -62,4 +63,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
     add("-o", "--out", metavar="FILE", help="the file that --apply writes")
     declare_kernel(parser)
+    declare_c_launch(parser)
     declare_run_limits(parser)

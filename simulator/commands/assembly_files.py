@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from castsim.commands.option_values import GRAPHS
+from castsim.commands.option_parsers import GRAPHS
 from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import STDIN, read_bytes

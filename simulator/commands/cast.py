@@ -1,10 +1,11 @@
-"""A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), nan, inf, -inf, or 0x followed by the bits of SRC. A decimal is
-first rounded to the nearest value of SRC. Without --target, the cast is abstract: one exact rounding, then --overflow.
-With a target, it is the chip's own behaviour, including its defaults and fallbacks. Options may be repeated or take
-lists: --rounding rint odd. --target all shows the abstract cast side by side with every target that has the pair and
-highlights results that differ from the abstract one; ulps counts the steps from the abstract result to theirs. Where a
-chip gives tiles whose rows go on behind their valid columns (2d) other bits than contiguous ones (1d), both are shown.
---spec adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and says which results conform to it.
+"""A VALUE is a decimal (1.5, -3e-8), a ratio (1/3), a hexadecimal float (0x1.8p+3), nan, inf, -inf, or 0x followed by
+the bits of SRC. A number is first rounded to the nearest value of SRC. Without --target, the cast is abstract: one
+exact rounding, then --overflow. With a target, it is the chip's own behaviour, including its defaults and fallbacks.
+Options may be repeated or take lists: --rounding rint odd. --target all shows the abstract cast side by side with every
+target that has the pair and highlights results that differ from the abstract one; ulps counts the steps from the
+abstract result to theirs. Where a chip gives tiles whose rows go on behind their valid columns (2d) other bits than
+contiguous ones (1d), both are shown. --spec adds what a specification accepts, as NAME@VERSION:ATTRIBUTE=VALUE:..., and
+says which results conform to it.
 
 The format string is text as ONNX Cast has it: numbers are read from VALUEs (3.14, 1e-5, INF, -INF, NaN), or written as
 plain decimals.

@@ -33,6 +33,7 @@ COMMANDS = (
     "targets",
     "cast",
     "quantise",
+    "compare",
     "verify",
     "scratch",
     "lower",
@@ -214,7 +215,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
     rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
     options = _without_blanks(parser.parse_intermixed_args(rest))
     if "" in rest or any(text.endswith("=") for text in rest):
-        from castsim.commands.wrong_values import reject_empty  # noqa: PLC0415 - only a failing command line needs it
+        from castsim.commands.suggestions import reject_empty  # noqa: PLC0415 - only a failing command line needs it
 
         reject_empty(parser, options)
     return head.command, options

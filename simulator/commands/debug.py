@@ -22,6 +22,7 @@ the number of cycles of the run. The exit code is 0 at `quit` or at the end of t
 examples:
   castsim debug kernel.pto --in x=random:1
   castsim debug kernel.tpc --in x=random:1 < commands.txt
+  castsim debug kernel.c --target gaudi2 --tensor x=f32[64,16] --tensor y=bf16[64,16] --index-space 1,16 --in x=random:0
   castsim debug --dap
 """
 
@@ -31,6 +32,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_c_launch,
     declare_cores,
     declare_engine,
     declare_entry,
@@ -51,7 +53,7 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto or .tpc file, a kernel in C++ (which is executed), a TPC binary or ELF file",
+        help="a .pto or .tpc file, a kernel in C or C++ (executed), a TPC binary or ELF file",
     )
     declare_target(parser)
     declare_entry(parser)
@@ -64,4 +66,5 @@ def declare(parser: ArgumentParser) -> None:
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
     declare_kernel(parser)
+    declare_c_launch(parser)
     declare_run_limits(parser)

@@ -23,6 +23,7 @@ from argparse import ArgumentParser
 
 from castsim.commands.shared_options import (
     declare_arguments,
+    declare_c_launch,
     declare_cores,
     declare_entry,
     declare_inputs,
@@ -41,7 +42,11 @@ SUMMARY = "compare two programs, results, targets or options: cycles, lines, out
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    add("a", metavar="A", help="a program (one in C++ is executed), or the JSON of a run; - reads standard input")
+    add(
+        "a",
+        metavar="A",
+        help="a program (kernels in C too; one in C++ is executed), or the JSON of a run; - reads standard input",
+    )
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
     declare_target(parser)
     add("--target-b", metavar="T", help="the target of B")
@@ -64,5 +69,6 @@ def declare(parser: ArgumentParser) -> None:
     declare_max_cycles(parser)
     declare_page(parser)
     declare_kernel(parser)
+    declare_c_launch(parser)
     declare_run_limits(parser)
     declare_opaque(parser)

@@ -11,6 +11,9 @@ then in pairs: single instructions first, then chains. A result that needs no fu
 a chain and a single instruction would do with options, a line says so. With --via, and for options about uncertain
 points of the hardware, nothing is searched: they are used as given.
 
+DST may be a block format (mxfp8_e4m3, ...; see castsim quantise): the answer is the operation of the target that makes
+it, or a chain of operations, with the rule of its scales, cycles and program, or why there is none (exit code 1).
+
 Without SRC and DST every cast of the specification is lowered: a matrix of one target in which every verdict is proven
 where that is possible. --out names a folder, which gets a program for each cast that has one, and the exit code is 1 if
 a cast has none that conforms. Use --workers or --scheduler to compute in parallel and --ledger FILE to continue after
@@ -22,6 +25,7 @@ examples:
   castsim lower i32 bf16 --spec tosa --target a5 --json -
   castsim lower f16 i8 --spec tosa --target greco --via bf16:rhne i8:rhne
   castsim lower f32 bf16 --spec tosa --target a5 --option ctrl_48_at_start=1
+  castsim lower f32 mxfp8_e4m3 --target a5
   castsim lower --spec tosa --target gaudi2 --out programs --workers 2 --ledger tosa.ledger
 """
 
@@ -48,7 +52,7 @@ def declare(parser: ArgumentParser) -> None:
         nargs="?",
         help="format of the source; without SRC and DST, all casts of --spec are lowered",
     )
-    add("dst", metavar="DST", nargs="?", help="format of the results")
+    add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
     declare_required_target(parser)
     add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
     add("--rounding", metavar="M", help="how to round results in range")

@@ -14,8 +14,7 @@ from typing import Any
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.files import whole_file
 from castsim.isa.colours import is_coloured
-from castsim.isa.errors import ReadError
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import ReadError, escaped
 
 STDOUT = "-"
 """The name that stands for standard output in place of a file."""

@@ -20,6 +20,7 @@ examples:
   castsim run kernel.pto --in x=random:1 --html kernel.html
   castsim run kernel.pto --timing-only --what-if all
   castsim run kernel.cpp --in x=x.npy --arg n=1024 --all-blocks
+  castsim run kernel.py:per_token --in x=x.npy --arg hidden=64
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from castsim.commands.shared_options import (
     declare_run_limits,
     declare_target,
     declare_target_options,
+    declare_tilelang,
 )
 from castsim.reports.sections import RUN, further_reports
 
@@ -54,8 +56,8 @@ def declare(parser: ArgumentParser) -> None:
         "program",
         metavar="PROGRAM",
         nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), a "
-        "TPC binary or ELF file; - reads standard input",
+        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), "
+        "FILE.py:FUNCTION for a TileLang kernel (executed), a TPC binary or ELF file; - reads standard input",
     )
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
     declare_target(parser)
@@ -90,6 +92,7 @@ def declare(parser: ArgumentParser) -> None:
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
     _declare_assembly(parser)
     declare_c_launch(parser)
+    declare_tilelang(parser)
     add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
     declare_target_options(parser)
     declare_cores(parser)

@@ -69,12 +69,21 @@ def declare_kernel(parser: ArgumentParser) -> None:
     declare_headers(parser)
 
 
+def declare_tilelang(parser: ArgumentParser) -> None:
+    """Add what is asked of a kernel of TileLang."""
+    add = parser.add_argument
+    add("--core", metavar="N", help="core that a TileLang kernel runs on, from 0; run: all (the longest is told)")
+    add("--unscheduled", action="store_true", help="take a TileLang kernel in the order of its source")
+
+
 def declare_c_launch(parser: ArgumentParser) -> None:
     """Add the launch of a kernel in TPC-C."""
     add = parser.add_argument
     add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
         help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
     add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
+    what = "order of sums in loops of a .c kernel with loop_unroll: source (default), or split as by the vendor"
+    add("--accumulators", metavar="A", help=what)
     add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
 
 

@@ -5,6 +5,7 @@ examples:
   castsim targets a2a3
   castsim targets my.toml f32 f16
   castsim targets --diff a2a3 a5
+  castsim targets --template a5 > chip.toml
   castsim targets tosa f32 e4m3fn
 """
 
@@ -23,3 +24,4 @@ def declare(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--diff", metavar=("A", "B"), nargs=2, help="compare the conversions of two targets side by side"
     )
+    parser.add_argument("--template", metavar="T", help="print the description of a target, to start another from")

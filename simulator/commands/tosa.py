@@ -1,11 +1,13 @@
 """FUNCTION is reciprocal_scale VALUE..., apply_scale_32 or apply_scale_16 VALUE MULTIPLIER SHIFT, apply_lookup_s
-VALUE... with --table of 513 i16, or TABLE VALUE... with --table of 256 i8 or 513 i16. What a function requires and its
+VALUE... with --table of 513 i16, or TABLE VALUE... with --table of 256 i8 or 513 i16; --target runs TABLE as a program
+of look-ups of a vector processor. What a function requires and its
 arguments do not keep is an error: the result would be unpredictable.
 
 examples:
   castsim tosa reciprocal_scale 3 10
   castsim tosa apply_scale_32 -3 1073741824 33 --double-round
   castsim tosa apply_scale_16 100000 16384 14
+  castsim tosa TABLE -5 100 --table entries.npy --target gaudi2
 """
 
 from __future__ import annotations
@@ -22,3 +24,4 @@ def declare(parser: ArgumentParser) -> None:
     add("values", metavar="VALUE", nargs="+", help="integers")
     add("--double-round", action="store_true", help="apply_scale_32: round in two steps")
     add("--table", metavar="FILE", help="entries of a look-up (.npy)")
+    add("--target", metavar="T", help="TABLE: the vector processor that looks the values up")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from castsim.editor.document import Settings, Text
-from castsim.editor.excerpt import excerpt
+from castsim.editor.program_slice import excerpt
 from castsim.estimating import estimate
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa import pto
@@ -18,9 +18,9 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.operations import VectorFunction
 from castsim.machines.vector_function.profile import mnemonic
+from castsim.running.loading import TileProgram, walking_of
 from castsim.running.micro import MicroProgram
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import TileProgram, walking_of
 from castsim.targets import Target
 
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)

@@ -8,15 +8,187 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
-from castsim.checking import Finding
-from castsim.editor.cycles import LineCycles
+from castsim.checking import Finding, check_text
+from castsim.checking.finding import of_error
 from castsim.editor.document import Settings, Text
-from castsim.editor.quick import change, quick_findings
-from castsim.editor.worker import Done, Job, Worker
-from castsim.isa.errors import CastsimError
+from castsim.editor.program_slice import change, quick_findings
+from castsim.execution.entry_and_target import entries
+from castsim.execution.interpreter.arguments import core_numbers
+from castsim.isa import pto
+from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.sources import Language, Source
+from castsim.running.loading import load
+from castsim.running.runs import run_loaded
+from castsim.running.source_lines import SourceLine, source_lines
+from castsim.synchronisation.races import IGNORE
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+
+# Cycles of the lines of a program, from a run without values.
+
+_MOST_CYCLES = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class LineCycles:
+    """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting."""
+
+    line: int
+    cycles: int
+    executions: int
+    about: str
+
+    @property
+    def label(self) -> str:
+        """What stands beside the line."""
+        times = f"{self.executions:,} x, " if self.executions > 1 else ""
+        return f"{times}{self.cycles:,} cycle{'s' * (self.cycles != 1)}"
+
+
+def line_cycles(text: Text, settings: Settings) -> tuple[LineCycles, ...]:
+    """Return the cycles of a program's lines; none of functions that lack an argument, or that are refused."""
+    try:
+        timed = list(_timed(text, settings))
+    except (CastsimError, EngineError):
+        return ()
+    by_line: dict[int, list[SourceLine]] = {}
+    for one in timed:
+        by_line.setdefault(one.span.line, []).append(one)
+    # The slots of a bundle run at the same time, statements that share a line one after the other.
+    total = max if text.language == "tpc" else sum
+    return tuple(
+        LineCycles(line, total(one.pipe_cycles for one in found), max(one.executions for one in found), _about(found))
+        for line, found in sorted(by_line.items())
+    )
+
+
+def _timed(text: Text, settings: Settings) -> Iterator[SourceLine]:
+    request = settings.request()
+    source = Source(text.name, Language(text.language), text.text)
+    if source.language is Language.ASSEMBLY:
+        yield from _lines(source, settings, None)
+        return
+    if source.language is not Language.TILES:
+        return  # sizes and index space of a kernel in C stand in no text
+    for function in entries(pto.parse(text.text, text.name)):
+        scalars = {one.name for one in function.arguments if isinstance(one.type, pto.ScalarType)}
+        if scalars <= request.args.keys():
+            taken = scalars | core_numbers(function)
+            given = {name: value for name, value in settings.args.items() if name in taken}
+            yield from _lines(source, replace(settings, args=given), function.name)
+
+
+def _lines(source: Source, settings: Settings, entry: str | None) -> Iterator[SourceLine]:
+    request = settings.request()
+    try:
+        loaded = load(source, request.target, entry, request.args)
+        if loaded.tree is None and source.language is Language.TILES:
+            return  # its path rests on what memory holds
+        result = run_loaded(
+            loaded, {}, timing_only=True, max_cycles=_MOST_CYCLES, races=IGNORE, stale_reads=IGNORE
+        )  # fmt: skip
+    except (CastsimError, EngineError):
+        return
+    if not result.untimed:
+        yield from source_lines(result.loaded.tree, result.timing)
+
+
+def _about(found: list[SourceLine]) -> str:
+    return "\n".join(
+        f"{one.text}: {one.executions:,} execution{'s' * (one.executions != 1)} on {one.pipe}, cycles "
+        f"{one.first_start:,} to {one.last_end:,}; {one.pipe_cycles:,} of its pipe, work and waiting, "
+        f"{one.cycles:,} from start to end of each, added up"
+        for one in found
+    )
+
+
+# The process that checks whole texts, so that the editor is answered meanwhile; it can be ended at any time.
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A text to be checked, or, with `cycles`, to be timed."""
+
+    text: Text
+    settings: Settings
+    cycles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a job gave; `failure` tells of a defect of castsim."""
+
+    findings: tuple[Finding, ...] = ()
+    cycles: tuple[LineCycles, ...] = ()
+    failure: str = ""
+
+
+def work(connection: Connection) -> None:
+    """Do jobs as they come, until the other end is closed."""
+    while True:
+        try:
+            job: Job = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        connection.send(done(job))
+
+
+def done(job: Job) -> Done:
+    """Do one job."""
+    text, settings = job.text, job.settings
+    try:
+        if job.cycles:
+            return Done(cycles=line_cycles(text, settings))
+        found = check_text(
+            text.name, text.text, target=settings.target, args=settings.args, language=text.language
+        )  # fmt: skip
+    except CastsimError as error:
+        return Done((of_error(error, text.name),))
+    except Exception as error:  # the editor goes on without findings
+        return Done(failure=f"{type(error).__name__}: {error}")
+    return Done(tuple(replace(one, span=None) for one in found))
+
+
+class Worker:
+    """The other process, as seen from here; it is started when the first job is given, and after it was ended."""
+
+    def __init__(self) -> None:
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
+
+    def do(self, job: Job) -> Done | None:
+        """Have a job done and wait for that; None if the process was ended meanwhile."""
+        if self._process is None or self._connection is None:
+            context = get_context("spawn")
+            self._connection, other = context.Pipe()
+            self._process = context.Process(target=work, args=(other,), daemon=True)
+            self._process.start()
+            other.close()
+        connection = self._connection
+        try:
+            connection.send(job)
+            found: Done = connection.recv()
+        except (EOFError, OSError):
+            if self._connection is connection:  # nobody has ended it: it has died
+                self.end()
+            return None
+        return found
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        process, self._process, self._connection = self._process, None, None
+        if process is not None:
+            process.kill()
+            process.join()
+
 
 PAUSE, PAUSE_PER_LINE = 0.05, 0.00004
 """Seconds without an edit before a text is checked as a whole, and more of them for every line."""

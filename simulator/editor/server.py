@@ -4,32 +4,242 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from lsprotocol import types as lsp
+from lsprotocol.types import Diagnostic, DiagnosticSeverity, Position, Range
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from castsim import __version__
-from castsim.checking import Finding
-from castsim.editor.actions import repairs
-from castsim.editor.checker import Checker, Open
+from castsim.checking import Finding, Severity
+from castsim.editor.actions import Repair, repairs
+from castsim.editor.checker import Checker, LineCycles, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
-from castsim.editor.diagnostics import diagnostics, range_of
 from castsim.editor.document import Settings, Text, normalised
-from castsim.editor.hover import hover
-from castsim.editor.positions import Places
-from castsim.editor.repair import Repair
+from castsim.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
+from castsim.editor.program_slice import excerpt
+from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
+from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
+from castsim.isa.tpc.instructions import ALIASES
+from castsim.machines.vliw.source import assembly_target
+from castsim.targets import Target
+
+# What is said of a word of TPC assembly.
+
+_REGISTER = re.compile(r"%?(VP|SP|AD|V|S|I)(\d+)$", re.IGNORECASE)
+_FILES = {
+    "V": "vector register of 256 bytes",
+    "S": "scalar register of 32 bits",
+    "I": "index register: the coordinates of an element of a tensor",
+    "AD": "address register of 64 bits",
+    "SP": "scalar predicate; SP0 is always true",
+    "VP": "vector predicate, a bit for each byte of a vector",
+}
+
+
+def assembly_hover(text: Text, line: int, word: str, settings: Settings) -> Said | None:
+    """Return what is known of a word; None if nothing is."""
+    target = target_of_text(text, settings)
+    register = _REGISTER.match(word)
+    if register is not None:
+        return Said([_register(register[1].upper(), word, target)])
+    lowered = word.lower()
+    mnemonic, _, suffix = lowered.partition(".")
+    mnemonic = lowered if forms_of(lowered) else ALIASES.get(mnemonic, mnemonic)
+    if forms := forms_of(mnemonic):
+        instruction = _instruction(text, line, mnemonic, suffix, target)
+        return Said(_instruction_parts(mnemonic, forms, instruction, target), of_operation=True)
+    name = TYPE_ALIASES.get(lowered, lowered)
+    if name in FORMATS and (name in TYPES or lowered in TYPE_ALIASES):
+        return Said([format_part(format_named(name), word)])
+    chip = assembly_target(target)
+    if chip is not None and lowered in chip.convert_rounding.modes:
+        return Said([f"`{word}` rounds by {chip.convert_rounding.modes[lowered]}"])
+    return None
+
+
+def _register(file: str, word: str, target: Target | None) -> str:
+    chip = assembly_target(target)
+    count = None if chip is None else chip.dialect.registers.get(file)
+    many = "" if count is None or chip is None else f"; {chip.name} has {file}0 to {file}{count - 1}"
+    return f"`{word}` is a {_FILES[file]}{many}"
+
+
+def _instruction(text: Text, line: int, mnemonic: str, suffix: str, target: Target | None) -> TpcInstruction | None:
+    """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
+    found = excerpt(text, line - 1, line - 1)
+    chip = assembly_target(target)
+    if found is None or chip is None:
+        return None
+    try:
+        items = parse(found.text.text, chip.dialect, text.name).items
+    except CastsimError:
+        return None
+    own = [
+        instruction
+        for item in items
+        if isinstance(item, Bundle)
+        for instruction in item.slots
+        if instruction is not None and instruction.span.line == line and instruction.form.mnemonic == mnemonic
+    ]
+    typed = [one for one in own if one.type == TYPE_ALIASES.get(suffix, suffix)]
+    return next(iter(typed or own), None)
+
+
+def _instruction_parts(
+    mnemonic: str, forms: tuple[Form, ...], instruction: TpcInstruction | None, target: Target | None
+) -> list[str]:
+    chip = assembly_target(target)
+    dialect = None if chip is None else chip.dialect
+    here = [form for form in forms if dialect is None or available(form, dialect)]
+    if not here and target is not None:
+        return [f"`{mnemonic}`: {target.name} does not have it"]
+    shown = here if instruction is None else [instruction.form]
+    lines = "\n".join(dict.fromkeys(form.pattern() for form in shown))
+    slots = [Slot(slot).name for slot in sorted({slot for form in shown for slot in form.slots})]
+    parts = [f"`{mnemonic}` in the slots {listed(slots)}\n\n```tpc\n{lines}\n```"]
+    types = tuple(dict.fromkeys(kind for form in shown for kind in form.types))
+    if types:
+        parts.append(f"Types: {listed(types)}")
+    switches = tuple(dict.fromkeys(switch.name for form in shown for switch in form.switches))
+    if switches:
+        parts.append(f"Switches: {listed(switches)}")
+    if instruction is not None and target is not None:
+        parts += _conversion(instruction, target)
+    return parts
+
+
+def _conversion(instruction: TpcInstruction, target: Target) -> list[str]:
+    switches = dict(instruction.switches)
+    result = switches.get("target_type")
+    if instruction.type is None or not isinstance(result, str) or instruction.form.mnemonic != "convert":
+        return []
+    rounding = switches.get(ROUNDING)
+    mode = rounding if isinstance(rounding, str) else None
+    return [conversion_part(format_named(instruction.type), format_named(result), target, mode, None)]
+
+
+# Places in a text as castsim counts them (lines from 1, columns in code points from 1) and as clients do.
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The lines of a text; `units` is the length of a string as the client counts, in UTF-16 units by default."""
+
+    lines: Sequence[str]
+    units: Callable[[str], int]
+
+    def position(self, line: int, column: int) -> Position:
+        """Return the position of a column in a line, both from 1."""
+        number = min(line, len(self.lines)) - 1
+        return Position(number, self.units(self.lines[number][: column - 1]))
+
+    def range(self, line: int, column: int, end: int) -> Range:
+        """Return the range from a column to another of the same line, that one exclusive."""
+        return Range(self.position(line, column), self.position(line, max(end, column)))
+
+    def place(self, position: Position) -> tuple[int, int]:
+        """Return line and column, both from 1, of a position."""
+        number = min(position.line, len(self.lines) - 1)
+        column, passed = 0, 0
+        for character in self.lines[number]:
+            if passed >= position.character:
+                break
+            passed += self.units(character)
+            column += 1
+        return number + 1, column + 1
+
+
+# Findings as the diagnostics of an editor.
+
+SOURCE = "castsim"
+"""What diagnostics name as their origin."""
+
+MOST = 500
+"""Diagnostics of a text that are shown, errors before all others."""
+
+_SEVERITIES = {
+    Severity.ERROR: DiagnosticSeverity.Error,
+    Severity.WARNING: DiagnosticSeverity.Warning,
+    Severity.NOTE: DiagnosticSeverity.Information,
+}
+_TOP = Range(Position(0, 0), Position(0, 0))
+
+
+def diagnostics(findings: Sequence[Finding], places: Places) -> list[Diagnostic]:
+    """Return findings as diagnostics; of more than `MOST` the last one says how many are left out."""
+    shown = findings
+    if len(findings) > MOST:
+        shown = sorted(findings, key=lambda one: list(_SEVERITIES).index(one.severity))[:MOST]
+    found = [diagnostic(one, places) for one in shown]
+    if len(findings) > MOST:
+        text = f"{len(findings) - MOST:,} more findings; `castsim check` lists them"
+        found.append(Diagnostic(_TOP, text, severity=DiagnosticSeverity.Information, source=SOURCE))
+    return found
+
+
+def diagnostic(found: Finding, places: Places) -> Diagnostic:
+    """Return a finding as a diagnostic; one about the whole text stands at its beginning."""
+    message = found.message
+    message += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
+    message += f"\nhelp: {found.help}" if found.help else ""
+    return Diagnostic(
+        range_of(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
+    )
+
+
+def range_of(found: Finding, places: Places) -> Range:
+    """Return the range of a finding."""
+    if found.line is None or found.column is None:
+        return _TOP
+    return places.range(found.line, found.column, found.end_column or found.column + 1)
+
+
+# What is said of the word under the pointer: operations, values, types, modes, registers.
+
+_WORD = re.compile(r"[%!@#]?[\w.$]+(?:-(?!>)[\w.$]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown on a word, from column to column of its line, from 1, the end exclusive."""
+
+    text: str
+    column: int
+    end: int
+
+
+def hover(text: Text, line: int, column: int, settings: Settings, cycles: Sequence[LineCycles] = ()) -> Hover | None:
+    """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
+    if text.language == "c":
+        return None
+    written = text.lines[line - 1]
+    found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
+    if found is None or "//" in written[: found.start()]:
+        return None
+    of_language = tile_hover if text.language == "pto" else assembly_hover
+    said = of_language(text, line, found[0], settings)
+    if said is None:
+        return None
+    own = next((one for one in cycles if one.line == line), None)
+    if own is not None and said.of_operation:
+        said.parts.append(f"In this program: {own.label}\n\n```\n{own.about}\n```")
+    return Hover("\n\n".join(said.parts), found.start() + 1, found.end() + 1)
+
 
 CHECKED = "castsim/checked"
 """A request with `{"uri": ...}`; answered when the last version of that text has been checked as a whole, and timed."""
 
-LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc"}
+LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc", ".c": "c"}
 """Languages by suffix; a text without one is in the language that the client names."""
 
 MOST_BYTES = 64 << 20

@@ -38,6 +38,7 @@ SHAPES: Mapping[Kind, str] = {
     Kind.DEQUANTISE: "takes the offset of its row from every integer and multiplies by its scale",
     Kind.BLOCK_QUANTISE: "divides groups of 32 elements by shared powers of two and rounds them to 8 bits",
     Kind.PACK: "keeps the low bytes of every element",
+    Kind.BOX: "moves bytes into boxes as the matrix unit reads them: shared exponents, or codes",
     Kind.COUNTED_CONCATENATE: "puts as many elements of the rows of two tiles side by side as two tiles of counts say",
 }
 """What an operation of each kind does."""

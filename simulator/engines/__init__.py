@@ -115,7 +115,7 @@ class FastEngine(Protocol):
         """Return how long `tree` takes."""
 
 
-class Tells(Protocol):
+class SegmentTracer(Protocol):
     """A fast engine that tells of segments; `target` is of its mechanism."""
 
     def __call__(self, tree: Tree, target: Target, watcher: Watcher) -> int:
@@ -139,10 +139,10 @@ FAST: Parts[FastEngine] = Parts(
         "vliw": "castsim.engines.fast_vliw:simulate_bundles",
     },
 )
-TELLING: Parts[Tells] = Parts(
+TELLING: Parts[SegmentTracer] = Parts(
     "fast engine that tells of segments",
     {
-        "strided-repeat": "castsim.engines.fast_dataflow.telling:tell_tiles",
-        "vector-function": "castsim.engines.fast_dataflow.telling:tell_tiles",
+        "strided-repeat": "castsim.engines.fast_dataflow.tracing:tell_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.tracing:tell_tiles",
     },
 )

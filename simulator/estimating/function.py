@@ -4,30 +4,291 @@ The front end sends its trips without ever waiting, and a store leaves when its 
 long enough gone. So the last store leaves at the largest of sums that are linear in the numbers of rows and trips, and
 the largest stands at a corner: at the first or last trip of the first or last row (docs/reference/a5.md sections 6.2,
 7, 8). Operands cannot hold each other up as long as a trip reads no block group twice; kernels whose loads do are
-counted trip by trip (`castsim.estimating.dual`). Times are ticks of 1/100 cycle, from the launch on.
+counted trip by trip (`castsim.estimating.function`). Times are ticks of 1/100 cycle, from the launch on.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 
-from castsim.estimating.arithmetic import SCALAR, CastCycles, Number, NumberFunctions, Shape
-from castsim.estimating.kernels import Kernel, kernel_of
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.estimates import (
+    SCALAR,
+    CastCycles,
+    Number,
+    NumberFunctions,
+    OperandPlacement,
+    Shape,
+    TileCastRequest,
+)
 from castsim.estimating.tiles import TileEstimator
-from castsim.execution.dataflow.timing import TICKS, rounded
+from castsim.execution.dataflow.timing import NO_TICK, TICKS, cycle_from, rounded, ticks
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.target_cast import CastAsked
-from castsim.machines.vector_function.lowering import lower_cast
-from castsim.machines.vector_function.nest_plan import head_of
-from castsim.machines.vector_function.timing import FunctionTicks, busy_of_hold
+from castsim.machines.vector_function.lowering import LoweredCast, lower_cast
+from castsim.machines.vector_function.operations import Nest
+from castsim.machines.vector_function.profile import profile
+from castsim.machines.vector_function.timing import (
+    FunctionTicks,
+    branch_rest,
+    busy_of_hold,
+    loaded,
+    path_through,
+    store_asked,
+    store_start,
+)
+from castsim.machines.vector_function.trip_timing import (
+    Computation,
+    NestPlan,
+    RowState,
+    SpecialPorts,
+    TripShape,
+    head_of,
+    plan_nest,
+)
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
+
+# Kernels whose loads read every block group twice: a load that meets a store waits for one cycle.
+#
+# Whether it does depends on the trips before, so trips are counted one after the other, once for all shapes that share
+# them: rows of equal length have their beginnings in common.
+
+Row = tuple[int, int, int, int]
+"""The last store of a row: when it leaves, and its waits for the memory path, a barrier (none), its load."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Trips counted so far of nests with rows of equal length: the last stores of all rows, and what comes after."""
+
+    rows: list[Row] = field(default_factory=list)
+    writes: deque[int] = field(default_factory=deque)
+    left: int = NO_TICK
+    through: int = NO_TICK
+
+
+@dataclass(frozen=True, slots=True)
+class DualTrips:
+    """Trips of one load and one store each. `arrival` and `data` are those of a trip that is sent at tick 0, without
+    and with a wait of its load.
+    """
+
+    plan: NestPlan
+    arrival: tuple[int, int]
+    data: tuple[int, int]
+    interval: int
+    known: dict[tuple[int, int], _Progress] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        target: VectorFunctionTarget,
+        plan: NestPlan,
+        free: tuple[int, int],
+        waiting: tuple[int, int],
+        intervals: tuple[int, ...],
+    ) -> DualTrips | None:
+        """Return the trips of a nest, from arrival and data of a load that need not wait and of one that does.
+
+        None if more can happen than that a load meets one store.
+        """
+        shape = plan.shape
+        simple = len(intervals) == 1 and not plan.branches and not shape.stores[0].barrier
+        # Stores stand in their cycle before the loads of that cycle are sent; a late half is gone before the next load.
+        ordered = free[1] >= TICKS and shape.hold >= 2 * TICKS
+        if not (simple and ordered and target.banks.reads_beside_write == 1):
+            return None
+        return cls(plan, (free[0], waiting[0]), (free[1], waiting[1]), intervals[0])
+
+    def last_store(self, rows: Number, trips: Number, first: Number, arithmetic: NumberFunctions) -> tuple[Number, ...]:
+        """Return the last store of `rows` rows of `trips` trips, the first of which is sent at tick `first`."""
+        if arithmetic is SCALAR:
+            return self._row(rows, trips, first)
+        found = np.zeros((4, len(trips)), np.int64)
+        width = int(np.max(first)) + 1
+        keys, places = np.unique(trips * width + first, return_inverse=True)
+        order = np.argsort(places, kind="stable")
+        bounds = np.searchsorted(places[order], np.arange(len(keys) + 1))
+        for number, key in enumerate(keys.tolist()):
+            part = order[bounds[number] : bounds[number + 1]]
+            counts = rows[part]
+            most = int(counts.max())
+            if most > 0:
+                each, begun = divmod(key, width)
+                self._row(most, each, begun)
+                table = np.array(self.known[each, begun].rows[:most])
+                found[:, part] = table[np.maximum(counts, 1) - 1].T
+        return tuple(found)
+
+    def _row(self, rows: int, trips: int, first: int) -> Row:
+        if rows <= 0:
+            return (0, 0, 0, 0)
+        progress = self.known.setdefault((trips, first), _Progress())
+        while len(progress.rows) < rows:
+            self._count(progress, trips, first)
+        return progress.rows[rows - 1]
+
+    def _count(self, progress: _Progress, trips: int, first: int) -> None:
+        """Count the trips of one more row."""
+        hold, path_hold = self.plan.shape.hold, self.plan.path_hold
+        sent = first + len(progress.rows) * (self.plan.next_row + trips * hold)
+        writes, left, through = progress.writes, progress.left, progress.through
+        waits = data = there = 0
+        for _ in range(trips):
+            asked = cycle_from(sent)
+            while writes and writes[0] < asked:
+                writes.popleft()
+            waits = int(bool(writes) and writes[0] == asked)
+            there = data = sent + self.data[waits]
+            if path_hold:
+                arrival = sent + self.arrival[waits]
+                through = path_through(through, arrival, path_hold, opened=False)
+                there = max(data, through)
+            left = store_start(there, left, self.interval, NO_TICK, 0)
+            writes.append(store_asked(left))
+            sent += hold
+        progress.left, progress.through = left, through
+        progress.rows.append((left, there - data, 0, waits * TICKS))
+
+
+# What the closed form of vector-function casts needs to know of a kernel, and whether the form covers it at all.
+
+_MOST_PHASES = 4
+"""Rows may begin at so many different fractions of a cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A trip that is sent at tick 0: when its loaded registers can be used, and for each store when its data is there
+    and what its barrier waits for.
+    """
+
+    arrival: int
+    data: tuple[int, ...]
+    barrier_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One code variant with one or several trips per row: all numbers but the extents.
+
+    `branch` is what a serialising branch takes, 0 if there is none. `intervals` are the ticks from the store before to
+    each store of a trip, `every` their sum; `effect` is when a trip that is sent at tick 0 lets the first store after
+    it leave, less all intervals in between. `filled` is the size of the stores that clear the destination beforehand,
+    0 if none do.
+    """
+
+    elements: int
+    timed_elements: int
+    flat: bool
+    source_bits: int
+    plan: NestPlan
+    branch: int
+    chain: Chain
+    intervals: tuple[int, ...]
+    every: int
+    effect: int
+    filled: int
+    fill_is_limited: bool
+    restores: int
+    trip_ticks: int
+    """Ticks from trip to trip of a row."""
+    phases: int
+    """Fractions of a cycle at which rows begin."""
+    last_waits: bool
+    """Whether a barrier stands before the last store."""
+    dual: DualTrips | None
+
+
+def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | None:
+    """Return the numbers of a lowered sample, None if the closed form does not cover what it does."""
+    function, text = lowered.function, lowered.plan.kernel
+    *clearing, nest = function.timed
+    plan = plan_nest(function, nest, target)
+    seen = profile(function, nest)
+    shape, timing = plan.shape, target.timing
+    branch = ticks(timing.branch.cycles) if plan.branches else 0
+    sent_for = shape.hold + branch_rest(branch, shape.hold)
+    chain = chain_of(shape, target, released=sent_for if branch else 0)
+    interval, barrier = ticks(timing.port.store_cycles), ticks(timing.store_barrier.cycles)
+    intervals = tuple(max(interval, barrier) if store.barrier else interval for store in shape.stores)
+    there = (
+        max(data, chain.barrier_at + barrier) if store.barrier else data
+        for store, data in zip(shape.stores, chain.data, strict=True)
+    )
+    kernel = Kernel(
+        elements=text.elements,
+        timed_elements=nest.elements,
+        flat=not nest.row_loop,
+        source_bits=nest.source_trip * 8 // nest.elements,
+        plan=replace(plan, unpack_head=int(seen.unpacks and not seen.row_loop)),
+        branch=branch,
+        chain=chain,
+        intervals=intervals,
+        every=sum(intervals),
+        effect=max(at + sum(intervals[place + 1 :]) for place, at in enumerate(there)),
+        filled=clearing[0].elements if clearing else 0,
+        fill_is_limited=bool(clearing and clearing[0].counters),
+        restores=len(lowered.plan.restores),
+        trip_ticks=branch + sent_for,
+        last_waits=shape.stores[-1].barrier,
+        phases=TICKS // gcd(plan.next_row + branch, TICKS),
+        dual=None,
+    )
+    if not _is_covered(target, kernel) or any(_waits(plan_nest(function, each, target)) for each in clearing):
+        return None
+    if _reads_per_group(target, nest, shape) <= target.banks.reads_beside_write:
+        return kernel
+    shifted = chain_of(shape, target, released=0, waited=TICKS)
+    dual = DualTrips.of(target, plan, (chain.arrival, chain.data[0]), (shifted.arrival, shifted.data[0]), intervals)
+    covered = _reads_per_group(target, nest, shape) == 2 <= target.banks.reads_per_group and not clearing
+    return replace(kernel, dual=dual) if dual is not None and covered else None
+
+
+def _is_covered(target: VectorFunctionTarget, kernel: Kernel) -> bool:
+    """Whether trips depend on nothing but when they are sent, and no two of them read or write in one cycle."""
+    plan = kernel.plan
+    shape, nest = plan.shape, plan.nest
+    plain = not (shape.row_loads or shape.closing or plan.post_update) and plan.path_opened is None
+    plain = plain and len(shape.loads) == 1 and bool(shape.stores)
+    plain = plain and all(step.special is None and step.again is None for step in shape.steps)
+    apart = shape.hold >= TICKS and ticks(target.timing.port.store_cycles) >= TICKS
+    steps = (nest.source_trip, nest.destination_trip, *(store.offset for store in shape.stores))
+    aligned = all(step % target.registers.block_bytes == 0 for step in steps)
+    few = kernel.trip_ticks % TICKS == 0 and kernel.phases <= _MOST_PHASES
+    written = max(store.size for store in shape.stores) // target.registers.block_bytes
+    return plain and apart and aligned and few and written <= target.banks.groups
+
+
+def _waits(plan: NestPlan) -> bool:
+    """Whether a loop that clears the destination does more than send its stores at once."""
+    shape = plan.shape
+    return bool(plan.branches or shape.hold or shape.loads or len(shape.stores) != 1 or shape.stores[0].barrier)
+
+
+def _reads_per_group(target: VectorFunctionTarget, nest: Nest, shape: TripShape) -> int:
+    blocks = -(-shape.loads[0].size // target.registers.block_bytes)
+    return -(-blocks // target.banks.groups)
+
+
+def chain_of(shape: TripShape, target: VectorFunctionTarget, *, released: int, waited: int = 0) -> Chain:
+    """Follow one trip that is sent at tick 0, whose load waits so long and whose stores are released then."""
+    facts = FunctionTicks.of(target)
+    arrival = loaded(0, 0, facts.second_load, waited, facts.load_use)
+    ready = {name: arrival for load in shape.loads for name in load.results}
+    computation = Computation(0, ready, RowState(), SpecialPorts(facts.special_ports), facts.forwarding)
+    waits = computation.follow(shape.steps)
+    of = computation.of
+    data = tuple(max(released, of(store.source), of(store.predicate)) for store in shape.stores)
+    return Chain(arrival, data, max(released, waits.last))
+
 
 _LONG_AGO = -(1 << 60)
 """A tick before all others."""

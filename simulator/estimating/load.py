@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from castsim.estimating.estimates import Estimate, timed_alone
-from castsim.estimating.placement import HERE
+from castsim.estimating.estimates import HERE, Estimate, timed_alone
 from castsim.execution.tiles import Part, Tile, TileTransfer
 from castsim.isa.errors import TileError
 from castsim.isa.formats import format_named

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from castsim.estimating.arithmetic import CastCycles, Number, NumberFunctions, Shape
-from castsim.estimating.placement import TileCastRequest
+from castsim.estimating.estimates import CastCycles, Number, NumberFunctions, Shape, TileCastRequest
 from castsim.estimating.tiles import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.modes import Rounding

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from castsim.estimating.estimates import Estimate, timed_alone
-from castsim.estimating.placement import HERE
+from castsim.estimating.estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.operations import BLOCK
-from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import MX_GROUP
-from castsim.execution.walk import Lowerer
+from castsim.execution.interpreter import Lowerer
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.vector_operations.block_groups import MX_GROUP
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
@@ -18,6 +18,7 @@ from castsim.isa.pto.vector_operations import (
     COMPARISONS,
     PAIR_BYTES,
     PATTERNS,
+    SCALE_ALGORITHMS,
     VECTOR_OPERATIONS,
     Kind,
     Role,
@@ -28,6 +29,10 @@ from castsim.targets import Target, load_target
 
 _RAMP_SCRATCH = 448
 """Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""
+_REGISTER_GROUPS = 128
+"""Groups of 16 bits of which a register of a block quantisation holds one element each; of f32 64."""
+_BOX_ROWS = 16
+"""Rows of a box of shared exponents, and those to which the rows of codes are filled."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -98,7 +103,7 @@ class _Operands:
         self.alignment = alignment
         self.runtime_valid = False
 
-    def lay_out(self, *, scratch: bool, in_place: bool) -> TileWork:
+    def lay_out(self, *, scratch: bool, in_place: bool) -> ResolvedTileOp:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
         with_tmp = [form for form in self.operation.forms if Role.TMP in form]
         form = with_tmp[0] if scratch and with_tmp else self.operation.forms[0]
@@ -109,7 +114,8 @@ class _Operands:
         dst = self._destination()
         self.next = max(self.next, behind)
         compares = self.operation.kind is Kind.COMPARE
-        return TileWork(
+        blocks = self.operation.kind is Kind.BLOCK_QUANTISE
+        return ResolvedTileOp(
             mnemonic=self.operation.mnemonic,
             dst=dst,
             sources=sources,
@@ -117,7 +123,7 @@ class _Operands:
             scalars=self._scalars(form.count(Role.SCALAR)),
             tmp=self._scratch() if Role.TMP in form or (scratch and self.operation.tmp_behind) else None,
             mask=self._bits("mask") if Role.MASK in form else None,
-            mode=COMPARISONS[0] if compares else None,
+            mode=COMPARISONS[0] if compares else SCALE_ALGORITHMS[0] if blocks else None,
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
             counts=self._counts(),
@@ -137,7 +143,7 @@ class _Operands:
             return ()
         count = self.region[0] * self.region[1] // MX_GROUP
         formats = format_named("u8"), self.format, self.format
-        room = -(-2 * count // MX_GROUP) * MX_GROUP
+        room = -(-2 * count // _REGISTER_GROUPS) * _REGISTER_GROUPS
         return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
 
     def _scalars(self, count: int) -> tuple[tuple[int, Format], ...]:
@@ -150,6 +156,9 @@ class _Operands:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
         kind = self.operation.kind
         spread = number == 1 or kind in (Kind.ROW_EXPAND, Kind.COLUMN_EXPAND)
+        if kind is Kind.BOX and self.operation.forms[0].count(Role.TMP):
+            whole = -(-valid_rows // _BOX_ROWS) * _BOX_ROWS * valid_cols
+            return self._place("src0", self.format, (1, -(-whole // BLOCK) * BLOCK), (1, valid_rows * valid_cols))
         if kind in (Kind.QUANTISE, Kind.DEQUANTISE) and number:
             whole = -(-rows // self._per_block()) * self._per_block()
             return self._place(f"src{number}", format_named("f32"), (whole, 1), (valid_rows, 1), layout="col_major")
@@ -171,11 +180,13 @@ class _Operands:
         match self.operation.kind:
             case Kind.COMPARE:
                 return self._bits("dst")
+            case Kind.BOX:
+                return self._boxes()
             case Kind.ROW_REDUCE:
                 return self._place("dst", self.format, (rows, self._per_block()), (valid_rows, 1))
             case kind if kind.gives_places:
                 return self._places()
-            case Kind.COLUMN_REDUCE:
+            case Kind.COLUMN_REDUCE | Kind.RAMP:
                 return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.TRANSPOSE:
                 return self._place("dst", self.format, *self._turned())
@@ -186,14 +197,20 @@ class _Operands:
                 return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
-            case Kind.RAMP:
-                return self._place("dst", self.format, (1, cols), (1, valid_cols))
             case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
                 return self._place("dst", format_named(self._other_format()), self.shape, self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
                 return self._place("dst", self.format, self.shape, self.region)
+
+    def _boxes(self) -> Tile:
+        """Place boxes: rows of shared exponents up to whole boxes, or columns of boxes of codes."""
+        (rows, cols), scratch = self.shape, self.operation.forms[0].count(Role.TMP)
+        wide = cols if scratch else -(-cols // BLOCK) * BLOCK
+        plain = self._place("dst", self.format, (-(-rows // _BOX_ROWS) * _BOX_ROWS, wide), self.region)
+        layout = "row_major" if scratch else "col_major"
+        return replace(plain, type=replace(plain.type, block_layout=layout, scatter_layout="row_major"))
 
     def _other_format(self) -> str:
         """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
@@ -224,6 +241,9 @@ class _Operands:
         match self.operation.kind:
             case Kind.GATHER:
                 return self._numbers("tmp")
+            case Kind.BOX:
+                size = 64 + -(-self.region[0] // _BOX_ROWS) * self.region[1]
+                return self._place("tmp", self.format, (1, -(-size // BLOCK) * BLOCK), (1, size))
             case Kind.RAMP:
                 return self._place("tmp", format_named("f32"), (1, _RAMP_SCRATCH), (1, _RAMP_SCRATCH))
             case _:

@@ -14,31 +14,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
-from castsim.estimating.arithmetic import SCALAR, Number, NumberFunctions, Shape
-from castsim.estimating.arrays import PLACE, ArrayEstimator, shape_of
-from castsim.estimating.estimates import Estimate, bound_by, of_timing
+from castsim.estimating.estimates import SCALAR, Estimate, Number, NumberFunctions, Shape, bound_by, of_timing
+from castsim.estimating.tiles import PLACE, ArrayEstimator, shape_of
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.target_cast import CastAsked
-from castsim.machines.vliw.issue import BundleRecorder
 from castsim.machines.vliw.lint.bundles import side_by_side
 from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.operations import BundleOperation, main_pipe
 from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.registers import Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause
+from castsim.tpc_compiler.code_generation.allocation import allocate, text_of
+from castsim.tpc_compiler.code_generation.scheduling import arranged
+from castsim.tpc_compiler.code_generation.sequence import EmittedInstruction, Sequence, Value
 from castsim.tpc_compiler.compiled_casts.building import Order, build
-from castsim.tpc_compiler.compiled_casts.paths import Path, path_of
-from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, native_elements
-from castsim.tpc_compiler.emission.allocation import allocate, text_of
-from castsim.tpc_compiler.emission.scheduling import arranged
-from castsim.tpc_compiler.emission.sequence import EmittedInstruction, Sequence, Value
+from castsim.tpc_compiler.compiled_casts.c_table import Path, VectorType, native_elements, path_of
 
 if TYPE_CHECKING:
-    from castsim.estimating.arrays import Integers
+    from castsim.estimating.tiles import Integers
 
 _FILE = "<kernel>"
 _LONGEST = 1 << 10

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.inputs import check_known, empty_memory, make_inputs, to_memory
-from castsim.execution.walk import ArgumentUse
+from castsim.execution.interpreter import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.npy import read_array
-from castsim.execution.walk import ArgumentUse
 from castsim.files import whole_file
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError

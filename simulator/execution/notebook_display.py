@@ -23,7 +23,7 @@ TableName = TypeVar("TableName", bound=str)
 """The names of the tables that a kind of result has."""
 
 
-class Presented(Generic[TableName]):
+class NotebookMixin(Generic[TableName]):
     """A result that notebooks show, and that becomes frames."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Presented(Generic[TableName]):
         return castsim.presentation_of(self).frame(table, library)
 
 
-class Drawn(Presented[TableName]):
+class PlotMixin(NotebookMixin[TableName]):
     """A result that is drawn, too."""
 
     __slots__ = ()

@@ -137,7 +137,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class TileWork:
+class ResolvedTileOp:
     """One vector operation on tiles other than a cast or transfer, with everything resolved.
 
     `mnemonic` is the text's name without `pto.` (`tadd`), `sources` the tile operands in the order of the text
@@ -145,7 +145,8 @@ class TileWork:
     `a, s`; `mode` is the comparison (`lt`), `binary` the flag `isBinary` of column sums, `descending` that of ramps.
     `pattern` (`0101` of P0101) says which columns a gather keeps, rows where `by_columns`;
     `counts` gets how many numbers one by comparison finds in each row, to which it adds `offset`.
-    `further` are the exponents, maxima and reciprocals of a block quantisation, whose rule `mode` names.
+    `further` are the exponents, maxima and reciprocals of a block quantisation, whose rule `mode` names; its groups
+    are of rows where `by_columns`, the exponents of two of them then perhaps `interleaved`.
     `names_tmp` says that the text has a scratch tile, also where `tmp` is forgotten because the target ignores it.
     `part` says that a copy is one out of or into a part of a larger tile, whose shape then is not asked for.
     """
@@ -168,3 +169,4 @@ class TileWork:
     offset: int = 0
     part: bool = False
     further: tuple[Tile, ...] = ()
+    interleaved: bool = False

@@ -11,7 +11,7 @@ from castsim.graphs.model import GraphTensor
 from castsim.isa.formats import Format, IntFormat
 from castsim.numerics import value_of
 from castsim.specifications import AcceptanceSets
-from castsim.specifications.order import is_nan
+from castsim.specifications.rescale import is_nan
 
 Mask = NDArray[np.bool_]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +16,230 @@ from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.graphs import onnx_nodes
 from castsim.graphs.chip import Chip
 from castsim.graphs.comparison import OutputComparison, against_reference, against_sets
-from castsim.graphs.kernel_runner import KernelRunner
+from castsim.graphs.kernel_runner import KernelRun, KernelRunner
 from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
+from castsim.graphs.model import judged as judged_by_version
 from castsim.graphs.onnx_reader import read_onnx
-from castsim.graphs.onnx_versions import judged as judged_by_version
-from castsim.graphs.outcome import GraphRun, NodeRun
-from castsim.graphs.tosa_nodes import run_tosa_node
+from castsim.graphs.tosa_nodes import rescale_of, run_tosa_node
 from castsim.graphs.tosa_reader import read_tosa
-from castsim.graphs.trial import all_operands
-from castsim.graphs.verdict import NodeVerdict
+from castsim.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.reading import read_text
 from castsim.numerics import code_dtype
+from castsim.planning import Plan
 from castsim.planning.lowering_answers import Answer, changed, setting_of
+from castsim.planning.samples import all_codes
 from castsim.specifications import AcceptanceSets, acceptance
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram
+
+
+# The results of a graph and of its nodes.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """The result of a node.
+
+    `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
+    combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
+    not be run, of itself or because of a node that it reads from.
+    """
+
+    node: GraphNode
+    shapes: tuple[tuple[int, ...], ...]
+    stages: tuple[KernelRun, ...]
+    remarks: tuple[str, ...]
+    answer: Answer | None
+    comparisons: tuple[OutputComparison, ...]
+    refusal: str | None = None
+    unjudged: str | None = None
+    """The reason why the node ran but could not be judged."""
+    trial: tuple[OutputComparison, ...] = ()
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all its programs, one after the other."""
+        return sum(stage.cycles for stage in self.stages)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The chain of a cast and its proof; None for other nodes."""
+        return None if self.answer is None else self.answer.plan
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no element of this run is wrong: of a cast by its specification, of others by the reference."""
+        judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
+        ran = self.refusal is None and self.unjudged is None
+        return ran and not any(found.wrong for found in judged)
+
+    @property
+    def verdict(self) -> NodeVerdict:
+        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, else by the run.
+
+        A wrong element refutes whatever else there is.
+        """
+        if self.refusal is not None:
+            return NodeVerdict.NOT_RUN
+        if self.unjudged is not None:
+            return NodeVerdict.NOT_JUDGED
+        if not self.agrees or any(found.wrong for found in self.trial):
+            return NodeVerdict.DIFFERS
+        if self.plan is not None:
+            return verdict_of_plan(self.plan)
+        if self.trial:
+            return NodeVerdict.TRIED
+        return NodeVerdict.NO_MISMATCH if self.stages else NodeVerdict.UNCHANGED
+
+    @property
+    def passes(self) -> bool:
+        """Whether an element differs from the reference and is not wrong: what comes after it may differ too."""
+        return self.agrees and any(found.wrong or found.passed for found in self.comparisons)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphRun:
+    """A graph that ran: its nodes, the tensors of its outputs, and these against the reference of the whole graph."""
+
+    graph: Graph
+    target: Target
+    nodes: tuple[NodeRun, ...]
+    outputs: Mapping[str, GraphTensor]
+    comparisons: tuple[OutputComparison, ...]
+    unjudged: str | None = None
+    """The reason why the outputs are not compared with the reference of the whole graph."""
+
+    def __repr__(self) -> str:
+        verdict = "conforms" if self.conforms else "does not conform"
+        shown = f"{len(self.nodes)} nodes, {self.cycles} cycles, {verdict}"
+        return f"<GraphRun {self.graph.file} on {self.target.name}: {shown}>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all programs, one after the other."""
+        return sum(node.cycles for node in self.nodes)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether every node is proven or exhaustively tried, and the outputs of this run do not contradict that."""
+        return all(node.verdict.certain for node in self.nodes) and self.explained
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every node ran and no element of this run is wrong, which says nothing of other inputs."""
+        return all(node.agrees for node in self.nodes) and self.explained
+
+    @property
+    def explained(self) -> bool:
+        """Whether the nodes explain the outputs.
+
+        An output that differs from the reference of the whole graph is explained if a node before it has an element
+        that differs and is not wrong. Without one, the nodes and the whole contradict each other.
+        """
+        return not any(found.wrong and not found.because for found in self.comparisons)
+
+
+# Trying a node on every code of its inputs, where these are few: what it reads in a run is one input of many.
+#
+# Operators are element-wise here, and their programs are those of the run, over more elements. Constants keep their
+# values; what is computed at run time ranges over all codes of its format.
+
+LARGEST = 1 << 20
+"""Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""
+
+_PAIRS = ("Add", "Mul")
+_ALONE = ("Clip", "QuantizeLinear", "DequantizeLinear")
+_WITH_SCALES = ("QuantizeLinear", "DequantizeLinear")
+
+
+def all_operands(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return operands of a node that hold every combination of codes it may read; None where they are too many.
+
+    None as well for operators that are not element-wise, and where a scale or bound is computed at run time.
+    """
+    x = given[0]
+    if x is None:
+        return None
+    if graph.language is GraphLanguage.TOSA:
+        return _channels(given, _multipliers(graph, node)) if node.op == "tosa.rescale" else None
+    if node.op in _PAIRS and len(given) == 2:
+        return _pairs(graph, node, given)
+    constant = all(name is None or name in graph.constants for name in node.inputs[1:])
+    if node.op not in _ALONE or not constant:
+        return None
+    return _scaled(node, given) if node.op in _WITH_SCALES else _alone(given)
+
+
+def _alone(given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all codes of the first operand in one dimension, and the others."""
+    codes = _codes(given[0])
+    return None if codes is None or given[0] is None else [GraphTensor(given[0].format, codes), *given[1:]]
+
+
+def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all pairs of codes of two operands; a constant of one element stays as it is."""
+    first, second = given
+    if first is None or second is None:
+        return None
+    constants = [name in graph.constants for name in node.inputs]
+    if node.inputs[0] == node.inputs[1]:
+        codes = _codes(first)
+        return None if codes is None else [GraphTensor(first.format, codes)] * 2
+    if any(constant and tensor.codes.size == 1 for constant, tensor in zip(constants, (first, second), strict=True)):
+        ranging = [_codes(tensor) if not constant else tensor.codes.reshape(()) for constant, tensor in
+                   zip(constants, (first, second), strict=True)]  # fmt: skip
+    else:
+        sides = [np.unique(tensor.codes) if constant else _codes(tensor) for constant, tensor in
+                 zip(constants, (first, second), strict=True)]  # fmt: skip
+        if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
+            return None
+        ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
+    if ranging[0] is None or ranging[1] is None:
+        return None
+    return [GraphTensor(first.format, ranging[0]), GraphTensor(second.format, ranging[1])]
+
+
+def _scaled(node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all codes once, or once for every scale along an axis."""
+    x, scale = given[:2]
+    if x is None or scale is None or node.attributes.get("block_size"):
+        return None
+    if scale.codes.size == 1:
+        return _alone(given)
+    rank, codes = len(x.shape), _codes(x)
+    axis = node.attributes.get("axis", 1)
+    place = axis + rank if axis < 0 else axis
+    if codes is None or rank < 2 or not 0 <= place < rank or codes.size * scale.codes.size > LARGEST:
+        return None
+    free = 0 if place else 1
+    shape = [codes.size if k == free else scale.codes.size if k == place else 1 for k in range(rank)]
+    aligned = codes.reshape([-1 if k == free else 1 for k in range(rank)])
+    return [GraphTensor(x.format, np.ascontiguousarray(np.broadcast_to(aligned, shape))), *given[1:]]
+
+
+def _channels(given: Sequence[GraphTensor | None], count: int) -> list[GraphTensor | None] | None:
+    """Return all codes in every channel, the last dimension."""
+    x, codes = given[0], _codes(given[0])
+    if x is None or codes is None or codes.size * count > LARGEST:
+        return None
+    every = np.ascontiguousarray(np.broadcast_to(codes[:, np.newaxis], (codes.size, count)))
+    return [GraphTensor(x.format, every), *given[1:]]
+
+
+def _multipliers(graph: Graph, node: GraphNode) -> int:
+    """Return the number of channels for which a RESCALE has multipliers."""
+    operator = rescale_of(graph, node)
+    return len(operator.multiplier) if operator.per_channel else 1
+
+
+def _codes(tensor: GraphTensor | None) -> Codes | None:
+    return None if tensor is None else all_codes(tensor.format)
+
 
 MOST_ELEMENTS = 1 << 25
 """Default limit on the elements of a tensor: 128 MiB of f32, of which a node holds several."""
@@ -333,6 +537,6 @@ def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float
     if not isinstance(found, int) or found < 0:
         raise ReadError(
             f"input '{port.name}': extent '{extent}' is dynamic; give it, or the input as a file",
-            legal=(f"--arg {extent}=N",),
+            legal=(f"--arg {extent}=32",),
         )
     return found

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from castsim.isa.codes import Codes
-from castsim.isa.errors import Span
+from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, codes_from_array
 
@@ -93,3 +93,151 @@ class Graph:
     nodes: tuple[GraphNode, ...]
     outputs: tuple[str, ...]
     native: Any = None
+
+
+# Nodes of older opsets: what was different then, and the newer node that means the same.
+#
+# The reference evaluator lacks some old versions (Cast-1 with a name for `to`, Reshape-1, DequantizeLinear below 19,
+# Clip-1) and takes others for newer ones (the broadcasting of Add and Mul below 7). Such a node is judged as one of a
+# newer version. Source: operator schemas of onnx 1.23.2, all versions.
+
+Shape = tuple[int, ...]
+
+_BROADCASTING = 7
+"""Opset since which Add and Mul broadcast as NumPy does."""
+_PER_AXIS = 13
+"""Opset since which QuantizeLinear and DequantizeLinear take a scale for every index of an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A node as the evaluator understands it: `opset` is that of its version, `arrays` are inputs it has in addition.
+
+    `remark` says which version it is if that is another one.
+    """
+
+    native: Any
+    opset: int
+    arrays: Mapping[str, Codes] = field(default_factory=dict)
+    remark: str | None = None
+
+
+def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]) -> list[Shape | None]:
+    """Return the shapes that the operands of a node have for operators of today.
+
+    Only the second of Add and Mul below opset 7 has another: extents of 1 in the places that it is repeated along.
+
+    Raises:
+        IllegalError: shapes that the node's own version does not take.
+    """
+    found, opset = list(shapes), int(graph.version)
+    if node.op in ("Add", "Mul") and opset < _BROADCASTING and found[0] is not None and found[1] is not None:
+        found[1] = _repeated(node, found[0], found[1])
+    scale = found[1] if len(found) > 1 else None
+    if node.op in ("QuantizeLinear", "DequantizeLinear") and opset < _PER_AXIS and scale not in (None, (), (1,)):
+        raise IllegalError(f"{node.op} of opset {opset} has one scale, not {list(scale or ())}", legal=("a scalar",))
+    return found
+
+
+def bounds_of_version(graph: Graph, node: GraphNode) -> dict[str, float]:
+    """Return the bounds that a Clip below opset 11 has as attributes, its version's defaults included."""
+    given = {name: node.attributes[name] for name in ("min", "max") if name in node.attributes}
+    defaults = {
+        name: attribute.default_value.f
+        for name, attribute in _schema(graph, node).attributes.items()
+        if name in ("min", "max") and attribute.default_value.name
+    }
+    return defaults | given
+
+
+def judged(graph: Graph, node: GraphNode) -> Judged:
+    """Return the node to be judged: itself, or one of the first newer version with the same meaning.
+
+    Raises:
+        IllegalError: a node without what its version needs.
+    """
+    opset, since = int(graph.version), _schema(graph, node).since_version
+    attributes = {key: value for key, value in node.attributes.items() if key != "consumed_inputs"}
+    arrays: dict[str, Codes] = {}
+    newer = None
+    match node.op:
+        case "Cast" if since == 1:
+            newer, attributes = 6, {"to": _element(attributes["to"])}
+        case "Reshape" if since == 1:
+            arrays = {_spare(node, "shape"): np.array(shape_of_version(node), np.int64)}
+            newer, attributes = 5, {}
+        case "DequantizeLinear" if since < 19:
+            newer = 19
+        case "Add" | "Mul" if since < _BROADCASTING and node.attributes:
+            newer, attributes = _BROADCASTING, {}
+        case "Clip" if since == 1:
+            # Without a bound there is none; version 6 has the largest f32 then.
+            newer, attributes = 6, {"min": -np.inf, "max": np.inf} | bounds_of_version(graph, node)
+    if newer is None:
+        return Judged(node.native, opset)
+    remark = (
+        f"judged as {node.op} of opset {newer}, which means the same here: the reference evaluator does not know "
+        f"{node.op} of opset {since}"
+    )
+    return Judged(_made(node, attributes, list(arrays)), newer, arrays, remark)
+
+
+def shape_of_version(node: GraphNode) -> list[int]:
+    """Return the shape that a Reshape of opset 1 has as an attribute.
+
+    Raises:
+        IllegalError: it has none.
+    """
+    if "shape" not in node.attributes:
+        raise IllegalError("Reshape of opset 1 has no shape", legal=("attribute shape",))
+    return list(node.attributes["shape"])
+
+
+def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
+    """Return the second shape with extents of 1 behind, as "limited broadcasting" places it."""
+    attributes = node.attributes
+    allowed = attributes.get("broadcast", 0)
+    if allowed not in (0, 1):
+        raise IllegalError(f"broadcast={allowed}", legal=("broadcast=0", "broadcast=1"))
+    if first == second:
+        return second
+    if not allowed:
+        raise IllegalError(
+            f"shapes {list(first)} and {list(second)} differ: before opset {_BROADCASTING} {node.op} repeats its "
+            "second operand only with broadcast=1",
+            legal=(str(list(first)),),
+        )
+    behind = len(first) - len(second)
+    if behind >= 0 and all(extent == 1 for extent in second):
+        return (1,) * len(first)
+    axis = attributes.get("axis", behind)
+    if not 0 <= axis <= behind or first[axis : axis + len(second)] != second:
+        raise IllegalError(
+            f"with axis={axis} shape {list(second)} is not part of {list(first)}; before opset {_BROADCASTING} "
+            f"{node.op} repeats only such, and single elements"
+        )
+    return (*second, *(1,) * (behind - axis))
+
+
+def _schema(graph: Graph, node: GraphNode) -> Any:
+    from onnx import defs  # noqa: PLC0415 - the extra
+
+    return defs.get_schema(node.op, int(graph.version), "")
+
+
+def _element(name: str) -> int:
+    from onnx import TensorProto  # noqa: PLC0415 - the extra
+
+    return int(TensorProto.DataType.Value(name))
+
+
+def _spare(node: GraphNode, name: str) -> str:
+    """Return a name that no input of a node has."""
+    return name if name not in node.inputs else _spare(node, f"{name}_")
+
+
+def _made(node: GraphNode, attributes: Mapping[str, Any], further: list[str]) -> Any:
+    from onnx import helper  # noqa: PLC0415 - the extra
+
+    inputs = [name or "" for name in node.inputs]
+    return helper.make_node(node.op, [*inputs, *further], list(node.outputs), node.name, **attributes)

@@ -2,23 +2,392 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.graphs.arithmetic import clipped, combined
-from castsim.graphs.casting import converted
-from castsim.graphs.kernel_runner import KernelRunner
-from castsim.graphs.model import Graph, GraphNode, GraphTensor
+from castsim.graphs.chip import F32
+from castsim.graphs.kernel import KernelValue, NodeKernel
+from castsim.graphs.kernel_runner import KernelRunner, clamped, extremes, f32
+from castsim.graphs.model import (
+    Graph,
+    GraphNode,
+    GraphTensor,
+    bounds_of_version,
+    judged,
+    operand_shapes,
+    shape_of_version,
+)
 from castsim.graphs.onnx_reader import format_of, library
-from castsim.graphs.onnx_versions import bounds_of_version, judged, operand_shapes, shape_of_version
-from castsim.graphs.quantising import dequantised, dynamically_quantised, expanded, quantised
+from castsim.graphs.tosa_nodes import converted
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Rounding
+from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64, value_of
+from castsim.planning import Verdict
 from castsim.planning.lowering_answers import Answer
+from castsim.planning.lowering_answers.answer import setting_text
+
+# QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear (operator pages of onnx 1.23.2).
+#
+# Scale and zero point are constants of a program. Where they differ between channels or blocks there is one program
+# for
+# all elements of equal scale and zero point, which are gathered before it.
+
+Part = Callable[[Codes, float, float], Codes]
+
+_U8 = FORMATS["u8"]
+_RECIPROCAL = (
+    "the target does not divide: multiplied by the reciprocal of the scale, which may give the neighbouring integer"
+)
+
+
+def quantised(
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+    saturate: str,
+) -> GraphTensor:
+    """Execute QuantizeLinear.
+
+    Raises:
+        IllegalError: shapes that do not belong together, formats that the target cannot do.
+    """
+    if isinstance(x.format, IntFormat):
+        raise IllegalError(f"QuantizeLinear of {x.format.name}: the reference divides in f64, which no target does")
+    if scale.format != x.format:
+        raise IllegalError(
+            f"QuantizeLinear of {x.format.name} by a scale of {scale.format.name}", legal=(x.format.name,)
+        )
+
+    def part(codes: Codes, factor: float, zero: float) -> Codes:
+        kernel, value = runner.unary(f"QuantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", x.format)
+        value = _quotient(runner, kernel, value, factor, scale.format)
+        if not isinstance(dst, IntFormat):
+            return _as_float(runner, kernel, value, codes, dst, saturate)
+        inner = runner.computed_as(dst)
+        value = clamped(kernel, value, dst.minimum - zero, dst.maximum - zero)
+        value = kernel.convert(value, runner.chip.integral(Rounding.RINT))
+        if zero:
+            value = kernel.combine("add", value, f32(zero))
+        value = runner.narrowed(kernel, value, inner, dst.minimum, dst.maximum)
+        return runner.packed(runner.finish(kernel, value, codes, inner), inner, dst)
+
+    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
+
+
+def dequantised(
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+) -> GraphTensor:
+    """Execute DequantizeLinear.
+
+    Raises:
+        IllegalError: as `quantised`.
+    """
+
+    def part(codes: Codes, factor: float, zero: float) -> Codes:
+        codes, fmt = runner.unpacked(codes, x.format)
+        kernel, value = runner.unary(f"DequantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", fmt)
+        value = runner.widened(kernel, value)
+        if zero:
+            value = kernel.combine("add", value, f32(-zero))
+        value = kernel.combine("mul", value, f32(factor))
+        return runner.finish(kernel, runner.rounded(kernel, value, dst), codes, dst)
+
+    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
+
+
+def dynamically_quantised(runner: KernelRunner, x: GraphTensor) -> tuple[GraphTensor, GraphTensor, GraphTensor]:
+    """Execute DynamicQuantizeLinear: return the quantised tensor, its scale and its zero point.
+
+    Raises:
+        IllegalError: another format than f32, NaN or no elements.
+    """
+    if x.format != F32 or not x.codes.size or np.isnan(decode_to_float64(x.codes, F32)).any():
+        raise IllegalError("DynamicQuantizeLinear needs f32 numbers: at least one, and no NaN")
+    least, most = _extremes(runner, x.codes.reshape(-1))
+    runner.remark(
+        "smallest and largest element by halving, a program per halving; scale and zero point are computed from these "
+        "two numbers in f32 between the programs, outside the cycles"
+    )
+    low, high = np.minimum(np.float32(0), least), np.maximum(np.float32(0), most)
+    top = np.float32(_U8.maximum)  # type: ignore[union-attr]
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = np.float32(1 if high == low else high - low) / top
+        zero = np.rint(np.clip(np.float32(0) - low / factor, np.float32(0), top))
+    scale = GraphTensor(F32, np.array(factor.view(np.uint32)))
+    zero_point = GraphTensor(_U8, np.array(zero, np.uint8))
+    return quantised(runner, x, scale, zero_point, _U8, 1, 0, "1"), scale, zero_point
+
+
+def _quotient(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, factor: float, fmt: Format) -> KernelValue:
+    """Return a value divided by the scale and rounded in its own format, as f32."""
+    if runner.chip.has("div", fmt, constant=True):
+        code = int(np.float32(factor).view(np.uint32)) if fmt == F32 else int(np.float16(factor).view(np.uint16))
+        return runner.widened(kernel, kernel.combine("div", value, code))
+    wide = runner.widened(kernel, value)
+    if runner.chip.has("div", F32, constant=True):
+        quotient = kernel.combine("div", wide, f32(factor))
+    else:
+        mantissa, _ = np.frexp(factor)
+        with np.errstate(over="ignore", divide="ignore"):
+            reciprocal = np.float32(1) / np.float32(factor)
+        if abs(mantissa) != 0.5 or not np.isfinite(reciprocal):
+            runner.remark(_RECIPROCAL)
+        quotient = kernel.combine("mul", wide, int(reciprocal.view(np.uint32)))
+    return quotient if fmt == F32 else runner.widened(kernel, runner.rounded(kernel, quotient, fmt))
+
+
+def _as_float(
+    runner: KernelRunner,
+    kernel: NodeKernel,
+    value: KernelValue,
+    codes: Codes,
+    dst: FloatFormat | TaperedFormat,
+    saturate: str,
+) -> Codes:
+    answered = runner.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
+    found = answered.plan
+    if found.verdict is Verdict.DIFFERS and saturate == "1" and runner.chip.numbers(F32, dst) is not None:
+        largest = _number(dst.max_finite_code, dst)
+        runner.remark(f"no chain saturates f32 -> {dst.name} as ONNX asks: bounded by {largest:g} before the cast")
+        value = runner.rounded(kernel, runner.bounded(kernel, value, f32(-largest), f32(largest)), dst)
+        return runner.finish(kernel, value, codes, dst)
+    if answered.chosen:
+        runner.remark(f"the cast to {dst.name} needs {setting_text(answered.chosen)}: it is a program of its own")
+        quotient = runner.finish(kernel, value, codes, F32)
+        return runner.through(
+            f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered
+        )
+    if not found.chain:
+        raise IllegalError(f"{runner.chip.target.name} has nothing that leads from f32 to {dst.name}")
+    if found.verdict is Verdict.DIFFERS:
+        runner.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
+    return runner.finish(kernel, kernel.convert(value, found.chain), codes, dst)
+
+
+def _extremes(runner: KernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
+    """Return the smallest and the largest number, found by taking the extremes of two halves again and again."""
+    low = high = codes
+    while low.size > 1:
+        half = -(-low.size // 2)
+        kernel = NodeKernel(f"smallest and largest of {low.size}")
+        first, inputs = low is codes, {}
+        halves = [("a", low[:half]), ("b", np.resize(low[half:], half))]
+        if not first:
+            halves += [("c", high[:half]), ("d", np.resize(high[half:], half))]
+        values = {}
+        for name, part in halves:
+            values[name] = kernel.input(name, F32)
+            inputs[name] = part
+        kernel.output("low", kernel.combine("min", values["a"], values["b"]))
+        pair = ("a", "b") if first else ("c", "d")
+        kernel.output("high", kernel.combine("max", values[pair[0]], values[pair[1]]))
+        found = runner.run(kernel, inputs)
+        low, high = found["low"].astype(np.uint32), found["high"].astype(np.uint32)
+    return low.view(np.float32)[0], high.view(np.float32)[0]
+
+
+def _by_parts(
+    runner: KernelRunner,
+    x: GraphTensor,
+    scale: GraphTensor,
+    zero_point: GraphTensor | None,
+    dst: Format,
+    axis: int,
+    block: int,
+    part: Part,
+) -> Codes:
+    """Run `part` on all elements of equal scale and zero point together, and put the results in their places."""
+    scales = expanded(scale.codes, x.shape, axis, block, "scale")
+    zeros = (
+        np.zeros_like(scales) if zero_point is None else expanded(zero_point.codes, x.shape, axis, block, "zero point")
+    )
+    keys = np.stack((scales.astype(np.uint64), zeros.astype(np.uint64)), -1).reshape(-1, 2)
+    pairs, places = np.unique(keys, axis=0, return_inverse=True)
+    flat, result = x.codes.reshape(-1), np.zeros(x.codes.size, code_dtype(dst))
+    if len(pairs) > 1:
+        runner.remark("one program for all elements of equal scale and zero point, gathered before it")
+    for number, (scale_code, zero_code) in enumerate(pairs):
+        where = places.reshape(-1) == number
+        factor = _number(int(scale_code), scale.format)
+        zero = 0.0 if zero_point is None else _number(int(zero_code), zero_point.format)
+        if not (np.isfinite(factor) and factor != 0):
+            raise IllegalError(f"scale {factor} is not a number to multiply and divide by")
+        result[where] = part(flat[where], factor, zero)
+    return result.reshape(x.shape)
+
+
+def _number(code: int, fmt: Format) -> float:
+    return float(decode_to_float64(np.array([code], code_dtype(fmt)), fmt)[0])
+
+
+def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: str) -> Codes:
+    """Return a scale or zero point for every element: one for all, one per index of an axis, or one per block of it."""
+    if codes.size == 1 and not block:
+        return np.broadcast_to(codes.reshape(()), shape)
+    place = axis + len(shape) if axis < 0 else axis
+    if not 0 <= place < len(shape):
+        raise IllegalError(f"{what}: the tensor has no axis {axis}", legal=[f"{-len(shape)} to {len(shape) - 1}"])
+    if not block:
+        if codes.shape != (shape[place],):
+            raise IllegalError(f"{what} of shape {list(codes.shape)} for axis {axis} of {list(shape)}")
+        return np.broadcast_to(codes.reshape([-1 if k == place else 1 for k in range(len(shape))]), shape)
+    wanted = tuple(-(-extent // block) if k == place else extent for k, extent in enumerate(shape))
+    if codes.shape != wanted:
+        raise IllegalError(
+            f"{what} of shape {list(codes.shape)} for blocks of {block} of {list(shape)}", legal=[str(list(wanted))]
+        )
+    return np.repeat(codes, block, place)[tuple(slice(extent) for extent in shape)]
+
+
+# Clip, Add and Mul: native where the target has the format, else in f32, which is exact for what it takes here.
+#
+# f32 has more than twice the significand of f16 and bf16 and two bits beyond, so that rounding its sum or product once
+# more gives the result rounded once. Integers wrap, as NumPy's do.
+
+_WIDEST = 32
+
+
+def clipped(runner: KernelRunner, x: GraphTensor, low: GraphTensor | None, high: GraphTensor | None) -> GraphTensor:
+    """Bound elements; a lower bound above the upper one gives the upper one.
+
+    Raises:
+        IllegalError: a format that the target does not compute with.
+    """
+    given = [(function, bound) for function, bound in (("max", low), ("min", high)) if bound is not None]
+    if not given:
+        return x
+    _check_width(x.format)
+    kernel, value = runner.unary("Clip", x.format)
+    ends = [None if bound is None else int(bound.codes.reshape(-1)[0]) for bound in (low, high)]
+    if all(runner.chip.has(function, x.format, constant=True) for function, _ in given):
+        value = runner.bounded(kernel, value, *ends)
+        return GraphTensor(x.format, runner.finish(kernel, value, x.codes, x.format))
+    codes, fmt = runner.unpacked(x.codes, x.format)
+    kernel, value = runner.unary("Clip", fmt)
+    wide = [None if end is None else f32(float(value_of(end, x.format))) for end in ends]
+    number = _wide(runner, kernel, value)
+    # The cast back may lose NaN too, so NaN is put back behind it.
+    found = runner.nan_kept(kernel, _back(runner, kernel, extremes(kernel, number, *wide), fmt), value, number)
+    return GraphTensor(x.format, runner.packed(runner.finish(kernel, found, codes, fmt), fmt, x.format))
+
+
+def combined(
+    runner: KernelRunner, function: str, a: GraphTensor, b: GraphTensor, constant: GraphTensor | None
+) -> GraphTensor:
+    """Add or multiply two tensors of one format, broadcast against each other.
+
+    `constant` is one of them if it holds a single number known beforehand: an immediate, not loaded.
+
+    Raises:
+        IllegalError: the target has no such operation, nor one that gives the same results.
+    """
+    fmt = a.format
+    _check_width(fmt)
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise IllegalError(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
+    signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
+    if runner.chip.has(function, fmt):
+        worked = fmt
+    elif runner.chip.has(function, signed):
+        worked = signed  # sums and products modulo a power of two are the same bits
+    else:
+        worked = F32
+    if a is constant:
+        a, b = b, a
+    if fmt.bits < 8:
+        raise IllegalError(f"{runner.chip.target.name} has no {function} of {fmt.name}")
+    kernel = NodeKernel(f"{function} {fmt.name}" + ("" if worked == fmt else f" as {worked.name}"))
+    first = _operand(runner, kernel, "src", fmt, worked)
+    inputs = {"src": _broadcast(runner, a, shape)}
+    if constant is None:
+        second: KernelValue | int = _operand(runner, kernel, "other", fmt, worked)
+        inputs["other"] = _broadcast(runner, b, shape)
+    else:
+        second = _constant(int(constant.codes.reshape(-1)[0]), fmt, worked)
+    value = kernel.combine(function, first, second)
+    if worked == F32 and fmt != F32:
+        value = _wrapped(runner, kernel, function, value, fmt)
+    elif worked != fmt:
+        value = kernel.convert(value, runner.chip.reread(worked, fmt))
+    kernel.output("dst", value)
+    found = runner.run(kernel, inputs)["dst"]
+    return GraphTensor(fmt, found.astype(code_dtype(fmt)).reshape(shape))
+
+
+def _check_width(fmt: Format) -> None:
+    if fmt.bits > _WIDEST:
+        raise IllegalError(f"no target computes with {fmt.name}")
+
+
+def _operand(runner: KernelRunner, kernel: NodeKernel, name: str, fmt: Format, worked: Format) -> KernelValue:
+    value = kernel.input(name, fmt)
+    if worked == fmt:
+        return value
+    return _wide(runner, kernel, value) if worked == F32 else kernel.convert(value, runner.chip.reread(fmt, worked))
+
+
+def _constant(code: int, fmt: Format, worked: Format) -> int:
+    if worked != F32 or fmt == F32:
+        return code
+    codes = np.array([code], code_dtype(fmt))
+    return int(convert_codes(codes, fmt, F32, abstract_policy(fmt, F32))[0])
+
+
+def _broadcast(runner: KernelRunner, tensor: GraphTensor, shape: tuple[int, ...]) -> Codes:
+    if tensor.shape != shape:
+        runner.remark("an operand is expanded to the shape of the result before the program, and loaded whole")
+    return np.broadcast_to(tensor.codes, shape).reshape(-1)
+
+
+def _wide(runner: KernelRunner, kernel: NodeKernel, value: KernelValue) -> KernelValue:
+    fmt = value.format
+    if isinstance(fmt, IntFormat) and fmt.bits > 16:
+        raise IllegalError(
+            f"{runner.chip.target.name} has no such operation on elements of {fmt.name}, and f32 does not hold them"
+        )
+    return runner.widened(kernel, value)
+
+
+def _back(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, fmt: Format) -> KernelValue:
+    if isinstance(fmt, IntFormat):
+        return runner.narrowed(kernel, value, fmt, fmt.minimum, fmt.maximum)
+    return runner.rounded(kernel, value, fmt)
+
+
+def _wrapped(runner: KernelRunner, kernel: NodeKernel, function: str, value: KernelValue, fmt: Format) -> KernelValue:
+    """Return an f32 result as the format: floats rounded, integers modulo 2**bits.
+
+    Raises:
+        IllegalError: products that f32 does not hold.
+    """
+    if isinstance(fmt, FloatFormat):
+        return runner.rounded(kernel, value, fmt)
+    assert isinstance(fmt, IntFormat)
+    if function == "mul" and 2 * fmt.bits > 24:
+        raise IllegalError(f"{runner.chip.target.name} has no products of {fmt.name}, and f32 does not hold them")
+    size = float(1 << fmt.bits)
+    shifted = kernel.combine("add", value, f32(float(-fmt.minimum))) if fmt.minimum else value
+    scaled = kernel.combine("mul", shifted, f32(1 / size))
+    turns = kernel.convert(scaled, runner.chip.integral(Rounding.FLOOR))
+    inside = kernel.combine("add", value, kernel.combine("mul", turns, f32(-size)))
+    return runner.narrowed(kernel, inside, fmt, fmt.minimum, fmt.maximum)
 
 
 def run_onnx_node(

@@ -16,7 +16,7 @@ _Work = TypeVar("_Work", bound=Operation)
 
 @dataclass(frozen=True, slots=True)
 class TileValues(Generic[_Shortcut, _Work]):
-    """Computes the values of a mechanism's trees; see `castsim.machines.machine.ComputeValues`."""
+    """Computes the values of a mechanism's trees; see `castsim.machines.mechanisms.ComputeValues`."""
 
     shortcut: type[_Shortcut]
     """What an instruction carries if a whole tile at once is proven to give what its operations give."""

@@ -19,7 +19,7 @@ from castsim.planning.judgement import Evidence, Judgement, Method, smallest_fir
 from castsim.planning.order import codes_at, distinct, number_count
 from castsim.planning.sharing import Shared
 from castsim.planning.steps import Chain, primitives_of, run_chain
-from castsim.specifications.order import is_nan, order_keys
+from castsim.specifications.rescale import is_nan, order_keys
 from castsim.timing import ProgressCallback
 
 Places = NDArray[np.uint64]

@@ -18,7 +18,7 @@ from castsim.planning.samples import all_codes
 from castsim.planning.sharing import Shared
 from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance
 from castsim.specifications.acceptance import exact_policies
-from castsim.specifications.order import is_nan
+from castsim.specifications.rescale import is_nan
 from castsim.targets.specification import Accept
 
 Mask = NDArray[np.bool_]

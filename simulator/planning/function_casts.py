@@ -8,7 +8,7 @@ from castsim.isa.formats import Format
 from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.plan import plan_cast
-from castsim.machines.vector_function.trace import ConvertStep, IntegralStep, MaskStep, trace_nest
+from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, trace_nest
 from castsim.planning.primitives import And, FormatCast, Integral, Primitive
 from castsim.planning.steps import TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer

@@ -21,7 +21,7 @@ from castsim.planning.demand import Demand, grading_of
 from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.sharing import Numbers, Shared
 from castsim.planning.steps import Chain, LoweringStep, VectorForm
-from castsim.specifications.order import order_keys
+from castsim.specifications.rescale import order_keys
 from castsim.timing import ProgressCallback
 
 _TIER = Tier.REFERENCE

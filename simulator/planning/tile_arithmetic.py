@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.behaviour import behaviour_of
@@ -128,15 +128,15 @@ class _ChoiceOnRow:
         """The digest of what the values rest on."""
         return _facts(self.target, self._operations(_WHOLE))
 
-    def _operations(self, length: int) -> tuple[TileWork, ...]:
+    def _operations(self, length: int) -> tuple[ResolvedTileOp, ...]:
         size = length * code_dtype(self.fmt).itemsize
         source, result = (self._row(name, self.fmt, place, length) for name, place in (("src", 0), ("dst", size)))
         mask = self._row("mask", FORMATS["i8"], 2 * size, length)
         tmp = self._row("tmp", self.fmt, 2 * size + length, _TMP)
         bound, other = (((code, self.fmt),) for code in (self.form.bound, self.form.other))
         return (
-            TileWork("tcmps", mask, (source,), _HERE, scalars=bound, mode=self.form.mode),
-            TileWork("tsels", result, (source,), _HERE, scalars=other, tmp=tmp, mask=mask),
+            ResolvedTileOp("tcmps", mask, (source,), _HERE, scalars=bound, mode=self.form.mode),
+            ResolvedTileOp("tsels", result, (source,), _HERE, scalars=other, tmp=tmp, mask=mask),
         )
 
     def _row(self, name: str, fmt: Format, address: int, cols: int) -> Tile:
@@ -170,7 +170,7 @@ class _OnRow:
         """The digest of what the values rest on."""
         return _facts(self.target, (self._operation(1),))
 
-    def _operation(self, length: int) -> TileWork:
+    def _operation(self, length: int) -> ResolvedTileOp:
         kind, size = TileType("vec", self.fmt.name, 1, length, 1, length), length * code_dtype(self.fmt).itemsize
         source, result, tmp = (
             Tile(name, self.fmt, kind, place * size, 1, length, self.fmt.storage_bits)
@@ -179,10 +179,10 @@ class _OnRow:
         form = self.form
         scalars = () if form.constant is None else ((form.constant, self.fmt),)
         scratch = tmp if form.scratch else None
-        return TileWork(form.mnemonic, result, (source,), _HERE, scalars=scalars, tmp=scratch)
+        return ResolvedTileOp(form.mnemonic, result, (source,), _HERE, scalars=scalars, tmp=scratch)
 
 
-def _facts(target: DataflowTarget, operations: Iterable[TileWork]) -> str:
+def _facts(target: DataflowTarget, operations: Iterable[ResolvedTileOp]) -> str:
     """Return the digest of what the target adds to the formulas of operations."""
     behaviours = [behaviour_of(target, operation) for operation in operations]
     return digest_of_facts(

@@ -80,7 +80,7 @@ def _cast(step: LoweringStep, form: TileCastForm, source: Named, result: Named, 
 
 def _scratch_words(step: LoweringStep, form: TileCastForm, declarations: Declarations) -> int:
     """Return the length of the tmp tile, whole blocks of int32."""
-    from castsim.machines.strided.scratch import packed_need  # noqa: PLC0415 - only where a form has scratch
+    from castsim.machines.strided.plan import packed_need  # noqa: PLC0415 - only where a form has scratch
 
     target = declarations.target
     assert target.casts_use_scratch  # or no form has scratch

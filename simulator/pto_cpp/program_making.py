@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.gather_forms import variant_of
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.scratch_forms import form_of
 from castsim.isa.pto.types import SCALARS
@@ -165,6 +166,8 @@ class Maker:
             mnemonic += ".mask"
         elif mnemonic == "tgather" and len(outputs) > 1:
             mnemonic += ".compare"
+        elif mnemonic == "tmov":
+            mnemonic = variant_of(mnemonic, {}, kinds, [SentTile.of(word).type for word in outputs])
         known = VECTOR_OPERATIONS.get(mnemonic)
         if known is not None and form_of(known, kinds) is None and form_of(known, kinds[:-1]) is not None:
             names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
@@ -180,10 +183,11 @@ class Maker:
             found["maskPattern"] = f"#pto.mask_pattern<{PATTERNS[int(attributes['maskPattern']) - 1]}>"
         if "offset" in attributes:
             found["offset"] = f"{attributes['offset']} : i32"
-        for key, word in (("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg")):
+        words = ("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg"), ("grpAxis", "mx_group_axis")
+        for key, word in words:
             if key in attributes:
                 found[key] = f"#pto<{word} {attributes[key]}>"
-        found |= {key: attributes[key] for key in ("isBinary", "descending") if key in attributes}
+        found |= {key: attributes[key] for key in ("isBinary", "descending", "interleave") if key in attributes}
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
             tuple(kind for _, kind in results), tuple(sorted(found.items()))

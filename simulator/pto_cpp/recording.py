@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import selectors
+import signal
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,25 +17,228 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.entry_and_target import choose_target
-from castsim.execution.inputs import make_inputs, read_input
+from castsim.execution.inputs import empty_memory, make_inputs, read_input
+from castsim.execution.interpreter import ArgumentUse, execute
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.walk import ArgumentUse
 from castsim.isa import pto
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
 from castsim.isa.pto.packed import element_format
 from castsim.isa.reading import read_bytes
 from castsim.isa.sources import Language, Source
-from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.pto_cpp.compiling import Kernel, Lines, compile_kernel
-from castsim.pto_cpp.kernel_process import recorded_lines
-from castsim.pto_cpp.kernel_text import candidates, continued, entry_of, for_host
-from castsim.pto_cpp.lockstep import Lockstep
-from castsim.pto_cpp.program_making import Maker
+from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
+from castsim.pto_cpp.compiling import Kernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
+from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running import Result, load, run_loaded
 from castsim.synchronisation.races import REPORT
-from castsim.targets import Target
+from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
+
+# Values while a kernel runs: what it reads of tiles and of global memory is what castsim computes up to there.
+
+PAGE = 4096
+"""Bytes of global memory that are asked for at once; as in the header."""
+
+
+@dataclass(slots=True)
+class Lockstep:
+    """The buffer and global memory as far as the kernel has come.
+
+    `given` are the bytes of the inputs by position; `asked` tells whether the kernel has read anything of them.
+    """
+
+    target: TileTarget
+    lowerer: Lowerer
+    maker: Callable[[], Maker]
+    given: Mapping[int, NDArray[np.uint8]]
+    pending: list[str] = field(default_factory=list)
+    asked: set[int] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
+    _buffer: NDArray[np.uint8] | None = None
+    _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+
+    def note(self, line: str) -> None:
+        """Take in what the kernel has done."""
+        self.pending.append(line)
+        kind, _, *rest = line.split(" ")
+        if kind == "o" and rest[0] == "tstore":
+            self.stored.add(int(rest[1].split(",")[1]))
+        elif kind == "w":
+            self.stored.add(int(rest[0]))
+
+    def answer(self, line: str) -> bytes:
+        """Return what a question is answered with: `y` and bytes, or `n` where nothing is known.
+
+        Raises:
+            ReadError: an element that no input gives. CastsimError: what the kernel does up to there is refused.
+        """
+        kind, place, *rest = line.split(" ")
+        return self._element(place, *rest) if kind == "q" else self._page(place, *rest)
+
+    def _element(self, place: str, tile: str, number: str) -> bytes:
+        sent = SentTile.of(tile)
+        self._advance()
+        fmt = element_format(sent.type.element)
+        size = fmt.storage_bits // 8
+        start = sent.address + int(number) * size
+        buffer = self._bytes_of_buffer()
+        if sent.address < 0 or not 0 <= start <= buffer.size - size:
+            raise TileError(
+                f"GetValue({number}): byte {start} of a buffer of {buffer.size}", span=self.maker().span_of(place)
+            )
+        return b"y" + buffer[start : start + size].tobytes().ljust(8, b"\0")
+
+    def _page(self, place: str, buffer: str, start: str, offset: str, way: str) -> bytes:
+        position, first = int(buffer), int(start)
+        maker = self.maker()
+        name = maker.names[position]
+        if position not in self.given and position not in self.stored:
+            if way == "w":
+                return b"n"
+            fmt = maker.elements.get(position)
+            size = 1 if fmt is None else element_format(fmt).storage_bits // 8
+            unit = "byte" if fmt is None else "element"
+            raise ReadError(
+                f"the kernel reads {unit} {int(offset) // size} of {name}: no input given",
+                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",)
+            )  # fmt: skip
+        self.asked.add(position)
+        if position in self.stored:
+            self._advance()
+        held = self._memory.get(name)
+        if held is None:
+            held = self.given[position]
+        if way == "r" and not 0 <= int(offset) < held.size:
+            raise TileError(
+                f"reads byte {offset} of {name}, which has {held.size}: outside the tensor",
+                span=maker.span_of(place), legal=(f"--in {name}=FILE.npy of more elements",)
+            )  # fmt: skip
+        page = np.zeros(PAGE, np.uint8)
+        part = held[max(first, 0) : max(first + PAGE, 0)]
+        page[max(-first, 0) : max(-first, 0) + part.size] = part
+        return b"y" + page.tobytes()
+
+    def _advance(self) -> None:
+        """Compute what is pending."""
+        maker = self.maker()
+        for line in self.pending:
+            if line[0] not in "qp":
+                maker.take(line)
+        self.pending.clear()
+        used = sorted(maker.elements)
+        function = maker.function("kernel", used)
+        executed = execute(pto.Program((function,)), function, self.lowerer, {})
+        for name, use in executed.arguments.items():
+            position = maker.names.index(name)
+            held = self._memory.get(name, self.given.get(position, np.zeros(0, np.uint8)))
+            room = empty_memory(use)
+            if held.size < room.size or name not in self._memory:
+                room = np.zeros(max(room.size, held.size), np.uint8)
+                room[: held.size] = held
+                self._memory[name] = room
+        compute_of(self.target)(executed.tree, self._bytes_of_buffer(), self._memory)
+
+    def _bytes_of_buffer(self) -> NDArray[np.uint8]:
+        if self._buffer is None:
+            self._buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        return self._buffer
+
+
+# The child process in which a kernel runs once: its limits, what it sends, what it is answered.
+
+SECONDS = 20
+"""Processor time of a kernel; a recording takes milliseconds."""
+
+SILENT_SECONDS = 60
+"""Time without a word from a kernel after which it is ended."""
+
+_MEMORY = 2 << 30
+_FILES = 1 << 26
+
+Answer = Callable[[str], bytes]
+"""Returns the bytes that a question (a line that begins with `q` or `p`) is answered with."""
+
+
+def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: int) -> Iterator[str]:
+    """Run a compiled kernel and yield what it sends, line by line.
+
+    Raises:
+        LimitError: it does not end, or sends more than `most` lines.
+        EngineError: it ends otherwise than by returning.
+        ReadError: it cannot be started.
+    """
+    sent, answers = os.pipe(), os.pipe()
+    # The shell sets the limits: a function between fork and exec is not safe in a process of several threads.
+    limits = f"ulimit -t {SECONDS}; ulimit -d {_MEMORY >> 10}; ulimit -f {_FILES >> 9}; ulimit -c 0; exec"
+    command = ["/bin/sh", "-c", f'{limits} "$0" "$@"', str(program), str(sent[1]), str(answers[0]), *words]
+    nothing = subprocess.DEVNULL
+    try:
+        child = subprocess.Popen(
+            command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(sent[1], answers[0]),
+            cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"}
+        )  # fmt: skip
+    except OSError as error:
+        for end in (*sent, *answers):
+            os.close(end)
+        raise ReadError(f"cannot start the compiled kernel: {error.strerror or error}") from None
+    os.close(sent[1])
+    os.close(answers[0])
+    ended = False
+    try:
+        for count, line in enumerate(_lines(sent[0])):
+            if line[0] in "qp":
+                _write_all(answers[1], answer(line))
+            if count >= most:
+                raise LimitError(
+                    f"the kernel issues more than {most} operations", legal=(f"--max-statements {10 * most}",)
+                )
+            ended = ended or line[0] in "zE"
+            yield line
+        code = child.wait()
+        if not ended:
+            raise _unended(code)
+    finally:
+        os.close(sent[0])
+        os.close(answers[1])
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def _lines(end: int) -> Iterator[str]:
+    """Yield whole lines until the other end is closed.
+
+    Raises:
+        LimitError: nothing comes for too long.
+    """
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(end, selectors.EVENT_READ)
+        last = time.monotonic()
+        while True:
+            if not selector.select(max(0.0, last + SILENT_SECONDS - time.monotonic())):
+                raise LimitError(f"the kernel has done nothing for {SILENT_SECONDS} s and is ended")
+            piece = os.read(end, 1 << 16)
+            if not piece:
+                return
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                yield line.decode("utf-8", "replace")
+            last = time.monotonic()
+
+
+def _write_all(end: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(end, data) :]
+
+
+def _unended(code: int) -> LimitError | EngineError:
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return LimitError(f"the kernel does not end within {SECONDS} s of processor time")
+    how = f"is ended by {signal.Signals(-code).name}" if code < 0 else f"ends with code {code}"
+    return EngineError(f"the kernel {how} on the host before it returns")
+
 
 _A5 = "a5"
 """The architecture whose kernels are compiled for vector functions; others have strided repeats."""

@@ -4,8 +4,7 @@ A block is a run of elements along an axis, a row, a column or a whole tensor; i
 magnitude by a named rule, and every element is rounded once from the exact quotient of number and scale.
 """
 
-from castsim.quantisation.block_formats import BLOCK_FORMATS, BlockFormat, block_format
-from castsim.quantisation.quantising import Quantised, dequantise, quantise
+from castsim.quantisation.quantising import BLOCK_FORMATS, BlockFormat, Quantised, block_format, dequantise, quantise
 from castsim.quantisation.rules import RULES, ScaleRule
 
 __all__ = [

@@ -14,7 +14,7 @@ from castsim.evidence.accuracy import Accuracy, AssessedRow
 from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, by_evidence, predicted, simulated
 from castsim.evidence.accuracy.table import CAST
 from castsim.reports.terminal import indented, table
-from castsim.targets.residuals import Residuals, intervals
+from castsim.targets.loader import Residuals, intervals
 
 _EDGES = (-20, -5, -1, 1, 5, 20)
 """Edges of errors in percent; outside of the first and the last is everything beyond."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.advice.change import How, Offer
 from castsim.exploration.advice.searching import Advice
+from castsim.exploration.advice.suggestion import Suggestion, SuggestionEvidence
 from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import table
 
@@ -80,7 +80,7 @@ def _answer(advice: Advice, applied: int | None) -> Text:
         return Text(
             f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} keeps the outputs and saves cycles"
         )
-    shown: Offer = advice.offers[(applied or 1) - 1]
+    shown: Suggestion = advice.offers[(applied or 1) - 1]
     return Text(
         f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
     )
@@ -96,7 +96,7 @@ def _rejected(advice: Advice) -> RenderableType:
 def _offers(advice: Advice) -> RenderableType:
     found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
     for number, offer in enumerate(advice.offers, 1):
-        how = offer.how.value if offer.how is How.PROVEN else f"{offer.how} on {offer.runs} inputs"
+        how = offer.how.value if offer.how is SuggestionEvidence.PROVEN else f"{offer.how} on {offer.runs} inputs"
         gain = f"{offer.gained_percent:.1f} %"
         found.add_row(str(number), f"{offer.cycles:,}", gain, how, Text(offer.change.title))
     return found

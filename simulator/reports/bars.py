@@ -16,7 +16,7 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 
 
 class Words(ProgressColumn):

@@ -2,20 +2,125 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from castsim.execution.outcomes import Outcome
-from castsim.isa.formats import Format
+from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
 from castsim.machines.target_cast import CastForm
-from castsim.reports.cast_specifications import Accepted, accepted_document
+from castsim.numerics import value_of
 from castsim.reports.documents import VERSIONS, Document, document, identifier, json_of
-from castsim.reports.numbers import Number, bits_text, json_value
-from castsim.reports.ulp import ordinal
-from castsim.specifications import SpecifiedCast
+from castsim.reports.numbers import Number, bits_text, ends_document, json_value
+from castsim.specifications import AcceptanceSets, SpecifiedCast
 from castsim.targets import Target
+
+# The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The results that a specification accepts for one value, the `number`-th of the request.
+
+    Every code if `anything`; else the numbers from `lowest` to `highest` and `further`, codes with their values (None:
+    no number; no further one), and every NaN if `nan`.
+    """
+
+    number: int
+    cast: SpecifiedCast
+    lowest: tuple[int, Number] | None
+    highest: tuple[int, Number] | None
+    further: tuple[int, Number] | None
+    nan: bool
+    anything: bool
+
+    @property
+    def kind(self) -> str:
+        """The form of the set: exact, interval, class (NaN only) or any."""
+        if self.anything:
+            return "any"
+        if self.lowest is None:
+            return "class"
+        return "exact" if self.lowest == self.highest and self.further is None and not self.nan else "interval"
+
+
+def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted:
+    """Return the accepted results for one element of the sets."""
+    anything, nan = bool(sets.anything[number]), bool(sets.nan[number])
+    if anything or not sets.numbers[number]:
+        return Accepted(number, cast, None, None, None, nan, anything)
+    low, high, further = (
+        (int(codes[number]), value_of(int(codes[number]), sets.dst))
+        for codes in (sets.lowest, sets.highest, sets.further)
+    )
+    return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
+
+
+def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
+    """Return one row as JSON; numbers that are not there are null."""
+
+    cast, rule = row.cast, row.cast.rule
+    return {
+        "specification": cast.label,
+        "input_bits": input_bits,
+        "accepts": row.kind,
+        **ends_document((row.lowest, row.highest, row.further), dst),
+        "nan": row.nan or row.anything,
+        "rule": cast.rule_name,
+        **document(rule, "meaning"),
+        **document(cast, "requires"),
+        **document(rule, "status", "source"),
+    }
+
+
+# The distance between two results, in steps from one number of the format to the next.
+
+
+def ulp_distance(first: int, second: int, fmt: Format) -> int | None:
+    """Return the number of steps from one code's number up to another's, negative if they lead down.
+
+    Both zeros are one number, infinity is one step beyond the largest. From NaN to NaN it is 0 steps, from NaN to a
+    number there is no way: None.
+    """
+    one, other = ordinal(first, fmt), ordinal(second, fmt)
+    if one is None or other is None:
+        return 0 if one is other else None
+    return other - one
+
+
+def ordinal(code: int, fmt: Format) -> int | None:
+    """Return the place of a number among those of its format, zero (or, without one, code 0) at 0; None for NaN."""
+    value = value_of(code, fmt)
+    if isinstance(fmt, IntFormat):
+        return int(value)
+    if math.isnan(value):
+        return None
+    magnitude = code & ~fmt.sign_bit if fmt.signed else code
+    place = _tapered_place(magnitude, fmt) if isinstance(fmt, TaperedFormat) else magnitude
+    return -place if fmt.signed and code & fmt.sign_bit else place
+
+
+def _tapered_place(magnitude: int, fmt: TaperedFormat) -> int:
+    if magnitude == 0:
+        return 0
+    codes, places = _tapered_places(fmt)
+    index = bisect_right(codes, magnitude) - 1
+    return places[index] + magnitude - codes[index]
+
+
+@lru_cache(maxsize=8)
+def _tapered_places(fmt: TaperedFormat) -> tuple[list[int], list[int]]:
+    """Return the first code of every binade, rising, and the place of that code among the positive numbers."""
+    place, found = 1, {}
+    for binade in sorted(fmt.binades, key=lambda binade: binade.exponent):
+        found[binade.first_code] = place
+        place += 1 << binade.fraction_bits
+    codes = sorted(found)
+    return codes, [found[code] for code in codes]
 
 
 @dataclass(frozen=True, slots=True)

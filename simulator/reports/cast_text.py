@@ -14,8 +14,7 @@ from rich.text import Text
 
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format
-from castsim.reports.cast import CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
-from castsim.reports.cast_specifications import Accepted
+from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
 

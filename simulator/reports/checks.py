@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from castsim import __version__
 from castsim.checking import Finding, Severity
-from castsim.isa.errors import pointed_at
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped, pointed_at
 from castsim.reports.documents import Document
 
 if TYPE_CHECKING:

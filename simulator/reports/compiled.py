@@ -10,7 +10,7 @@ from castsim.reports.cast import SourceValue
 from castsim.reports.documents import Document, document
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.tpc_compiler.compiled_casts import Column, CompiledCast, CompiledCastTable, ResultComparison, source_format
-from castsim.tpc_compiler.compiled_casts.paths import Path
+from castsim.tpc_compiler.compiled_casts.c_table import Path
 
 
 def cast_document(cast: CompiledCast) -> Document:

@@ -9,8 +9,7 @@ from castsim.execution.distribution import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.conformance.cells import changed
-from castsim.planning.conformance.lowered import LoweredMatrix
+from castsim.planning.conformance.matrix import LoweredMatrix, changed
 from castsim.planning.counterexample import TracedValue
 from castsim.planning.lowering_answers.answer import setting_text
 from castsim.reports.documents import VERSIONS, Document, document, numbered
@@ -92,7 +91,7 @@ def cell_text(entry: ConformanceEntry) -> str:
     if entry.kind is PlanKind.IMPOSSIBLE:
         return "impossible: no elements of the width"
     if entry.kind is PlanKind.NONE_FOUND:
-        return "no: nothing leads there" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
+        return "no chain found" if entry.counterexample is None else f"no: {_failure(entry.counterexample)}"
     marks = f" with options {setting_text(entry.settings)}" if entry.settings else ""
     marks += "" if entry.verdict is Verdict.EXACT else " (within tolerance)"
     marks += "" if entry.proven else SAMPLED

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from castsim.exploration.differences.comparison import Difference, LineDifference
-from castsim.exploration.differences.outputs import ElementDifference, OutputDifference
+from collections.abc import Iterable
+
+from castsim.exploration.differences.comparison import Difference, ElementDifference, LineDifference, OutputDifference
 from castsim.exploration.differences.sides import Side, SideOutput
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
-from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.reports.documents import VERSIONS, Document, Json, document, json_of
 from castsim.reports.numbers import bits_text, json_value
 
 
@@ -22,6 +23,11 @@ def difference_document(found: Difference) -> Document:
         "a": _side(found.a),
         "b": _side(found.b),
     }
+
+
+def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
+    """Return lines as JSON with the pipe cycles that each spends."""
+    return [{**_line(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
 
 
 def _side(side: Side) -> Document:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.differences.comparison import Change, Difference, LineDifference
-from castsim.exploration.differences.outputs import OutputDifference
+from castsim.exploration.differences.comparison import Change, Difference, LineDifference, OutputDifference, by_effect
 from castsim.exploration.differences.sides import Side, SideOutput
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
@@ -19,6 +19,8 @@ from castsim.timing import Cause
 
 _ROWS = 40
 """Lines that the text shows; JSON has all."""
+
+_SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record_event|wait_event)\b")
 
 _NO_VALUES = "outputs: not compared, as no values were computed"
 
@@ -124,11 +126,23 @@ def _pipes(found: Difference) -> RenderableType:
 
 def _lines(found: Difference, width: int) -> Iterator[RenderableType]:
     yield Text(f"lines that differ: {len(found.lines)}{'' if found.by_text else ', by the instructions in them'}")
-    for each in found.lines[:_ROWS]:
+    waits = [each for each in found.lines if _only_waits(each)]
+    rows = [each for each in by_effect(found.lines) if not _only_waits(each)]
+    for each in rows[:_ROWS]:
         yield Text(f"  {_place(each):<14} {each.change:<8} {_cost(each)}".rstrip(), no_wrap=True, overflow="ellipsis")
         yield from _texts(each, width)
-    if len(found.lines) > _ROWS:
-        yield Text(f"  and {len(found.lines) - _ROWS} more (--json has all)")
+    if waits:
+        yield Text(f"  flags, barriers and waits: {len(waits)} lines")
+    if len(rows) > _ROWS:
+        yield Text(f"  and {len(rows) - _ROWS} more (--json has all)")
+
+
+def _only_waits(each: LineDifference) -> bool:
+    """Whether a line synchronises on each side where it stands and does nothing else, or waits longer on one alone."""
+    if each.change is Change.CYCLES and not each.effect:
+        return True
+    texts = [statement.text for statement in (each.a, each.b) if statement is not None]
+    return all(_SYNCHRONISING.search(text) for text in texts)
 
 
 def _place(each: LineDifference) -> str:
@@ -137,7 +151,7 @@ def _place(each: LineDifference) -> str:
 
 
 def _cost(each: LineDifference) -> str:
-    a, b = each.cycles_a, each.cycles_b
+    a, b = each.spent
     if a is None and b is None:
         return ""
     if a is None or b is None:
@@ -145,11 +159,11 @@ def _cost(each: LineDifference) -> str:
         return f"{_counted(only or 0)} {'in A' if b is None else 'in B'}"
     if a == b:
         return f"{_counted(a)} on both"
-    return f"{grouped(a)} -> {grouped(b)} cycles ({b - a:+,})"
+    return f"{grouped(a)} -> {grouped(b)} pipe cycles ({b - a:+,})"
 
 
 def _counted(cycles: int) -> str:
-    return f"{grouped(cycles)} cycle{'s' * (cycles != 1)}"
+    return f"{grouped(cycles)} pipe cycle{'s' * (cycles != 1)}"
 
 
 def _texts(each: LineDifference, width: int) -> Iterator[Text]:

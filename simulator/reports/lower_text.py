@@ -5,11 +5,13 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.planning import Chain, Cost, Counterexample, Plan, PlanKind
+from castsim.planning import Chain, Cost, Counterexample, Evidence, Plan, PlanKind, Verdict
+from castsim.planning.judgement import Method
 from castsim.planning.lowering_answers import Alternative, Answer
 from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.planning.steps import path_of
 from castsim.reports.lower import code_text, number_text, required_text
+from castsim.reports.numbers import grouped
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 
@@ -20,14 +22,14 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
     parts: list[RenderableType] = [
-        Text(f"{cast}, as {demand.label} asks{_asked(found)}: {headline(answer)}"),
+        Text(f"{cast}{headline(answer)}"),
         indented(Text(f"rule: {demand.cast.rule.meaning}")),
     ]
     parts += [indented(Text(option_text(found.target, name, value))) for name, value in answer.settings]
     if found.chain:
         parts += [Text(""), indented(_steps(found.chain))]
     if found.evidence is not None:
-        parts.append(indented(Text(f"{found.claim}: {found.evidence.argument}")))
+        parts.append(indented(Text(evidence_text(found, found.evidence))))
     if found.cost is not None:
         parts.append(indented(Text(cost_text(found.cost))))
     if answer.native is not None:
@@ -70,17 +72,38 @@ def _asked(found: Plan) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Return the answer in a few words: how, with which options, and what is known of it."""
+    """Return what goes on from `SRC -> DST on TARGET`: how, with which options and what is known, or that it fails."""
     found = answer.plan
-    if found.kind.fails:
-        searched = f"{found.searched} instructions and modes, chains of up to {found.request.steps}"
-        shown = "" if found.nearest is None else f"; the nearest format that it leads to is {found.nearest}"
-        closest = "; the closest chain" if found.chain else ""
-        return f"{found.kind.value}: {found.reason} ({searched}){shown}{closest}"
+    if found.kind.fails or found.verdict is Verdict.DIFFERS:
+        return f" does not conform to {found.demand.label}{_asked(found)}: {_failing(found)}"
+    asked = f", as {found.demand.label} asks{_asked(found)}"
     if not answer.chosen:
-        return f"{answer.kind.value}, {found.claim}"
+        return f"{asked}: {answer.kind.value}, {found.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
-    return f"{kind}: {setting_text(answer.chosen)}, {found.claim}"
+    return f"{asked}: {kind}: {setting_text(answer.chosen)}, {found.claim}"
+
+
+def _failing(found: Plan) -> str:
+    said = []
+    if found.kind.fails:
+        shown = "" if found.nearest is None else f"; the nearest format that chains make is {found.nearest}"
+        said = [f"{found.reason} ({found.searched} instructions and modes tried){shown}"]
+    if found.counterexample is not None:
+        by = path_of(found.chain)[1:-1]
+        chain = f"the best chain, by {', '.join(by)}," if by else "the instruction itself"
+        said.append(f"{chain} fails first at {number_text(found.counterexample.values[0].value)}")
+    return "; ".join(said)
+
+
+def evidence_text(found: Plan, evidence: Evidence) -> str:
+    """Return why the verdict on a plan's chain holds."""
+    proven = evidence.proves and found.verdict is not Verdict.DIFFERS
+    why = evidence.argument
+    if evidence.method is Method.BREAKPOINTS:
+        why = (
+            f"the cast is monotonic, so the ends of its output ranges and NaNs suffice, {grouped(evidence.codes)} codes"
+        )
+    return f"{f'proven for every {found.demand.src.name}' if proven else found.claim}: {why}"
 
 
 def option_text(target: Target, name: str, value: int | str) -> str:

@@ -9,8 +9,7 @@ from typing import TypedDict
 from castsim.machines.vliw.pairs import PairDistance
 from castsim.targets.schema import Fact
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Rule
-from castsim.targets.vliw_stages import stage_name
+from castsim.targets.vliw_latency import Rule, stage_name
 
 _PAGE = "docs/reference/tpc.md"
 

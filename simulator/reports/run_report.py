@@ -11,20 +11,87 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.estimating.trust import Sensitivity, Trust, trust_of
+from castsim.estimating.estimates import Sensitivity, Trust, trust_of
 from castsim.execution.npy import digest
+from castsim.execution.tree import Instruction, Tree
 from castsim.isa.codes import Codes
 from castsim.reports.buffers import BufferUse, buffer_use
+from castsim.reports.documents import Document, document, identifier
 from castsim.reports.facts import NamedFact, doubtful_facts
-from castsim.reports.losses import Loss, lost_most
+from castsim.reports.numbers import grouped
 from castsim.running import Loaded, Result
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
+from castsim.timing import Cause, Timing, repeated
 
 if TYPE_CHECKING:
     from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
+
+
+# The instruction of a run that lost most cycles, and the causes.
+
+_NOT_LOST = (Cause.BUSY, Cause.EMPTY, Cause.FLAG_WAIT, Cause.OPERAND_WAIT)
+"""Causes of cycles in which a pipe works, has nothing to do, or waits for another pipe, which then lost them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The cycles that pipes spent on an instruction, all its executions together, without working for it."""
+
+    instruction: Instruction
+    causes: Mapping[Cause, int]
+
+    @property
+    def cycles(self) -> int:
+        """All of them."""
+        return sum(self.causes.values())
+
+    @property
+    def cause(self) -> Cause:
+        """The cause that took most of them, of equals the first one in the order of `Cause`."""
+        return max(Cause, key=lambda cause: self.causes.get(cause, 0))
+
+    def sentence(self) -> str:
+        """Return the loss as a report says it."""
+        most, instruction = self.causes[self.cause], self.instruction
+        inserted = "inserted " if instruction.inserted else ""
+        part = "" if most == self.cycles else f", {grouped(most)} of them"
+        return (
+            f"Line {instruction.span.line} ({inserted}{instruction.name}) leaves {instruction.pipe} idle for "
+            f"{grouped(self.cycles)} cycles: {self.cause}{part}"
+        )
+
+    def entry(self) -> Document:
+        """Return the loss as JSON."""
+        return {
+            "line": self.instruction.span.line,
+            **document(self.instruction, "name", "pipe", "inserted", name="op"),
+            **document(self, "cycles", "cause", cycles="lost_cycles"),
+            "causes": {identifier(cause): self.causes[cause] for cause in Cause if cause in self.causes},
+        }
+
+
+def lost_most(tree: Tree, timing: Timing, scalar: str | None) -> Loss | None:
+    """Return the instruction on which most cycles were lost, of equals the first one; None if none lost any.
+
+    `scalar` is the pipe that issues for all others, None if there is none: whatever it waits for, usually the end of
+    the program, others lose.
+    """
+    found: dict[int, dict[Cause, int]] = {}
+    executions = timing.executions
+    for operation, _, times in repeated(timing.operations):
+        if operation.pipe == scalar:
+            continue
+        for cause, cycles in operation.causes.items():
+            if cause not in _NOT_LOST and cycles:
+                lost = found.setdefault(executions[operation.execution].instruction, {})
+                lost[cause] = lost.get(cause, 0) + times * cycles
+    if not found:
+        return None
+    number = max(sorted(found), key=lambda number: sum(found[number].values()))
+    return Loss(tree.instructions[number], found[number])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,24 @@ from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
 from castsim.reports.documents import Document
 from castsim.reports.numbers import bits_text
+from castsim.running.stepping.breakpoints import Selection, Shown
 from castsim.running.stepping.stepper import Stepper
-from castsim.running.stepping.symbols import Selection, Shown
+from castsim.timing import Cause
 
 _AROUND = 3
 """Lines that are shown before and behind the one at which a program stands."""
+
+
+_DOING = {
+    Cause.BUSY: "is busy",
+    Cause.EMPTY: "is empty",
+    Cause.FILL: "is filling",
+    Cause.DRAIN: "is draining",
+    Cause.BARRIER: "waits at a barrier",
+    Cause.FLAG_WAIT: "waits for a flag",
+    Cause.OPERAND_WAIT: "waits for operands",
+}
+"""What a pipe does in a cycle of each cause; others hold it up."""
 
 
 def stop_line(stepper: Stepper) -> str:
@@ -83,4 +96,4 @@ def pipe_lines(stepper: Stepper) -> Iterator[str]:
         ReadError: the program has no cycles.
     """
     for pipe, cause in stepper.pipes.all(stepper.cycle).items():
-        yield f"pipe {pipe} is {cause.value}"
+        yield f"{pipe} {_DOING.get(cause, f'is held up: {cause.value}')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from castsim.exploration.sweeps import Sweep
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 from castsim.reports.numbers import grouped
 
 

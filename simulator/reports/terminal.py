@@ -21,7 +21,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from castsim.isa.colours import is_coloured
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 
 PIPED_WIDTH = 100
 """Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from castsim.execution.global_memory import check_elements
-from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.interpreter import ArgumentUse, Executed
 from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute
@@ -15,7 +15,7 @@ from castsim.machines.vliw.binary import load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.source import load_assembly
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, RunOptions, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
 
@@ -56,7 +56,7 @@ class AssemblyProgram(WalkedWhenIssued):
         """The declared data."""
         return self.assembled.arguments
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Walk the program to its end."""
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
@@ -79,7 +79,7 @@ class AssemblyProgram(WalkedWhenIssued):
         executed = Executed(ran.tree, self.arguments, ran.warnings)
         latencies = partial(latency_bound, self.assembled.program, self.target)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text, latencies=latencies)
-        return Issued(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
+        return ExecutionResult(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
 
     def lint(self) -> tuple[LintFinding, ...]:
         """Return the findings against the issue rules."""

@@ -11,12 +11,10 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.micro.scopes import has_logical_registers
 from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
-from castsim.machines.machine import VectorUnits
-from castsim.machines.mechanisms import vector_units_of
-from castsim.running.data_dependent import reads_elements
+from castsim.machines.mechanisms import VectorUnits, vector_units_of
+from castsim.running.loading import Walking, reads_elements, walking_of
 from castsim.running.micro import MicroProgram
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import Walking, walking_of
 from castsim.targets import Target
 
 

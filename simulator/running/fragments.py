@@ -205,7 +205,7 @@ class _Writer:
         """Declare a tmp tile of the bytes that the cast needs on a target where casts use one."""
         if not self.target.casts_use_scratch:
             raise IllegalError(f"casts on {self.target.name} use no tmp tile", span=first.span)
-        from castsim.machines.strided.scratch import packed_need  # noqa: PLC0415 - few fragments have one
+        from castsim.machines.strided.plan import packed_need  # noqa: PLC0415 - few fragments have one
 
         size = packed_need(self.target, (source.format, result.format), (None, None), source.rows, source.cols).total
         block = self.target.block_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution.global_memory import check_elements
-from castsim.execution.walk import ArgumentUse, Executed
+from castsim.execution.interpreter import ArgumentUse, Executed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source
@@ -20,12 +20,16 @@ from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, Ran, execute
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.source import chosen_target
-from castsim.running.loaded import Inputs, Issued, Loaded, Treatment, WalkedWhenIssued
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, RunOptions, WalkedWhenIssued
 from castsim.running.request import LoadRequest
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.compiling import Compiled, compile_kernel
 from castsim.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
+from castsim.tpc_c.printing import Printing, without_prints
+
+_Watch = Callable[[VliwCore, int], None]
 
 _DTYPES = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "int16": "i16",
@@ -77,7 +81,7 @@ class KernelProgram(WalkedWhenIssued):
     def _assembled(self, engine: int) -> Assembled:
         return Assembled(self.file, self.launch.engines[engine], self.target)
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Run every engine to its end, one after the other; the slowest gives the time."""
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
@@ -85,7 +89,10 @@ class KernelProgram(WalkedWhenIssued):
         checked = how.stale_reads != stale_modes.IGNORE
         runs: list[Ran] = []
         given = dict(inputs)
-        for engine in range(len(self.launch.engines)):
+        printed: list[str] = []
+        for engine, program in enumerate(self.launch.engines):
+            printing = Printing(self.launch.compiled.prints, program, self.file)
+            heard = None if how.watch is None or engine else how.watch.bundle
             ran = execute(
                 self._assembled(engine),
                 given,
@@ -96,8 +103,9 @@ class KernelProgram(WalkedWhenIssued):
                 max_walk=how.limits.computed,
                 heard=how.progress,
                 skip=how.skip,
-                watch=None if how.watch is None or engine else how.watch.bundle,
+                watch=_both(printing.bundle if how.values and self.launch.compiled.prints else None, heard),
             )
+            printed += printing.lines()
             runs.append(ran)
             given |= ran.outputs
         if how.watch is not None:
@@ -107,11 +115,14 @@ class KernelProgram(WalkedWhenIssued):
             slowest = int(np.argmax([simulate(ran.tree, self.target).total for ran in runs]))
         ran = runs[slowest]
         warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings))
-        executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *warnings))
+        lost = {text: span for one in runs for text, span in one.dropped.items()}
+        outside = tuple(WarningText(WarningKind.BEYOND, text, span) for text, span in lost.items())
+        executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *outside, *warnings))
         latencies = partial(latency_bound, self.launch.engines[slowest], self.target)
-        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text, latencies=latencies)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
+                        latencies=latencies, printed=tuple(printed))  # fmt: skip
         stale = tuple(each for one in runs for each in one.stale_reads) if checked else None
-        return Issued(loaded, runs[-1].outputs, stale, casts=ran.casts)
+        return ExecutionResult(loaded, runs[-1].outputs, stale, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:
         """Return what is said of a kernel's values and cycles."""
@@ -124,7 +135,19 @@ class KernelProgram(WalkedWhenIssued):
 
     def lint(self) -> tuple[LintFinding, ...]:
         """Return the findings against the issue rules."""
-        return lint(self.launch.engines[0], self.target)
+        return without_prints(lint(self.launch.engines[0], self.target), self.launch.compiled.prints)
+
+
+def _both(one: _Watch | None, two: _Watch | None) -> _Watch | None:
+    """Return what tells both of a bundle."""
+    if one is None or two is None:
+        return one if two is None else two
+
+    def watch(machine: VliwCore, index: int) -> None:
+        one(machine, index)
+        two(machine, index)
+
+    return watch
 
 
 def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
@@ -149,7 +172,7 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
-    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders)
+    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders, wanted.accumulators)
 
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:

@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from castsim.execution.cast_tally import CastPlace
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
-from castsim.execution.outcomes import Outcomes
+from castsim.execution.dataflow.idle import PATH_ONLY, Idle
+from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
+from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
-from castsim.execution.walk import ArgumentUse, Executed
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.mechanisms import tile_target
 from castsim.machines.vliw import stale_modes
 from castsim.synchronisation.flags import Synchronised
-from castsim.synchronisation.races import IGNORE, Finding
+from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
+from castsim.synchronisation.races.unrolling import SLOTS
 from castsim.targets import Target
 
 if TYPE_CHECKING:
@@ -28,12 +31,13 @@ if TYPE_CHECKING:
     from castsim.running.watching import Watch
     from castsim.timing import Timing
 
+
 Inputs = Mapping[str, Codes | str]
 """Arrays, or what `--in` takes, by the names of arguments."""
 
 
 @dataclass(frozen=True, slots=True)
-class Treatment:
+class RunOptions:
     """The rules by which a program is issued.
 
     `values` False computes none but those that the path needs; `races` and `stale_reads` say what to do about either;
@@ -72,6 +76,8 @@ class Loaded:
     """Why it has no cycles; the empty text if it has."""
     latencies: Callable[[Timing], LatencyBound | None] = _no_latencies
     """What latencies cost a run that took so long; of programs of bundles, None of others."""
+    printed: tuple[str, ...] = ()
+    """What a kernel in C printed, line by line."""
 
     def __repr__(self) -> str:
         return f"<Loaded {self.file} @{self.entry} on {self.target.name}>"
@@ -96,7 +102,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class ExecutionResult:
     """The outcome of a program: what the machine issues, the outputs by name, what was found on the way.
 
     `stale_reads` and `races` are None where nothing looked for them.
@@ -183,7 +189,7 @@ class LoadedProgram(Protocol):
         """Why its cycles are not modelled; the empty text if they are."""
         ...
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Compute values and path.
 
         Raises:
@@ -197,3 +203,30 @@ class LoadedProgram(Protocol):
     def lint(self) -> tuple[LintFinding, ...] | None:
         """Return the findings against the issue rules, None for a language without any."""
         ...
+
+
+# Looking for races before a program runs, as its user wants them treated.
+
+
+def races_of(
+    tree: Tree, target: Target, how: RunOptions, *, unwritten: bool = True
+) -> tuple[tuple[Finding, ...] | None, Warnings]:
+    """Look for races, unless they are ignored; `unwritten`: also for bytes that are read and nothing wrote.
+
+    Returns:
+        The races, None if they are ignored; and a warning for each instruction that reads what nothing wrote, which
+        changes no order and stops nothing.
+
+    Raises:
+        RaceError, EngineError: there are some, and they stop the run.
+        LimitError: loops are too deep in each other to be compared.
+    """
+    if how.races == IGNORE:
+        return None, ()
+    check_executions(tree, how.limits.walk, "executions that are compared for races", Idle(PATH_ONLY), SLOTS)
+    found = find_races(tree, tile_target(target), unwritten=unwritten)
+    races = tuple(each for each in found if each.kind is not RaceKind.UNWRITTEN)
+    if races and how.races == STOP:
+        raise refusal(races)
+    gaps = (each for each in found if each.kind is RaceKind.UNWRITTEN)
+    return races, tuple(WarningText(WarningKind.UNDEFINED, each.message, each.spans[-1]) for each in gaps)

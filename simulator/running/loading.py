@@ -3,24 +3,462 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.choices import OLDEST, TOOLCHAIN
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.walk import Lowerer
-from castsim.isa.errors import IllegalError, ReadError
+import numpy as np
+
+from castsim.execution.choices import OLDEST, TOOLCHAIN, Choice
+from castsim.execution.dataflow.cast_counts import CastCounts
+from castsim.execution.dataflow.idle import NO_VALUES, Idle
+from castsim.execution.dataflow.uncomputed import TaintTracker
+from castsim.execution.entry_and_target import choose_entry, choose_target
+from castsim.execution.global_memory import check_elements, filled_memory
+from castsim.execution.inputs import check_known, from_memory, input_bytes, make_inputs, read_input
+from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer, Memory, Origin, execute
+from castsim.execution.interpreter.arguments import Elements, split_arguments
+from castsim.execution.interpreter.interpreter import is_opaque
+from castsim.execution.interpreter.memory import Bytes, put_elements
+from castsim.execution.interpreter.structure import check_level, has_addresses, has_flags, reads_memory
+from castsim.execution.limits import DEFAULT_LIMITS, Limits, check_executions
+from castsim.execution.tree import Block, Node, Role, Tree
+from castsim.execution.vector_operations.block_groups import FORMS
+from castsim.isa import pto
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
+from castsim.isa.pto.packed import element_format, held_format
+from castsim.isa.pto.program_options import options_named
+from castsim.isa.pto.regions import nodes
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
-from castsim.machines.mechanisms import lowerer_of
-from castsim.running.data_dependent import load_tiles
-from castsim.running.loaded import LoadedProgram
+from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
+from castsim.machines.vliw.source import targets_running
+from castsim.running.loaded import (
+    ExecutionResult,
+    Inputs,
+    InTileLanguage,
+    Loaded,
+    LoadedProgram,
+    Partial,
+    RunOptions,
+    WalkedWhenIssued,
+    races_of,
+)
 from castsim.running.request import LoadRequest
-from castsim.running.tiles import TileProgram, Walking, walking_of
-from castsim.targets import Target
+from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
+from castsim.synchronisation.races import Finding
+from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 
 if TYPE_CHECKING:
+    from castsim.running.micro import MicroProgram
     from castsim.tpc_c.launching import LaunchRequest
+
+
+# Tile programs: walked and lowered as they are read, since no value decides their path.
+#
+# Those that read elements are walked with their inputs: see `castsim.running.loading`.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TileProgram(InTileLanguage, Loaded):
+    """A tile program; see `castsim.running.loaded.LoadedProgram`."""
+
+    elements: Elements = field(default_factory=dict)
+    """Single elements of arguments that were given."""
+
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
+        """Look for races, and compute values."""
+        found, gaps = races_of(self.tree, self.target, how)
+        warned = replace(self, executed=replace(self.executed, warnings=(*self.executed.warnings, *gaps)))
+        if how.values:
+            return warned._computed(inputs, how, found, written=not gaps)
+        for name in inputs:
+            check_known(name, self.arguments)
+        return ExecutionResult(warned, races=found)
+
+    def _computed(
+        self, inputs: Inputs, how: RunOptions, races: tuple[Finding, ...] | None, *, written: bool
+    ) -> ExecutionResult:
+        """Compute the outputs; where opaque operations stand in the way, apart those of which not all is computed.
+
+        Beside opaque operations no casts are counted, as the numbers of some are not known. `written` says that
+        everything is written before it is read; elsewhere what nothing wrote is followed to the outputs.
+
+        Raises:
+            IllegalError: the path rests on what an opaque operation gives.
+        """
+        refuse_unknown_path(self.executed)
+        check_executions(self.tree, how.limits.computed, "executions whose values are to be computed", Idle(NO_VALUES))
+        check_elements(self.arguments, how.limits.max_elements)
+        memory = filled_memory(self.arguments, inputs)
+        for name, given in self.elements.items():
+            put_elements(memory[name], self.arguments[name], given)
+        how.stage("values")
+        buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
+        opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
+        followed = TaintTracker.beside(buffer, memory, written=written) if opaque or not written else None
+        counts = CastCounts()
+        follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
+        compute_of(self.target)(self.tree, buffer, memory, follower=follower, counts=None if opaque else counts)
+        if how.watch is not None:
+            how.watch.finish()
+        stored = {name: use for name, use in self.arguments.items() if use.stored}
+        outputs = {name: from_memory(memory[name], use) for name, use in stored.items()}
+        masks = {} if followed is None else {n: from_memory(followed.arguments[n], u) == 0 for n, u in stored.items()}
+        marked = {name: mask for name, mask in masks.items() if not mask.all()}
+        casts = counts.by_place(self.tree.instructions)
+        if not opaque:
+            return ExecutionResult(
+                self, outputs, races=races, casts=casts, undefined={n: ~mask for n, mask in marked.items()}
+            )
+        partial = {name: Partial(outputs.pop(name), mask) for name, mask in marked.items()}
+        return ExecutionResult(self, outputs, races=races, partial=partial, casts=casts)
+
+
+def refuse_unknown_path(executed: Executed) -> None:
+    """Refuse a path that rests on what an opaque operation gives.
+
+    Raises:
+        IllegalError: it does; the place is that of the operation.
+    """
+    for read in executed.decided_by:
+        if read.origin is Origin.OPAQUE:
+            raise IllegalError(
+                f"{read.text} is not computed, and the path depends on it", span=read.span, legal=("--timing-only",)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Walking:
+    """What is needed to walk a tile program, and to walk it again with other contents of memory."""
+
+    file: str
+    text: str
+    parsed: pto.Program
+    function: pto.Function
+    target: TileTarget
+    request: LoadRequest
+    scalars: Mapping[str, int | float]
+    elements: Elements
+    plan: Plan | None
+    """The function with the flags that it lacked; None if it is walked as it is."""
+    choices: tuple[tuple[Choice, Span], ...] = ()
+    """What the assembler decided before."""
+
+    def program(self, memory: Memory | None = None) -> TileProgram:
+        """Return the program walked, lowered and synchronised.
+
+        Raises:
+            ReadError, IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+        """
+        request = self.request
+        memory = Memory(elements=self.elements) if memory is None else memory
+        plan = self.plan
+        executed = execute(
+            self.parsed, self.function if plan is None else plan.function, request.make_lowerer(self.target),
+            self.scalars, cycles=request.opaque, max_walk=request.limits.walk, memory=memory,
+        )  # fmt: skip
+        if request.sync == INTERLOCK and not executed.tree.interlocked:
+            raise ReadError(
+                f"@{self.function.name} already has flags or barriers; --sync interlock is for programs without"
+            )
+        if self.function.is_recorded:  # arrays may have more elements than one core uses of them
+            for use in executed.arguments.values():
+                use.follows_reads = True
+        executed = replace(executed, choices=(*self.choices, *executed.choices))
+        inserted = None if plan is None else noted(plan.inserts, executed)
+        if inserted is not None:
+            executed = replace(executed, tree=replace(executed.tree, interlocked=False))
+        return TileProgram(
+            self.file, self.function.name, self.target, executed, inserted, self.text, elements=self.elements
+        )
+
+
+def walking_of(source: Source, request: LoadRequest) -> Walking | MicroProgram:
+    """Read a `.pto` program, and choose its target and entry; one of vector instructions is ready with that.
+
+    Raises:
+        ReadError: it cannot be read, or has no such entry. IllegalError: the target runs no such programs.
+    """
+    if request.sync not in MODES:
+        raise ReadError(f"unknown synchronisation '{request.sync}'", legal=MODES)
+    if source.program is not None:  # recorded: its arguments are fixed, and its flags are the kernel's own
+        request = replace(request, args={}, entry=None, sync=_sync_of(source.program, request.sync))
+    parsed = _parsed(source.text, source.file, request) if source.program is None else source.program
+    chosen = target_of(parsed, source, request)
+    function, left_out = choose_entry(parsed, Path(source.file), request.entry)
+    parsed = replace(parsed, warnings=(*left_out, *parsed.warnings))
+    return walking_of_function(parsed, inlined(parsed, function), source, chosen, request)
+
+
+def _sync_of(recorded: pto.Program, asked: str) -> str:
+    """Return how a recorded program is synchronised: by itself, unless it leaves its tiles to be placed."""
+    (function,) = recorded.functions
+    return PROGRAM if asked == MODES[0] and has_addresses(function.body or ()) else asked
+
+
+def target_of(parsed: pto.Program, source: Source, request: LoadRequest) -> Target:
+    """Return the target of a program, with the options that its text and the request set.
+
+    Raises:
+        ReadError: an option that it lacks. IllegalError: it runs no such programs.
+    """
+    plain = choose_target(_architecture(parsed, source.file, request), request.target, parsed.target_arch_span)
+    request.shipped(plain)
+    chosen = request.prepare(_as_named(plain, source.text, source.file))
+    if Language.TILES.value not in chosen.languages:
+        raise IllegalError(
+            f"{chosen.name} does not run .{Language.TILES.value} programs", legal=targets_running(Language.TILES.value)
+        )
+    return chosen
+
+
+def walking_of_function(
+    parsed: pto.Program, function: pto.Function, source: Source, chosen: Target, request: LoadRequest
+) -> Walking | MicroProgram:
+    """Return what is needed to walk a function without calls; one of vector instructions is ready with that.
+
+    Raises:
+        ReadError: arguments that it does not have. CastsimError: an operation that it cannot be completed with.
+    """
+    check_level(function.body or (), request.level)
+    scalars, elements = split_arguments(function, request.args)
+    if is_micro(function):
+        from castsim.running.micro import micro_program  # noqa: PLC0415 - programs of tiles start without it
+
+        return micro_program(
+            source.file, source.text, function, chosen, scalars, parsed,
+            as_written=request.sync == PROGRAM, elements=elements,
+        )  # fmt: skip
+    if function.is_recorded and FORMS in chosen.options:  # no assembler has seen it
+        chosen = with_options(chosen, {FORMS: "library"})
+    chip = tile_target(chosen)
+    function, choices = request.make_lowerer(chosen).completed(function)
+    flagged = has_flags(function.body or ())
+    plan = None if flagged else _plan(function, request.make_lowerer(chosen), chip, request.sync)
+    return Walking(source.file, source.text, parsed, function, chip, request, scalars, elements, plan, choices)
+
+
+def _as_named(target: Target, text: str, file: str) -> Target:
+    """Return the target with the options that a program names itself.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have; carries its place.
+    """
+    for one in options_named(text, file):
+        try:
+            target = with_options(target, {one.name: one.value})
+        except ReadError as error:
+            raise error.at(one.span) from None
+    return target
+
+
+def _architecture(parsed: pto.Program, file: str, request: LoadRequest) -> str | None:
+    """Return what the file is for; one that does not say and has an entry of vector instructions is for their chip."""
+    if parsed.target_arch is not None or not any(map(is_micro, parsed.functions)):
+        return parsed.target_arch
+    function, _ = choose_entry(parsed, Path(file), request.entry)
+    return MICRO_ARCHITECTURE if is_micro(function) else None
+
+
+def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
+    """Read the function asked for and what it calls; the whole program if it has no function of that name."""
+    most, entry = request.limits.max_statements, request.entry
+    if entry is not None:
+        name = entry.removeprefix("@")
+        found = pto.parse(text, file, max_statements=most, go_past_refused=True, only=name)
+        if name in {one.name for one in found.functions} | {one.name for one in found.refused}:
+            return found
+    return pto.parse(text, file, max_statements=most, go_past_refused=True)
+
+
+def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:
+    """Return a function with the flags that it lacks, None if it is to go without."""
+    if sync in (INTERLOCK, PROGRAM):
+        return None
+    return (insert_barriers if sync == BARRIERS else insert)(function, lowerer, chip)
+
+
+# Tile programs that read elements of memory: their path is known once their inputs are.
+#
+# Such a program is walked when it is issued. Inputs that are files or arrays say their size themselves; random ones
+# are
+# drawn for the sizes that the program asks for, which may rest on what it reads: the walk is repeated until it asks
+# for
+# what it was given.
+
+_ROUNDS = 8
+"""Walks after which sizes that rest on random values are given up."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
+    """A tile program that reads elements; see `castsim.running.loaded.LoadedProgram`."""
+
+    walking: Walking
+
+    @property
+    def file(self) -> str:
+        """What messages call it."""
+        return self.walking.file
+
+    @property
+    def entry(self) -> str:
+        """The function that is run."""
+        return self.walking.function.name
+
+    @property
+    def target(self) -> Target:
+        """The target that it is read for."""
+        return self.walking.target
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The tensor arguments; how much of them is used is known once the program has been walked."""
+        return {
+            each.name: ArgumentUse(held_format(element_format(each.type.element))[0])
+            for each in self.walking.function.arguments
+            if isinstance(each.type, pto.PointerType)
+        }
+
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
+        """Walk the program with its inputs, then do as with any other tile program."""
+        for name in inputs:
+            check_known(name, self.arguments)
+        how.stage("path")
+        return self.walked(inputs, how).issue(inputs, how)
+
+    def walked(self, inputs: Inputs, how: RunOptions) -> TileProgram:
+        """Return the program walked with its inputs.
+
+        Raises:
+            ReadError: random inputs decide how many of them there are, without end.
+        """
+        contents = _Contents(inputs, self.arguments, how)
+        for _ in range(_ROUNDS):
+            found = self.walking.program(self._memory(contents, how))
+            if contents.fits(found.arguments):
+                return found
+            contents.sized = found.arguments
+        raise ReadError(
+            f"@{self.entry}: sizes of random inputs depend on their values, and {_ROUNDS} tries found none that agree",
+            legal=("--in NAME=FILE.npy",),
+        )
+
+    def _opaque(self) -> bool:
+        """Whether anything in the program is opaque."""
+        named = self.walking.request.opaque
+        return any(is_opaque(node, named) for node in nodes(self.walking.function.body or ()))
+
+    def _memory(self, contents: _Contents, how: RunOptions) -> Memory:
+        target = self.walking.target
+        compute, idle = compute_of(target), Idle(NO_VALUES)
+        followed = TaintTracker(np.zeros(target.memories["ub"].capacity_bytes, np.uint8)) if self._opaque() else None
+
+        def settle(nodes: list[Node], buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
+            tree = Tree(Block(tuple(nodes)), (), interlocked=False)
+            check_executions(tree, how.limits.computed, "executions whose values the path needs", idle)
+            if followed is not None:
+                followed.grow(arguments)
+            compute(tree, buffer, arguments, follower=followed)
+
+        return Memory(
+            contents.bytes_of,
+            self.walking.elements,
+            frozenset(contents.whole),
+            frozenset() if contents.sized else frozenset(contents.drawn),
+            settle if how.values else None,
+            (lambda *_: None) if followed is None else followed.blamed,
+            target.memories["ub"].capacity_bytes,
+        )
+
+
+@dataclass(slots=True)
+class _Contents:
+    """Inputs as bytes, made when they are asked for; random ones once the arguments are `sized`."""
+
+    inputs: Inputs
+    arguments: Mapping[str, ArgumentUse]
+    how: RunOptions
+    sized: Mapping[str, ArgumentUse] = field(default_factory=dict)
+    asked: bool = False
+    """Whether a random input has been asked for."""
+    _made: dict[str, Bytes] = field(default_factory=dict)
+    _drawn: dict[str, Codes] = field(default_factory=dict)
+
+    @property
+    def drawn(self) -> dict[str, str]:
+        """The inputs whose size is what the program asks for."""
+        return {
+            name: text
+            for name, text in self.inputs.items()
+            if isinstance(text, str) and (text == "zeros" or text.startswith("random:"))
+        }
+
+    @property
+    def whole(self) -> list[str]:
+        """The inputs that say their size themselves."""
+        return [name for name in self.inputs if name not in self.drawn]
+
+    def bytes_of(self, name: str) -> Bytes | None:
+        """Return an input; None if there is none, or not yet."""
+        given = self.inputs.get(name)
+        if given is None:
+            return None
+        if isinstance(given, str) and name in self.drawn:
+            return self._random(name, given)
+        if name not in self._made:
+            array = read_input(given, name) if isinstance(given, str) else given
+            self._made[name] = input_bytes(array, name, self.arguments[name].format)
+        return self._made[name]
+
+    def fits(self, uses: Mapping[str, ArgumentUse]) -> bool:
+        """Whether a walk has asked for what it was given."""
+        if not self.asked or _sizes(uses) == _sizes(self.sized):
+            return True
+        self._drawn = {}
+        return False
+
+    def _random(self, name: str, text: str) -> Bytes | None:
+        if text == "zeros":
+            return np.zeros(0, np.uint8)
+        self.asked = True
+        if not self.sized:
+            return None
+        if not self._drawn:
+            check_elements(self.sized, self.how.limits.max_elements)
+            self._drawn = make_inputs(self.drawn, self.sized)
+        return input_bytes(self._drawn[name], name, self.arguments[name].format)
+
+
+def _sizes(uses: Mapping[str, ArgumentUse]) -> dict[str, tuple[int, ...]]:
+    return {name: use.shape for name, use in uses.items()}
+
+
+def reads_elements(walking: Walking) -> bool:
+    """Whether the path of a program rests on elements of memory."""
+    return reads_memory(walking.function.body or ())
+
+
+def load_tiles(source: Source, request: LoadRequest) -> TileProgram | DataDependentProgram | MicroProgram:
+    """Read a `.pto` program, choose target and entry; walk, lower and synchronise it unless its inputs decide the path.
+
+    Raises:
+        ReadError: it cannot be read, has no such entry, or has flags that the request does not allow.
+        IllegalError, TileError, ScratchError, LimitError: whatever an instruction is refused for.
+    """
+    walking = walking_of(source, request)
+    if not isinstance(walking, Walking):
+        return walking
+    body = walking.function.body or ()
+    if request.sync == INTERLOCK and any(isinstance(node, pto.ScalarAccess) for node in nodes(body)):
+        raise ReadError(
+            f"@{walking.function.name} accesses memory on the scalar unit, which needs flags; --sync interlock has none"
+        )
+    return DataDependentProgram(walking) if reads_elements(walking) else walking.program()
 
 
 def load_program(

@@ -7,26 +7,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.execution.cast_tally import CastTally
 from castsim.execution.global_memory import check_elements, filled_memory
 from castsim.execution.inputs import check_known, from_memory
+from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.execution.interpreter.arguments import Elements as GivenElements
+from castsim.execution.interpreter.memory import put_elements
+from castsim.execution.interpreter.structure import reads_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
-from castsim.execution.micro.elements import Elements
-from castsim.execution.micro.executed import argument_format
-from castsim.execution.micro.unit import PathOnly, Recording, VectorUnit
-from castsim.execution.walk import ArgumentUse, Executed
-from castsim.execution.walk.arguments import Elements as GivenElements
-from castsim.execution.walk.memory import put_elements
-from castsim.execution.walk.structure import reads_memory
+from castsim.execution.micro.interpreter import argument_format
+from castsim.execution.micro.unit import Elements, PathOnly, Recording, VectorUnit
+from castsim.execution.outcomes import CastTally
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.machine import VectorUnits
-from castsim.machines.mechanisms import vector_units_of
-from castsim.running.loaded import Inputs, InTileLanguage, Issued, Loaded, Treatment, WalkedWhenIssued
-from castsim.running.race_check import races_of
+from castsim.machines.mechanisms import VectorUnits, vector_units_of
+from castsim.running.loaded import (
+    ExecutionResult,
+    Inputs,
+    InTileLanguage,
+    Loaded,
+    RunOptions,
+    WalkedWhenIssued,
+    races_of,
+)
 from castsim.running.watching import Watch
 from castsim.targets import Target
 
@@ -71,7 +76,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             if isinstance(each.type, pto.PointerType)
         }
 
-    def issue(self, inputs: Inputs, how: Treatment) -> Issued:
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Walk the program for what it uses, look for races, then walk it with values.
 
         Raises:
@@ -86,7 +91,9 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)[0]
         if not how.values:
-            return Issued(self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races)
+            return ExecutionResult(
+                self._loaded(walked, recorder, _defaults(found, {*inputs, *self.elements})), races=races
+            )
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
         casts = CastTally()
@@ -96,9 +103,11 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         outputs: dict[str, Codes] = {
             name: from_memory(memory.arguments[name], use) for name, use in done.arguments.items() if use.stored
         }
-        return Issued(self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish())
+        return ExecutionResult(
+            self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish()
+        )
 
-    def _elements(self, inputs: Inputs, how: Treatment) -> Elements:
+    def _elements(self, inputs: Inputs, how: RunOptions) -> Elements:
         """Return what the scalar unit reads: nothing where the program has no such instruction.
 
         Values are computed for it, also where the run computes none, with the sizes of arguments that the elements
@@ -130,7 +139,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         )  # fmt: skip
 
     def _values(
-        self, walked: Walked, inputs: Inputs, how: Treatment, elements: Elements, watch: Watch | None = None,
+        self, walked: Walked, inputs: Inputs, how: RunOptions, elements: Elements, watch: Watch | None = None,
         casts: CastTally | None = None,
     ) -> tuple[Walked, MicroMemory]:  # fmt: skip
         """Walk the program with values, arguments being as long as another walk has used them."""
@@ -143,7 +152,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         unit = self.units.unit(memory, casts)
         return self._walk(unit if watch is None else watch.micro(unit, memory), how, elements, memory), memory
 
-    def _walk(self, unit: VectorUnit, how: Treatment, elements: Elements, memory: MicroMemory | None = None) -> Walked:
+    def _walk(self, unit: VectorUnit, how: RunOptions, elements: Elements, memory: MicroMemory | None = None) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
         saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
         control = self.units.control_at_start(saturating=saturating)

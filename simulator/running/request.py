@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.execution.interpreter import Lowerer
 from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.walk import Lowerer
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import castsim
 from castsim.engines import engine_for, simulate
-from castsim.execution.cast_tally import CastPlace
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
+from castsim.execution.dataflow.operations import Placeholder
 from castsim.execution.inputs import arrayed
 from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
-from castsim.execution.notebook_display import Drawn
-from castsim.execution.outcomes import Outcomes
+from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.stale_modes import stale_mode
-from castsim.running.loaded import Loaded, LoadedProgram, Partial, Treatment
+from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.loading import load
-from castsim.running.placeholders import Placeholders, placeholders_of
 from castsim.synchronisation.races import MODES, STOP, Finding
 from castsim.targets import Target
 from castsim.targets.options import CORES, with_options
@@ -35,6 +36,81 @@ if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead
     from castsim.running.watching import Watch
 
+
+# What stands in for opaque operations, and how much of a run's time rests on that.
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderUse:
+    """One opaque operation by its name: on which pipe, how often it is executed, and the cycles of each time."""
+
+    name: str
+    pipe: str
+    executions: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholders:
+    """All of a run; `without` is what it takes if every one takes no cycle, `total` what it took."""
+
+    uses: tuple[PlaceholderUse, ...]
+    total: int
+    without: int
+
+    @property
+    def resting(self) -> int:
+        """Cycles of the total that are there because of placeholders."""
+        return self.total - self.without
+
+
+def placeholders_of(tree: Tree, total: int, timed: Callable[[Tree], int]) -> Placeholders | None:
+    """Return the placeholders of a tree that takes `total` cycles, None if it has none; `timed` times a tree."""
+    if all(each.role is not Role.OPAQUE for each in tree.instructions):
+        return None
+    found = _count(tree.root, {})
+    uses = tuple(PlaceholderUse(each.kind, each.pipe, times, each.cycles) for each, times in found.items())
+    without = total
+    if any(use.cycles for use in uses):
+        root = _without(tree.root, {})
+        assert isinstance(root, Block)
+        without = timed(replace(tree, root=root))
+    return Placeholders(uses, total, without)
+
+
+def _count(node: Node, known: dict[int, Counter[Placeholder]]) -> Counter[Placeholder]:
+    """Return how often each placeholder is executed."""
+    if isinstance(node, Placeholder):
+        return Counter((node,))
+    if isinstance(node, Loop):
+        inner = _count(node.body, known)
+        return Counter({each: times * node.trips for each, times in inner.items()})
+    if not isinstance(node, Block | Lowered):
+        return Counter()
+    if id(node) not in known:
+        found: Counter[Placeholder] = Counter()
+        for item in node.items if isinstance(node, Block) else (node.body,):
+            found.update(_count(item, known))
+        known[id(node)] = found
+    return known[id(node)]
+
+
+def _without(node: Node, known: dict[int, Node]) -> Node:
+    """Return a node whose placeholders take no cycle."""
+    if id(node) not in known:
+        changed: Node = node
+        if isinstance(node, Placeholder):
+            changed = replace(node, cycles=0)
+        elif isinstance(node, Block):
+            changed = replace(node, items=tuple(_without(item, known) for item in node.items))
+        elif isinstance(node, Loop | Lowered):
+            body = _without(node.body, known)
+            assert isinstance(body, Block)
+            changed = replace(node, body=body)
+        known[id(node)] = changed
+    return known[id(node)]
+
+
 RunTable: TypeAlias = Literal["operations", "causes", "lines"]
 """The tables of a run that become frames."""
 
@@ -43,7 +119,7 @@ _NO_TIMING = Timing(0, {}, (), (), frozenset())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result(Drawn[RunTable]):
+class Result(PlotMixin[RunTable]):
     """The outcome of a run: arrays by argument name (empty if only timed) and the timing.
 
     Notebooks show it as a summary with pipes, a small timeline and the lines that take most. `plot` draws the cycles of
@@ -237,7 +313,7 @@ def run_loaded(
         if observer:
             observer.progress(issued, 0)
 
-    how = Treatment(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
+    how = RunOptions(not timing_only, max_cycles, races, stale, skip, limits, stage, progress, watch)
     issued = loaded.issue(inputs, how)
     stage("time")
     name, ready = engine_for(engine, observer), issued.loaded
@@ -268,4 +344,4 @@ def computed(
         ReadError: an unknown, missing or misshapen input.
         LimitError: more executions than the limits let through.
     """
-    return dict(loaded.issue(inputs, Treatment(limits=limits, stage=stage)).outputs)
+    return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)

@@ -3,11 +3,16 @@
 `acceptance` gives the conforming results of every element, `accepts` judges results. `rescale` executes TOSA RESCALE.
 """
 
-from castsim.specifications.acceptance import acceptance, accepts
-from castsim.specifications.rescale import GraphValidity, Rescale, Rescaled, rescale
-from castsim.specifications.sets import AcceptanceSets
-from castsim.specifications.specified import SpecifiedCast, parse_specification, specified_cast
-from castsim.specifications.text import accepts_text, text_acceptance
+from castsim.specifications.acceptance import (
+    SpecifiedCast,
+    acceptance,
+    accepts,
+    accepts_text,
+    parse_specification,
+    specified_cast,
+    text_acceptance,
+)
+from castsim.specifications.rescale import AcceptanceSets, GraphValidity, Rescale, Rescaled, rescale
 
 __all__ = [
     "AcceptanceSets",

@@ -14,7 +14,7 @@ from castsim.execution.inputs import make_inputs
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.targets import Target
-from castsim.testing.comparison import Coded, assert_same, coded
+from castsim.testing.casts import Coded, assert_same, coded
 
 Oracle = Callable[..., ArrayLike | Mapping[str, ArrayLike]]
 """A function of the inputs by name that returns an array by the name of each output; of one output, its array."""

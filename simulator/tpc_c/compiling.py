@@ -12,7 +12,8 @@ from castsim.isa.spans import Span
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.code import Line, Value
 from castsim.tpc_c.declared import assigned_in, walked
-from castsim.tpc_c.expressions import NeedsMemoryError, Variable
+from castsim.tpc_c.expressions import NeedsMemoryError, Print, Variable
+from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.source import Parsed, parsed
 from castsim.tpc_c.statements import Statements
 from castsim.tpc_c.types import INDEX, TENSOR, VOID, CType, Index, Scalar, TensorType, Vector, type_named
@@ -36,7 +37,7 @@ class Compiled:
     """A kernel for one generation: sequential instructions with their places in C.
 
     `tables` are the look-up tables that it reads: function id and values of an entry. `notes` say how it was read.
-    `stored` are the tensors that it writes, `blocked` why it cannot run.
+    `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column.
     """
 
     parsed: Parsed
@@ -47,6 +48,7 @@ class Compiled:
     notes: Mapping[str, Span]
     stored: frozenset[int]
     blocked: tuple[CastsimError, ...]
+    prints: Mapping[tuple[int | None, int | None], Print]
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
@@ -62,13 +64,16 @@ class Compiled:
 class Compiler(Statements):
     """Compiles one kernel."""
 
-    def __init__(self, source: Parsed, target: VliwTarget, memory: frozenset[int]) -> None:
+    def __init__(
+        self, source: Parsed, target: VliwTarget, memory: frozenset[int], accumulators: str = ACCUMULATORS[0]
+    ) -> None:
         super().__init__(source, target)
         self.memory = self.memory_arrays = memory
         self.aliases, self.functions, self.tables = {}, {}, {}
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
-        self.blocked, self.printing, self.hardware = [], False, 0
+        self.blocked, self.printing, self.prints, self.hardware = [], False, {}, 0
         self._used, self._assigned = {}, [set()]
+        self.accumulators, self.rotations = accumulators, {}
 
     def compiled(self) -> Compiled:
         """Return the kernel."""
@@ -104,6 +109,7 @@ class Compiler(Statements):
             dict(self.notes),
             _stored(lines),
             blocked,
+            dict(self.prints),
         )
 
     def _outside(self) -> None:
@@ -161,16 +167,21 @@ def _is_prelude(node: Any) -> bool:
 
 
 def _stored(lines: tuple[Line, ...]) -> frozenset[int]:
-    """Return the tensors that instructions store to, by their numbers in the text."""
-    found = set()
+    """Return the tensors that instructions store to, by coordinates or by an address made of them."""
+    found: set[int] = set()
+    addresses: dict[str, set[int]] = {}
     for line in lines:
         head, _, rest = line.text.partition(" ")
-        if not head.startswith("st_tnsr"):
-            continue
         words = rest.replace(",", " ").split()
-        number = next((word for word in words if word.startswith("0x")), None)
-        if number is not None:
-            found.add(int(number, 16))
+        numbers = [int(word, 16) for word in words if word.startswith("0x")]
+        if head.startswith("st_tnsr"):
+            found.update(numbers[:1])
+        elif head == "gen_addr":
+            addresses.setdefault(words[0], set()).update(numbers)
+        elif head == "mov" and words[0].startswith("%ad."):
+            addresses.setdefault(words[0], set()).update(addresses.get(words[1], ()))
+        elif head == "st_g":
+            found |= addresses.get(words[0], set())
     return frozenset(found)
 
 
@@ -180,8 +191,9 @@ def compile_kernel(
     target: VliwTarget,
     defines: Mapping[str, str] | None = None,
     folders: Sequence[Path] = (),
+    accumulators: str = ACCUMULATORS[0],
 ) -> Compiled:
-    """Compile a kernel for a target.
+    """Compile a kernel for a target; `accumulators` is one of `castsim.tpc_c.loops.ACCUMULATORS`.
 
     Raises:
         ReadError: it is not C, a name is unknown, types do not fit; says where.
@@ -192,7 +204,7 @@ def compile_kernel(
     memory: frozenset[int] = frozenset()
     while True:
         try:
-            return Compiler(source, target, memory).compiled()
+            return Compiler(source, target, memory, accumulators).compiled()
         except NeedsMemoryError as needs:
             memory |= {id(needs.args[0])}
         except RecursionError:

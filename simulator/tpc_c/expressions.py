@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from castsim.isa.errors import ReadError
 from castsim.tpc_c.arithmetic import COMPARISONS
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
 from castsim.tpc_c.declared import Declared, names_of
@@ -58,6 +59,30 @@ class Place:
     constant: str = ""
 
 
+PRINTED, PRINTED_VECTOR = "S26", "V39"
+"""The registers that take what printf prints; the scheduler leaves those that a text names by number to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """A call of printf: its format, the type of its value (None: it has none), whether that is a vector's element."""
+
+    format: str
+    kind: Scalar | None
+    element: bool
+
+
+def text_of(node: Any) -> str:
+    """Return what stands between the quotes of a string."""
+    text: str = node.value[1:-1]
+    return text
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the characters that its escapes stand for."""
+    return re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text)
+
+
 class NeedsMemoryError(Exception):
     """An array in registers is indexed by what is not known: it has to be in local memory. Holds its declaration."""
 
@@ -69,6 +94,8 @@ class Expressions(Library, Declared):
     functions: dict[str, Any]
     calling: list[str]
     printing: bool
+    prints: dict[tuple[int | None, int | None], Print]
+    """Calls of printf by line and column."""
 
     # --------------------------------------------------------------------------------------------------------- names
 
@@ -600,23 +627,46 @@ class Expressions(Library, Declared):
             raise self.wrong("printf takes a format first", 'printf("value %d", x)')
         if len(nodes) > 2:
             raise self.wrong("printf takes one value at most", "one call for each value", node=nodes[2])
-        text = nodes[0].value[1:-1]
-        if len(_FORMAT.findall(text)) != len(nodes) - 1:
+        if len(_FORMAT.findall(text_of(nodes[0]))) != len(nodes) - 1:
             raise self.wrong("the format and the values of printf do not agree")
         if self.printing:
-            for each in nodes[1:]:
-                self._printed(each)
-            message = "printf is not run: what a kernel prints is not recorded"
-            self.blocked.append(self.refused(message, "the kernel without #pragma tpc_printf (enable)"))
+            text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
+            self.note(text)
+            span = self.span()
+            self.prints[span.line, span.column] = Print(_unescaped(text_of(nodes[0])), *self._printed(nodes[1:]))
         return VOID_VALUE
 
-    def _printed(self, node: Any) -> None:
-        """Check a value that is printed: here alone, an element of a vector is one."""
-        held = self._quiet(node.name) if type(node).__name__ == "ArrayRef" else None
-        if held is not None and isinstance(held.type, Vector):
-            self._quiet(node.subscript)
-        else:
-            self._quiet(node)
+    def _printed(self, nodes: list[Any]) -> tuple[Scalar | None, bool]:
+        """Move what is printed to where a run takes note of it; return its type, and whether it is a vector's element.
+
+        A vector moves as a whole, and the number of the element beside it: here alone, an element of a vector is one.
+        """
+        if not nodes:
+            self.emit(f"mov.i32 {PRINTED}, 0x0")
+            return None, False
+        (node,) = nodes
+        held = self.value(node.name) if type(node).__name__ == "ArrayRef" and self._of_vector(node.name) else None
+        if held is None:
+            value = self.value(node)
+            if not isinstance(value.type, Scalar):
+                raise self.wrong(f"printf prints a scalar or an element of a vector, not {value.type}", node=node)
+            shown = self.converted(value, INT) if value.type == BOOL else value
+            self.emit(f"mov.i32 {PRINTED}, {self.operand(shown)}")
+            return shown.type if isinstance(shown.type, Scalar) else INT, False
+        assert isinstance(held.type, Vector)
+        number = self.converted(self.value(node.subscript), INT)
+        self.emit(f"mov {PRINTED_VECTOR}, {held.text}")
+        self.emit(f"mov.i32 {PRINTED}, {self.operand(number)}")
+        return held.type.element, True
+
+    def _of_vector(self, node: Any) -> bool:
+        count = len(self.lines)
+        try:
+            return isinstance(self._quiet(node).type, Vector)
+        except ReadError:  # an array of scalars: not a value by itself
+            return False
+        finally:
+            del self.lines[count:]
 
 
 __all__ = ["COMPARISONS", "INDEX", "MOST_CALLS", "Expressions", "NeedsMemoryError", "Place", "TensorType", "Variable"]

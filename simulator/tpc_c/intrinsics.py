@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from castsim.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
-from castsim.tpc_c.switches import words, words_of
+from castsim.tpc_c.source import words, words_of
 from castsim.tpc_c.table import Call
 from castsim.tpc_c.types import (
     BOOL,
@@ -115,7 +115,7 @@ class Intrinsics(Arithmetic):
         self, name: str, call: Call, value: Value, polarity: bool, switches: int, income: Value | None
     ) -> Tail:
         if isinstance(value.type, Mask):
-            if not call.lanewise:
+            if not call.lanewise and call.row.mnemonic != "st_tnsr_sqz":
                 raise self.wrong(f"the predicate of {name} is one truth value, not {value.type}", f"{name[:-1]}vb")
             return Tail(switches, income, f"{'!' if polarity else ''}{value.text}")
         if call.lanewise and not value.known:
@@ -198,7 +198,7 @@ class Intrinsics(Arithmetic):
         count = 1 if unary else 2
         kind = BOOL if compares else Index()
         tail = self.tail(name, call, arguments, count + 1, kind)
-        mask = self.number(name, arguments[count], "the mask") & 31
+        mask, word = self._mask_of(name, arguments[count])
         texts = []
         for value in arguments[:count]:
             if not isinstance(value.type, Index | Scalar):
@@ -206,11 +206,20 @@ class Intrinsics(Arithmetic):
             texts.append(value.text if isinstance(value.type, Index) else self.operand(self.converted(value, INT)))
         if tail.never:
             return self._kept(tail, kind)
+        if not unary and isinstance(arguments[1].type, Scalar) and call.row.mnemonic in _COMMUTATIVE and not compares:
+            texts.reverse()
         income = tail.income if tail.predicate or mask != 31 else None
         found = self.result(kind, into, income, tail.predicate, texts)
-        word = "mov" if call.row.shape == "move" else f"{call.row.mnemonic}.i32"
-        self.emit(f"{word} b{mask:05b} {', '.join((found.text, *texts))}", tail.predicate)
+        operation = "mov" if call.row.shape == "move" else f"{call.row.mnemonic}.i32"
+        self.emit(f"{operation} {word} {', '.join((found.text, *texts))}", tail.predicate)
         return found
+
+    def _mask_of(self, name: str, value: Value) -> tuple[int | None, str]:
+        """Return the dimensions that an operation on coordinates changes, if known, and how they are written."""
+        if value.known or not self.since("greco"):
+            mask = self.number(name, value, "the mask") & 31
+            return mask, f"b{mask:05b}"
+        return None, self.special_register("M0", self.converted(value, INT))
 
     def _unary(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
@@ -227,9 +236,13 @@ class Intrinsics(Arithmetic):
             words_ = [value.text, sign]
             return self._emit_as("and", call, tail, kind, words_, into)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
+        bits = Scalar(call.element).bits if call.element != "i1" else 1
         if call.row.words == "cnvrt":
-            bits = Scalar(call.element).bits
             extra = ["cnvrt", f"target_type=int{bits}", *extra]
+        elif call.row.mnemonic == "nearbyint" and isinstance(kind, Vector) and bits > 8 and self.since("gaudi2"):
+            extra = [f"target_type=int{bits}", *extra]
+        elif call.row.mnemonic == "extract_exp" and not self.since("gaudi"):
+            extra = ["subtract_bias" for word in extra if word == "biased"]
         return self._emit(call, extra, tail, result, [self._text(value)], into)
 
     def _emit_as(self, word: str, call: Call, tail: Tail, kind: CType, texts: list[str], into: str | None) -> Value:
@@ -515,7 +528,8 @@ class Intrinsics(Arithmetic):
         table = self.converted(arguments[1], INT)
         if not table.known and not self.since("greco"):
             raise self.refused(f"the table of {name} must be a constant on {self.generation}")
-        return self._emit(call, extra, tail, result, [index.text, self.operand(table)], into)
+        text = self.in_register(table).text if bits & 8 else self.operand(table)
+        return self._emit(call, extra, tail, result, [index.text, text], into)
 
     # --------------------------------------------------------------------------------------------------------- memory
 
@@ -560,7 +574,7 @@ class Intrinsics(Arithmetic):
         number, place = self._place(name, call, arguments, "LD_TNSR_ID_REG")
         bits = tail.switches
         extra = words(
-            (partial, "partial"), (bits & 16, _UNPACKED[bits >> 1 & 3]), (bits & 16, "unpack"),
+            (partial, "partial"), (bits & 16, _UNPACKED[bits >> 1 & 3]), (bits & 16, "unpack"), (bits & 32, "l0cs"),
             ("direct" in call.extras, "direct"),
         )  # fmt: skip
         if not bits & 16 and bits >> 1 & 3:

@@ -18,6 +18,7 @@ from castsim.isa.tpc.program import File, Item
 from castsim.targets.tpc_special_functions import function_tables
 from castsim.tpc_c.code import Emitter
 from castsim.tpc_c.compiling import Compiled, Parameter
+from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.types import Scalar
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
 from castsim.tpc_compiler.scheduling.source import Label, SequentialProgram, Written, read_sequential
@@ -45,6 +46,8 @@ class LaunchRequest:
     engines: int = 1
     defines: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
+    accumulators: str = ACCUMULATORS[0]
+    """In which order loops with `loop_unroll` add floats: that of the source, or as the vendor's compiler does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from castsim.tpc_c.code import Value
+from castsim.tpc_c.code import Value, member_text
 from castsim.tpc_c.declared import assigned_in, leaves, names_of, walked
 from castsim.tpc_c.expressions import Expressions, Variable
-from castsim.tpc_c.types import INT, UNSIGNED, Array, Scalar
+from castsim.tpc_c.types import INT, UNSIGNED, Array, Group, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _MOST_UNROLLED = 64
+SPLIT, ACCUMULATORS = "split", ("source", "split")
+_MOST_COUNTED = 100_000
+_AT_ONCE = re.compile(r"\b(?:loop_unroll|machine_unroll_count)\s*\(\s*(\d+)\s*\)")
+_FLOAT_SUM = re.compile(r"[vs]_(?:f32|bf16|f16|f8|h8)_mac")
 _UNROLL = re.compile(r"\bunroll\b\s*\(?\s*(\d+)?")
 
 
@@ -37,6 +42,10 @@ class Loops(Expressions):
     open_loops: list[tuple[str, str] | None]
     hardware: int
     """Hardware loops around."""
+    accumulators: str
+    """In which order loops with `loop_unroll` add floats: that of the source, or split."""
+    rotations: dict[int, list[list[Value]]]
+    """The split sums of the loops around, by their bodies."""
 
     def statement(self, node: Any, pragmas: list[str] | None = None) -> None:
         """Compile a statement."""
@@ -48,6 +57,10 @@ class Loops(Expressions):
 
     def _do_For(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
         counted = self._counted(node)
+        self._unroll_notes(node, counted, pragmas)
+        sums = self._split_sums(node, pragmas)
+        if sums:
+            self.rotations[id(node.stmt)] = sums
         self.scopes.append({})
         if counted is not None and self._unrolled(node, counted, pragmas):
             pass
@@ -58,6 +71,84 @@ class Loops(Expressions):
                 self.statement(node.init)
             self._jumping(node.cond, node.stmt, [node.next] if node.next is not None else [])
         self.scopes.pop()
+        for each in self.rotations.pop(id(node.stmt), ()):
+            self._added(each)
+
+    def _unroll_notes(self, node: Any, counted: Counted | None, pragmas: list[str]) -> None:
+        """Say what the vendor's compiler makes of a pragma that promises trips by so many at once.
+
+        Source: docs/reference/tpc_c.md, pragmas.
+        """
+        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
+        if found is None or int(found[1]) < 2:
+            return
+        before, self.here = self.here, node
+        number = int(found[1])
+        numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
+        if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
+            text = f"#pragma loop_unroll({number}) promises a multiple of {number} trips, and there are {len(numbers)}"
+            self.note(f"{text}: all of them run here, not in what the vendor's compiler makes of it")
+        calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
+        if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(each)) for each in calls):
+            text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
+            more = "here they follow the source (--accumulators split), and the last bits can differ"
+            self.note(f"{text} that it adds at the end; {more}")
+        self.here = before
+
+    def _split_sums(self, node: Any, pragmas: list[str]) -> list[list[Value]]:
+        """Return the registers of each sum that `--accumulators split` splits as the vendor's compiler does: the
+        accumulators of float MAC that a loop with `loop_unroll(n)` only adds to. The first is the variable itself.
+        """
+        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
+        if self.accumulators != SPLIT or found is None or leaves(node.stmt):
+            return []
+        adding: dict[str, int] = {}
+        for each in walked(node.stmt):
+            if type(each).__name__ != "Assignment" or each.op != "=" or type(each.rvalue).__name__ != "FuncCall":
+                continue
+            name, given = getattr(each.lvalue, "name", None), each.rvalue.args.exprs if each.rvalue.args else []
+            sums = _FLOAT_SUM.match(str(getattr(each.rvalue.name, "name", ""))) and len(given) > 2
+            if sums and isinstance(name, str) and getattr(given[2], "name", None) == name:
+                adding[name] = adding.get(name, 0) + 1
+        used = [each.name for each in walked(node.stmt) if type(each).__name__ == "ID"]
+        split: list[list[Value]] = []
+        for name, count in adding.items():
+            variable = self.variable(name)
+            if variable is None or variable.value is None or variable.value.known or used.count(name) != 2 * count:
+                continue
+            kind = variable.type
+            others = [Value(kind, self.register(kind, name)) for _ in range(int(found[1]) - 1)]
+            for each in others:
+                self.cleared(each)
+            split.append([variable.value, *others])
+        return split
+
+    def _rotated(self, sums: list[Value]) -> None:
+        """Let the next trip add to the next of the sums."""
+        kept = self.temp(sums[0].type)
+        self.move(kept.text, sums[0])
+        for one, two in pairwise(sums):
+            self.move(one.text, two)
+        self.move(sums[-1].text, Value(sums[0].type, kept.text))
+
+    def _added(self, sums: list[Value]) -> None:
+        """Add the sums, from the last to the first."""
+        kind = sums[0].type
+        total = sums[-1]
+        for each in reversed(sums[:-1]):
+            into = each.text if each is sums[0] else self.register(kind)
+            result = Value(kind, into)
+            parts = range(len(kind.members)) if isinstance(kind, Group) else ()
+            for part in parts:
+                texts = ", ".join(member_text(one, part) for one in (result, total, each))
+                self.emit(f"add.f32 {texts}")
+            if not parts:
+                self.in_register(self.binary("+", total, each, into), into)
+            total = result
+
+    def cleared(self, value: Value) -> None:
+        """Put zeros into a register."""
+        raise NotImplementedError
 
     def _do_While(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
         self._jumping(node.cond, node.stmt, [])
@@ -94,6 +185,8 @@ class Loops(Expressions):
     def _body(self, node: Any, labels: tuple[str, str] | None) -> None:
         self.open_loops.append(labels)
         self.scoped(node)
+        for each in self.rotations.get(id(node), ()):
+            self._rotated(each)
         self.open_loops.pop()
 
     # -------------------------------------------------------------------------------------------------------- counting
@@ -223,7 +316,7 @@ class Loops(Expressions):
             self.scopes.pop()
         return True
 
-    def _numbers(self, node: Any, counted: Counted) -> list[int] | None:
+    def _numbers(self, node: Any, counted: Counted, most: int = _MOST_UNROLLED) -> list[int] | None:
         """Return what the variable counts through, None if that is not known or too much."""
         if counted.start is None or not counted.declares:
             return None
@@ -238,10 +331,10 @@ class Loops(Expressions):
         found: list[int] = []
         tests = {"<": lambda n: n < bound, "<=": lambda n: n <= bound, ">": lambda n: n > bound,
                  ">=": lambda n: n >= bound, "!=": lambda n: n != bound}  # fmt: skip
-        while tests[counted.sign](start) and len(found) <= _MOST_UNROLLED:
+        while tests[counted.sign](start) and len(found) <= most:
             found.append(start)
             start += step
-        return found if len(found) <= _MOST_UNROLLED and found else None
+        return found if len(found) <= most and found else None
 
     def _chooses(self, body: Any, name: str) -> bool:
         """Whether a body indexes an array of registers or an int5 by a variable."""

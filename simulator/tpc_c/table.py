@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from castsim.targets.schema import Status, Table
-from castsim.targets.shared_tables import csv_rows
+from castsim.targets.tpc_compiler import csv_rows
 from castsim.tpc_c.types import SHORT
 
 _TYPES = "|".join(sorted((*SHORT, "f8_143", "f8_152", "i1"), key=len, reverse=True))

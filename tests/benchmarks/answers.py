@@ -81,7 +81,7 @@ def ask(asked: str, *, numba: bool) -> Answer:
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
         raise RuntimeError(done.stderr)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    verdicts = ("exact:", "conforms:", "differs:", "no difference found", "nothing beyond")
+    verdicts = ("proven for every", "exact:", "conforms:", "differs:", "no difference found", "nothing beyond")
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith(verdicts)]
     return Answer(asked, numba, cpu, clock, lines[0] if lines else "nothing leads there")
 

@@ -22,7 +22,7 @@ from measured_record import replace_section
 from castsim.execution.dataflow.survey import Survey
 from castsim.execution.limits import MAX_CYCLES
 from castsim.running import load
-from castsim.running.loaded import Treatment
+from castsim.running.loaded import RunOptions
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _SAMPLES = {
@@ -128,7 +128,7 @@ def drifting() -> Iterator[str]:
 def _operations(program: Path) -> int:
     """Return how many operations a program executes."""
     loaded = load(program, None, None, {})
-    treatment = Treatment(values=False, max_cycles=MAX_CYCLES)
+    treatment = RunOptions(values=False, max_cycles=MAX_CYCLES)
     return Survey(loaded.issue({}, treatment).loaded.tree).operations.total()
 
 

@@ -140,7 +140,7 @@ def read_fragment(data: bytes) -> None:
 def read_record(data: bytes) -> None:
     """Read a record of proofs, of numbers as well as of lowerings; what is read can be written and read again."""
     from castsim.evidence.verification.lowering_record import LoweringRecord  # noqa: PLC0415
-    from castsim.evidence.verification.record import VerificationRecord  # noqa: PLC0415
+    from castsim.evidence.verification.running import VerificationRecord  # noqa: PLC0415
 
     path = file("r.json", data)
     kind = LoweringRecord if b'"castsim lowering record"' in data else VerificationRecord
@@ -152,8 +152,8 @@ def read_record(data: bytes) -> None:
 def read_result(data: bytes) -> None:
     """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
     from castsim.exploration.differences.comparison import difference  # noqa: PLC0415
+    from castsim.reports.comparing import recorded_side  # noqa: PLC0415
     from castsim.reports.difference import difference_document  # noqa: PLC0415
-    from castsim.reports.recorded import recorded_side  # noqa: PLC0415
 
     for values in (False, True):
         side = recorded_side(data, "r.json", values=values)
@@ -184,7 +184,7 @@ READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/checking/*.py", "simulator/execution/walk/*.py", "simulator/synchronisation/**/*.py"),
+        ("simulator/checking/*.py", "simulator/execution/interpreter/*.py", "simulator/synchronisation/**/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro/*.py",)),
     "micro-checked": Reader(
@@ -202,22 +202,22 @@ READERS: dict[str, Reader] = {
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
-        ("targets/loader.py", "targets/toml_text.py", "targets/inheritance.py", "targets/schema.py"),
+        ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/schema.py"),
     ),
     "table": Reader(
-        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/shared_tables.py")
+        read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/tpc_compiler.py")
     ),
     "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
     "fragment": Reader(
         read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
     ),
     "record": Reader(
-        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/record.py",
+        read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/running.py",
                                                           "simulator/evidence/verification/lowering_record.py"),
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
-        ("simulator/reports/recorded.py", "simulator/exploration/differences/*.py"),
+        ("simulator/reports/comparing.py", "simulator/exploration/differences/*.py"),
     ),
     "trace": Reader(
         study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
@@ -234,11 +234,11 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
-        ("simulator/execution/distribution/ledger.py",), text=False,
+        ("simulator/execution/distribution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning/ledger.py",),
+        ("simulator/exploration/tuning/studies.py",),
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,

@@ -36,8 +36,8 @@ def file(name: str, data: bytes) -> Path:
 
 def read_sweep(data: bytes) -> None:
     """Read a specification and expand the first points of its grid; what it says in one form is said again."""
+    from castsim.exploration.sweeps.points import work_of  # noqa: PLC0415 - likewise
     from castsim.exploration.sweeps.specification import read_specification  # noqa: PLC0415 - only for sweeps
-    from castsim.exploration.sweeps.work import work_of  # noqa: PLC0415 - likewise
 
     found = read_specification(file("s.toml", data))
     grid = found.grid
@@ -50,7 +50,7 @@ def read_sweep(data: bytes) -> None:
 
 def read_rows(data: bytes) -> None:
     """Draw the results of a sweep, and read them as a frame."""
-    from castsim.exploration.sweeps.tables import results_table  # noqa: PLC0415 - needs pyarrow
+    from castsim.exploration.sweeps.points import results_table  # noqa: PLC0415 - needs pyarrow
     from castsim.reports.pages.sweep_page import sweep_page  # noqa: PLC0415 - likewise
 
     path = file("r.parquet", data)
@@ -67,7 +67,7 @@ def read_sweep_ledger(data: bytes) -> None:
     """Open the ledger of a sweep and read its chunks; opened again, it keeps the same."""
     from castsim.execution.distribution import Ledger  # noqa: PLC0415 - only for sweeps
     from castsim.exploration.sweeps.carrying_out import BOOK  # noqa: PLC0415 - needs pyarrow
-    from castsim.exploration.sweeps.columns import unpacked  # noqa: PLC0415 - likewise
+    from castsim.exploration.sweeps.points import unpacked  # noqa: PLC0415 - likewise
 
     path = file("r.ledger", data)
     with Ledger(path, ABOUT, BOOK) as ledger:
@@ -80,8 +80,8 @@ def read_sweep_ledger(data: bytes) -> None:
 
 def read_tune_ledger(data: bytes) -> None:
     """Open the ledger of a search, add a line, and find it again."""
-    from castsim.exploration.tuning.ledger import Ledger  # noqa: PLC0415 - only for searches
     from castsim.exploration.tuning.points import Row  # noqa: PLC0415 - likewise
+    from castsim.exploration.tuning.studies import Ledger  # noqa: PLC0415 - only for searches
 
     path = file("t.ledger", data)
     ledger = Ledger.opened(path, ABOUT)

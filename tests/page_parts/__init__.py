@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from conformance_record import summary
 from json_schemas import table
+from test_rooms import PICTURE
 
 from page_parts import api, assembly, command_line, glossary, measured, micro, targets, tiles
 
@@ -21,6 +22,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "tile-operations": tiles.operations,
     "tile-casts": tiles.casts,
     "modes": tiles.modes,
+    "rooms": lambda: f"```text\n{PICTURE.strip()}\n```",
     "measured-advice": measured.advice,
     "measured-casts": measured.casts,
     "measured-engines": measured.engines,

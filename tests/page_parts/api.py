@@ -10,7 +10,7 @@ from textwrap import dedent, fill
 from typing import Any
 
 import castsim
-from castsim.execution.notebook_display import Presented
+from castsim.execution.notebook_display import NotebookMixin
 from page_parts.markdown import codes, first_sentence, prose
 
 _END = re.compile(r"(?<=[^.]\.)\s(?=[A-Z`])|(?<=:)\s*$")
@@ -24,7 +24,7 @@ def names() -> str:
     parts += [
         "## Results in notebooks",
         "What results have in common that can be shown in a notebook.",
-        _members(Presented),
+        _members(NotebookMixin),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -35,7 +35,7 @@ def _section(name: str) -> str:
     if not isinstance(found, type):
         signature = fill(_signature(found), 100, subsequent_indent="    ", break_long_words=False)
         return f"{heading}\n```python\n{signature}\n```\n\n{_said(found)}"
-    shown = "It [can be shown in a notebook](#results-in-notebooks)." if issubclass(found, Presented) else ""
+    shown = "It [can be shown in a notebook](#results-in-notebooks)." if issubclass(found, NotebookMixin) else ""
     parts = [heading.rstrip("\n"), f"{_said(found)} {shown}".strip(), _fields(found), _members(found)]
     return "\n\n".join(text for text in parts if text)
 

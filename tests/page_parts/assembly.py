@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from castsim.isa.tpc.declarations import _SHAPES as SHAPES
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
+from castsim.isa.tpc.parser import _SHAPES as SHAPES
+from castsim.reports.target_template import told
 from castsim.targets import load_target, target_names
 from page_parts.markdown import code, codes, csv_text, table
-from page_parts.source_text import told
 
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")
 

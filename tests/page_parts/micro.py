@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from castsim.isa.pto.micro.conversions import CONVERSIONS, ROUNDINGS
-from castsim.isa.pto.micro.form import forms_of
 from castsim.isa.pto.micro.forms import ROWS
-from castsim.isa.pto.micro.words import LEGAL, SYNONYMS
+from castsim.isa.pto.micro.words import LEGAL, SYNONYMS, forms_of
 from castsim.isa.pto.vmi.forms import DISTRIBUTIONS, LEGACY, PREFIX
 from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
 from castsim.isa.pto.vmi.forms import SYNONYMS as LOGICAL_SYNONYMS

@@ -5,13 +5,13 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 
+from castsim.reports.target_template import told
 from castsim.targets import load_target, target_names
-from castsim.targets.schema import Fact, Status, Table
+from castsim.targets.schema import Fact, Status, Table, TargetHeader
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
 from page_parts.markdown import code, codes, csv_text, first_sentence, table
-from page_parts.source_text import told
 
 MECHANISMS = {
     "strided-repeat": StridedRepeatTarget,
@@ -19,20 +19,13 @@ MECHANISMS = {
     "vliw": VliwTarget,
 }
 
-HEADER = {
-    "name": "Small letters, digits and underscores; a name of its own beside `base`.",
-    "title": "The chip in words.",
-    "kind": "`chip`; specifications have `specification`.",
-    "mechanism": "The machine model that runs its programs.",
-    "languages": "The program texts that it runs: `pto`, `tpc`.",
-    "architectures": "Names by which programs ask for it, such as those of `pto.target_arch`.",
-}
-"""What the keys mean that every description begins with."""
+HEADER = ("name", "title", "kind", "mechanism", "languages", "architectures")
+"""The keys that every description begins with."""
 
 
 def keys() -> str:
     """Return the keys that every description begins with."""
-    return table(("key", "what it holds"), ((code(name), text) for name, text in HEADER.items()))
+    return table(("key", "what it holds"), ((code(name), told_above(TargetHeader, name)) for name in HEADER))
 
 
 def key_file() -> str:
@@ -52,7 +45,7 @@ def _tables(model: type[Table], above: str, depth: int) -> Iterator[tuple[str, o
         if kind is field.annotation and depth > 1 and not issubclass(kind, Fact):  # not a list or dictionary of them
             yield from _tables(kind, f"{path}.", depth - 1)
         else:
-            yield path, kind or _Plain(HEADER.get(path) or told_above(model, name)), not field.is_required()
+            yield path, kind or _Plain(told_above(model, name)), not field.is_required()
 
 
 class _Plain:
@@ -97,13 +90,14 @@ def statuses() -> str:
 
 
 def options() -> str:
-    """Return the options of every target: values, the default first."""
+    """Return the options by the targets that have them: values, the default first."""
     assembly = [name for name in target_names() if "tpc" in load_target(name).languages]
-    rows = []
+    groups: dict[str, list[str]] = {}
     for (option, default, legal, *_), owners in _options().items():
-        others = (value for value in legal if value != default)
-        rows.append((code(option), codes((default, *others)), "TPC" if owners == assembly else " ".join(owners)))
-    return table(("option", "values, the default first", "targets; TPC is all that run assembly"), rows)
+        values = codes((default, *(value for value in legal if value != default)))
+        where = "TPC" if owners == assembly else ", ".join(owners)
+        groups.setdefault(where, []).append(f"* {code(option)}: {values}\n")
+    return "\n".join(f"Of {where}:\n\n{''.join(lines)}" for where, lines in groups.items())
 
 
 def option_file() -> str:

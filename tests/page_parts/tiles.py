@@ -11,10 +11,10 @@ from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.vmi.forms import PREFIX
 from castsim.reports.pairs import pair_rows
+from castsim.reports.target_template import told
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
 from page_parts.markdown import code, codes, csv_text, table
-from page_parts.source_text import told
 
 CHIPS = ("a2a3", "a5")
 
@@ -80,10 +80,11 @@ def cast_file() -> str:
 
 
 def operations() -> str:
-    """Return the vector operations by kind, then the other operations."""
+    """Return the vector operations, each by the first of its kinds, then the other operations."""
+    first = {operation.name: operation.kind.value for operation in reversed(VECTOR_OPERATIONS.values())}
     kinds: dict[str, dict[str, None]] = {}
     for operation in VECTOR_OPERATIONS.values():
-        kinds.setdefault(operation.kind.value, {})[operation.name] = None
+        kinds.setdefault(first[operation.name], {})[operation.name] = None
     named = {f"pto.{name}" for name in (*VECTOR_OPERATIONS, *ROWS)}
     others = sorted(
         name for name in HANDLERS
@@ -93,7 +94,7 @@ def operations() -> str:
     return (
         f"{table(('kind', 'operations'), rows)}\nOperations of another form: {codes(others)}; "
         "`arith`, `math` and `index` as in [section 7.6](#76-scalar-operations).\n\n"
-        f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes(EVENTS)}.\n"
+        f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes((min(EVENTS), max(EVENTS)), ' to ')}.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""How every micro operation is written: one row each, in the notation that `castsim.isa.pto.micro.form` reads.
+"""How every micro operation is written: one row each, in the notation that `castsim.isa.pto.micro.words` reads.
 
 Source: docs/reference/micro.md sections 1.3 to 1.7.
 """

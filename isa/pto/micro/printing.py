@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from castsim.isa.pto.micro.form import Form, forms_of
-from castsim.isa.pto.micro.matching import mismatch
 from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.words import NUMBERS, WRITTEN
+from castsim.isa.pto.micro.words import NUMBERS, WRITTEN, Form, forms_of, mismatch
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import Type
 

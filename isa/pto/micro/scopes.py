@@ -35,7 +35,7 @@ _SYNCHRONISATION: dict[type[Operation], str] = {
 
 
 def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
-    """Reject vector operations outside of vecscopes, and synchronisation and transfers inside.
+    """Reject vector operations outside of vecscopes, and what reaches other pipes or global memory inside.
 
     Raises:
         IllegalError: one stands there.
@@ -50,8 +50,8 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
                 _refuse(node, f"pto.vmi.{node.mnemonic}", inside=False)
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
-        elif inside and isinstance(node, ScalarAccess):
-            _refuse(node, f"pto.{node.mnemonic}", inside=True)
+        elif inside and isinstance(node, ScalarAccess) and getattr(node.base_type, "space", None) != "ub":
+            _refuse(node, f"pto.{node.mnemonic} of global memory", inside=True)
         elif isinstance(node, Section):
             check_scopes(node.body, inside=inside or node.kind in SCOPES)
         else:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from typing import NoReturn
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.micro.conversions import Conversion, check_truncation, undocumented_rounding
-from castsim.isa.pto.micro.matching import kind_of
+from castsim.isa.pto.micro.conversions import (
+    CONVERSIONS,
+    Conversion,
+    check_truncation,
+    plain_word,
+    undocumented_rounding,
+)
 from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.micro.words import SATURATIONS, kind_of
 from castsim.isa.pto.reader import PtoReader
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
@@ -20,10 +29,180 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     Type,
 )
-from castsim.isa.pto.vmi.conversions import HELD, Route, check_conversion, route
 from castsim.isa.pto.vmi.forms import LEGACY, ROWS
 from castsim.isa.pto.vmi.nodes import VmiOperation
 from castsim.isa.warning_text import WarningKind
+
+__all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]
+
+
+# Conversions of logical registers: of which instructions each type pair is made, and what its attributes may be.
+#
+# Pairs that `vcvt` of one register lacks are several steps. They are chosen so that a value is rounded once wherever
+# instructions exist for it. Source: docs/reference/micro.md section 9.4.
+
+HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
+"""What casts see of an element that holds two values."""
+FOUR_BITS = ("e2m1", "e1m2")
+_ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
+
+
+class How(Enum):
+    """What a step does."""
+
+    CONVERT = "vcvt"
+    CLAMP = "clamp to the range, then the low bits"
+    LOW = "the low bits"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a conversion, between formats that registers name."""
+
+    how: How
+    src: str
+    dst: str
+
+    @property
+    def roundings(self) -> tuple[str, ...]:
+        """Letters of its rounding; none: it has none."""
+        return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
+
+    @property
+    def saturates(self) -> bool:
+        """Whether SAT and NOSAT differ."""
+        if self.how is How.CONVERT:
+            return bool(CONVERSIONS[self.src, self.dst].saturations)
+        return self.how is How.CLAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A conversion as its steps."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def roundings(self) -> tuple[str, ...]:
+        """Letters of its rounding: those of the last step that rounds."""
+        return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
+
+    @property
+    def saturations(self) -> tuple[str, ...]:
+        """Words of its saturation; none: it takes none."""
+        return SATURATIONS if any(step.saturates for step in self.steps) else ()
+
+    def default(self) -> str:
+        """Return the rounding of a conversion that names none: A to hif8, else R."""
+        return "R" if "R" in self.roundings else "A"
+
+    def rounding_of(self, step: Step, letter: str) -> str:
+        """Return the rounding of a step of a conversion with this letter."""
+        return letter if letter in step.roundings and (letter != "H" or step is self.steps[-1]) else "R"
+
+
+@lru_cache(maxsize=1024)
+def route(src: str, dst: str) -> Route:
+    """Return how elements of a logical register are converted; names are those of register elements.
+
+    Raises:
+        IllegalError: there is no way; names the destinations of this source.
+    """
+    steps = _route(src, dst)
+    if steps is None:
+        raise IllegalError(f"vcvt has no conversion {shown(src)} -> {shown(dst)}{_hint(src, dst)}", legal=_legal(src))
+    return Route(steps)
+
+
+def shown(element: str) -> str:
+    """Return the name of an element for messages: pairs are called as types call them."""
+    return {"bf16_pair": "bf16x2", "hif8_pair": "hif8x2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2"}.get(element, element)
+
+
+def _hint(src: str, dst: str) -> str:
+    if (src == "bf16" and dst in FOUR_BITS) or (dst == "bf16" and src in FOUR_BITS):
+        return "; an element of 4 bits is a pair, and vinterpret_cast makes pairs (bf16x2)"
+    return ""
+
+
+def _legal(src: str) -> tuple[str, ...]:
+    return tuple(shown(dst) for dst in (*_ELEMENTS, "bf16_pair") if _route(src, dst) is not None)
+
+
+def _route(src: str, dst: str) -> tuple[Step, ...] | None:
+    if "bf16_pair" in (src, dst):
+        pair = HELD.get(src, src), HELD.get(dst, dst)
+        return (Step(How.CONVERT, *pair),) if pair in CONVERSIONS and {*pair} & {*FOUR_BITS} else None
+    if src == dst or not {src, dst} <= {*_ELEMENTS} or {src, dst} & {*FOUR_BITS}:
+        return None
+    if (src, dst) in CONVERSIONS:
+        return (Step(How.CONVERT, src, dst),)
+    if _is_integer(src):
+        return _of_integers(src, dst) if _is_integer(dst) else _to_float(src, dst)
+    return _to_integer(src, dst) if _is_integer(dst) else _through(src, "f32", dst)
+
+
+def _is_integer(name: str) -> bool:
+    return isinstance(FORMATS[name], IntFormat)
+
+
+def _through(src: str, middle: str, dst: str) -> tuple[Step, ...] | None:
+    """Return a way by another format, None if there is none."""
+    if middle in (src, dst):
+        return None
+    one, other = _route(src, middle), _route(middle, dst)
+    return None if one is None or other is None else (*one, *other)
+
+
+def _of_integers(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps between integers: the instructions have but some of the pairs."""
+    wide, narrow = FORMATS[src].bits, FORMATS[dst].bits
+    if wide == 64:
+        return _through(src, "i32", dst) if narrow < 32 else None
+    if narrow <= wide:
+        return (Step(How.CLAMP, src, dst),)
+    if src[0] == "u" and dst[0] == "i":  # every value fits: the bits of the unsigned one
+        own = f"u{min(narrow, 32)}"
+        first = (Step(How.CONVERT, src, own),) if own != src else ()
+        last = (Step(How.CONVERT, "i32", "i64"),) if narrow == 64 else ()
+        return (*first, Step(How.LOW, own, f"i{min(narrow, 32)}"), *last) if src != "u32" else None
+    return _through(src, "i32", "i64") if src[0] == "i" and dst == "i64" else None
+
+
+def _to_integer(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps from a float to an integer: rounded once, to 32 bits."""
+    if (src, "i32") not in CONVERSIONS:
+        return _through(src, "f32", dst)
+    if dst == "u32":
+        return None
+    return _through(src, "f32", dst) if dst == "i64" else _through(src, "i32", dst)
+
+
+def _to_float(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps from an integer to a float: by f32, which holds all of 16 bits."""
+    if dst != "f32":
+        return _through(src, "f32", dst)
+    middle: Mapping[str, str] = {"i8": "f16", "u8": "f16", "u16": "i32"}
+    return _through(src, middle[src], dst) if src in middle else None
+
+
+def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> Route:
+    """Return a conversion, and reject a saturation that is missing or forbidden, and words that the pair lacks.
+
+    Raises:
+        IllegalError: as said; lists the legal words.
+    """
+    found, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
+    rounding, saturation = attributes.get("rounding"), attributes.get("saturate")
+    if rounding is not None and found.roundings and plain_word(rounding) not in found.roundings:
+        raise IllegalError(f"{named} has no rounding = {rounding}", legal=found.roundings)
+    if saturation is None and found.saturations:
+        raise IllegalError(f"{named} needs saturate", legal=found.saturations)
+    if saturation is not None and not found.saturations:
+        allowed = f"rounding = {' | '.join(found.roundings)}" if found.roundings else "no attributes"
+        raise IllegalError(f"{named} takes no saturate", legal=(allowed,))
+    return found
+
 
 _FLOATS, _INTEGERS = "floats", "integers"
 _LEGACY_KINDS = {
@@ -301,5 +480,3 @@ _RULES: Mapping[str, Callable[[VmiOperation], None]] = {
     **dict.fromkeys(("vload", "vstore"), _check_access),
     "vgather": _check_gather,
 }
-
-__all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]

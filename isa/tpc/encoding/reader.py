@@ -10,20 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.encoding import loops
-from castsim.isa.tpc.encoding.contents import (
+from castsim.isa.tpc.encoding import writer
+from castsim.isa.tpc.encoding.tables import (
     HARDWARE,
+    LOOP,
+    NOP,
+    PREDICATE_INDEX_BITS,
     ZERO_POINT,
+    CompressedLayout,
+    Encoding,
+    Layout,
     derived,
     field_of,
     is_encoded,
     names_hardware,
     pieces,
 )
-from castsim.isa.tpc.encoding.groups import grouped
-from castsim.isa.tpc.encoding.sheet import Sheet
-from castsim.isa.tpc.encoding.tables import LOOP, NOP, PREDICATE_INDEX_BITS, CompressedLayout, Encoding, Layout
-from castsim.isa.tpc.encoding.writer import encode_bundle
+from castsim.isa.tpc.encoding.writer import Sheet, encode_bundle, grouped
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import available, forms_of
 from castsim.isa.tpc.program import (
@@ -117,7 +120,7 @@ class _Unfit(Exception):  # noqa: N818  never leaves this module
 
 
 def _read_loop(view: _View, encoding: Encoding) -> Bundle:
-    found = loops.read(lambda field: view.number(Slot.SPU, field), encoding)
+    found = writer.read(lambda field: view.number(Slot.SPU, field), encoding)
     if isinstance(found, str):
         raise UnknownBundle(found)
     form, operands = found

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.execution.who_computes import going_on, ledger_of, refuse_workers, removal, workers_of
-from castsim.commands.option_values import output_folder
+from castsim.commands.execution.workers import ledger_of, refuse_workers, removal, resume_hint, workers_of
+from castsim.commands.option_parsers import output_folder
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
 from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate, together
@@ -41,7 +41,7 @@ def execute(options: Namespace) -> Outcome:
         refuse_workers(options, "--cross-validate is computed by one process")
         return _cross_validation(options)
     workers, ledger = workers_of(options), ledger_of(options, data=options.data)
-    with going_on(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
         found = accuracy(
             options.target or None,
             data=options.data,

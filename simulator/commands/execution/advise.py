@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
-from castsim.commands.execution.cpp_kernels import as_text, recording_of, refuse_elsewhere
-from castsim.commands.option_values import GRAPHS, assignments, positive, run_limits_of, scalar
+from castsim.commands.execution.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
+from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
-from castsim.exploration.advice.change import SECONDS, TRIES, How, Offer, Setting
 from castsim.exploration.advice.checking import original
 from castsim.exploration.advice.searching import Advice, advice_on
+from castsim.exploration.advice.suggestion import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.advice import advice_document, advice_text
@@ -30,7 +30,7 @@ def execute(options: Namespace) -> Outcome:
     if (number is None) != (options.out is None):
         raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
     refuse_elsewhere(options, options.program)
-    setting = Setting(
+    setting = RunConfig(
         target=options.target,
         entry=options.entry,
         args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
@@ -43,7 +43,11 @@ def execute(options: Namespace) -> Outcome:
     )
     if options.program.endswith(GRAPHS):
         raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
-    if options.program.endswith(CPP_SUFFIXES):
+    launch = launch_of(options)
+    if launch is not None:
+        source = bundles_of(options, launch, setting.args)
+        setting = replace(setting, args={}, target=None)
+    elif options.program.endswith(CPP_SUFFIXES):
         source = as_text(recording_of(options))
         setting = replace(setting, entry=None, args={})
     else:
@@ -102,8 +106,8 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
             f"--apply {number}: {'no change was found' if not count else f'{count} changes were found'}",
             legal=() if not count else (f"1 to {count}",),
         )
-    offer: Offer = advice.offers[number - 1]
-    if offer.how is not How.PROVEN and not options.tried:
+    offer: Suggestion = advice.offers[number - 1]
+    if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
         raise ReadError(
             f"--apply {number}: this change has been tried on {offer.runs} inputs, and is not proven",
             legal=(f"--apply {number} --tried",),

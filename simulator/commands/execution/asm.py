@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
-from castsim.commands.execution.kernel_options import HEADERS, refuse
+from castsim.commands.execution.cpp_kernels import HEADERS, refuse
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import KERNEL_SUFFIX

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from castsim.commands.option_values import assignments
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.reports.builtin_lists import listed
+from castsim.reports.targets import listed
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtins.lookup import builtin_target, generations, is_cast

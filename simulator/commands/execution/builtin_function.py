@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from rich.console import RenderableType
 
-from castsim.commands.option_values import assignments, scalar
+from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.inputs import make_inputs, read_input, write_array
-from castsim.execution.walk import ArgumentUse
+from castsim.execution.interpreter import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS

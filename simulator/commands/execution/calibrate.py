@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_values import assignments
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.calibration import Choice, calibrate, derived_description, write_description

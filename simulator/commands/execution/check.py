@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from castsim.checking import LANGUAGES, Finding, check
 from castsim.commands.check import FORMATS
-from castsim.commands.option_values import assignments, scalar, statements_of
+from castsim.commands.option_parsers import assignments, scalar, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from castsim.commands.execution.cast_values import read_value
+from castsim.commands.execution.cast import read_value
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.reports.compiled import cast_document, compiled_document, table_document

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.execution.who_computes import going_on, ledger_of, removal, workers_of
-from castsim.commands.option_values import assignments
+from castsim.commands.execution.workers import ledger_of, removal, resume_hint, workers_of
+from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import conform
@@ -37,7 +37,7 @@ def execute(options: Namespace) -> Outcome:
     workers, ledger = workers_of(options), ledger_of(options)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with going_on(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
         found = conform(
             spec,
             names,

@@ -7,23 +7,120 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.kernel_options import CORE, HEADERS, headers_of, refuse
-from castsim.commands.option_values import assignments, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, run_limits_of, scalar
 from castsim.execution.limits import Limits
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import CPP_SUFFIXES, Language, Source
+from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
 if TYPE_CHECKING:
     from castsim.pto_cpp import Recording, Request
+    from castsim.tpc_c.launching import LaunchRequest
+
+
+# Options of kernels in C and C++: who takes them, headers and macros.
+
+LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs", "--accumulators": "accumulators"}
+HEADERS = {"--define": "macros", "--include": "folders"}
+CORE = {"--block": "block", "--sub": "sub"}
+"""Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
+
+TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
+"""A kernel of TileLang: a Python file and a function of it."""
+
+
+def is_tilelang(program: str | None) -> bool:
+    """Whether a program that was named is a kernel of TileLang."""
+    return program is not None and TILELANG.fullmatch(program) is not None
+
+
+def refuse_tilelang(options: Namespace, program: str | None) -> None:
+    """Reject options of kernels of TileLang for another program.
+
+    Raises:
+        ReadError: one was given.
+    """
+    core = None if options.core is None else f"--core {options.core[:40]}"
+    for option in (core, "--unscheduled" if options.unscheduled else None):
+        if option is not None:
+            raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
+
+
+def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
+    """Reject options that only kernels in other languages take.
+
+    Raises:
+        ReadError: one was given.
+    """
+    for option, name in named.items():
+        value = getattr(options, name, None)
+        if value:
+            shown = value if isinstance(value, str) else " ".join(value)
+            told = f"{option} {shown}: {program} is no kernel that takes it"
+            raise ReadError(told, legal=[f"*{each}" for each in suffixes])
+
+
+def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Return the folders of headers and the macros that options give.
+
+    Raises:
+        ReadError: no folder; no name of a macro.
+    """
+    for folder in options.folders:
+        if not Path(folder).is_dir():
+            raise ReadError(f"--include {folder}: no folder", legal=("--include FOLDER",))
+    for macro in options.macros:
+        if not macro.partition("=")[0].isidentifier():
+            raise ReadError(f"--define {macro}: not of the form NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
+    return tuple(map(Path, options.folders)), tuple(options.macros)
+
+
+# The launch of a kernel in C, as options give it.
+
+
+def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None:
+    """Return the launch that options describe; None where none of the programs (default: that of options) is a kernel.
+
+    Raises:
+        ReadError: an option that cannot be read, or that is given for another program.
+    """
+    named = programs or (options.program,)
+    if any(is_kernel(each) for each in named):
+        found: LaunchRequest = _compiler().launch_asked(options)
+        return found
+    refuse(options, LAUNCH, named[0], (KERNEL_SUFFIX,))
+    if not any(str(each or "").endswith(CPP_SUFFIXES) for each in named):
+        refuse(options, HEADERS, named[0], (KERNEL_SUFFIX, *CPP_SUFFIXES))
+    return None
+
+
+def is_kernel(program: str | None) -> bool:
+    """Whether a program that was named is a kernel in C."""
+    return str(program or "").endswith(KERNEL_SUFFIX)
+
+
+def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str, int | float]) -> Source:
+    """Return the bundles of a kernel on its first engine as a program in assembly.
+
+    Raises:
+        ReadError, IllegalError: as `castsim.running.kernels.load_kernel`.
+    """
+    found: Source = _compiler().bundles_asked(options, launch, arguments)
+    return found
+
+
+def _compiler() -> ModuleType:
+    """Return the commands' part that loads the compiler, which is loaded once a kernel is named."""
+    return import_module("castsim.commands.execution.kernels_in_c")
+
 
 _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
@@ -40,7 +137,8 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
         ReadError: one was given.
     """
     if not any(map(is_cpp, programs)):
-        refuse(options, CORE | HEADERS, programs[0], CPP_SUFFIXES)
+        in_c = any(str(each or "").endswith(KERNEL_SUFFIX) for each in programs)
+        refuse(options, CORE if in_c else CORE | HEADERS, programs[0], CPP_SUFFIXES)
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:

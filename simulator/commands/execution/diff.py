@@ -8,9 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.cpp_kernels import refuse_elsewhere, side_of
+from castsim.commands.execution.cpp_kernels import launch_of, refuse_elsewhere, side_of
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.option_values import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN
@@ -78,6 +78,7 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
         "timing_only": options.timing_only,
         "max_cycles": MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
         "limits": run_limits_of(options),
+        "launch": launch_of(options, a, b),
     }
     other = options.target_b or options.target
     return (

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.assembly_files import encoded_target, named_bytes, write_out
-from castsim.commands.option_values import GRAPHS, machine_number
+from castsim.commands.option_parsers import GRAPHS, machine_number
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.assembly_files import refuse_source
-from castsim.commands.option_values import assignments, scalar
+from castsim.commands.execution.cpp_kernels import is_tilelang, refuse_tilelang
+from castsim.commands.execution.tilelang_kernels import kernel_of
+from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import write_program
 from castsim.isa.reading import STDIN
@@ -34,7 +36,11 @@ def execute(options: Namespace) -> Outcome:
         prepare=lambda target: with_options(target, changes),
     )
     refuse_source(options.out, options.file)
-    found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
+    if is_tilelang(options.file):
+        found = kernel_of(options, options.file).text
+    else:
+        refuse_tilelang(options, options.file)
+        found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
     if options.out is not None:
         write_program(Path(options.out), found)
 

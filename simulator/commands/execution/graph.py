@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands import run as declaration_of_run
 from castsim.commands.execution.page_files import check_file, write_page
-from castsim.commands.option_values import assignments, limits_of, output_folder, positive, scalar
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
 from castsim.execution.inputs import write_array
@@ -17,8 +17,7 @@ from castsim.files import file_name, file_names, whole_file
 from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
 from castsim.planning.lowering_answers import setting_of
-from castsim.reports.graph import graph_document
-from castsim.reports.graph_text import graph_text
+from castsim.reports.graph_text import graph_document, graph_text
 from castsim.reports.pages.graph_page import graph_page
 from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target

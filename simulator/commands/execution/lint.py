@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
-from castsim.commands.execution.kernel_options import HEADERS, refuse
-from castsim.commands.option_values import statements_of
+from castsim.commands.execution.cpp_kernels import HEADERS, refuse
+from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
-from castsim.machines.vliw.lint import RULES, Flow, breaches, notices
+from castsim.machines.vliw.lint import RULES, Flow, LintFinding, breaches, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.reports.sections.lint import lint_entries, notice_entry
 from castsim.targets.vliw import VliwTarget
+
+_Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 
 
 def execute(options: Namespace) -> Outcome:
@@ -26,9 +29,10 @@ def execute(options: Namespace) -> Outcome:
     """
     if not options.program.endswith(KERNEL_SUFFIX):
         refuse(options, HEADERS, options.program, (KERNEL_SUFFIX,))
-    file, target, program = _kernel(options) if options.program.endswith(KERNEL_SUFFIX) else _assembly(options)
+    is_kernel = options.program.endswith(KERNEL_SUFFIX)
+    file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
     flow = Flow(program, target)
-    findings, noticed = breaches(flow), notices(flow)
+    findings, noticed = own(breaches(flow)), notices(flow)
     document = {
         "program": file,
         "target": target.name,
@@ -56,8 +60,10 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
     return file, target, parse(source, target.dialect, file, statements_of(options))
 
 
-def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
-    from castsim.commands.execution.kernels_in_c import compiled_of, scheduled_kernel  # noqa: PLC0415 - loads a compiler
+def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
+    """Return a kernel's bundles, and what leaves the findings that are about its own instructions."""
+    from castsim.commands.execution import kernels_in_c  # noqa: PLC0415 - loads the compiler
 
-    source, compiled = compiled_of(options, options.program)
-    return source.file, compiled.target, scheduled_kernel(compiled).program
+    source, compiled = kernels_in_c.compiled_of(options, options.program)
+    program = kernels_in_c.scheduled_kernel(compiled).program
+    return source.file, compiled.target, program, lambda found: kernels_in_c.without_prints(found, compiled.prints)

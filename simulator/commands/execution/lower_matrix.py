@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.execution.conform import matrix_report
 from castsim.commands.execution.page_files import check_page, write_page_of
-from castsim.commands.execution.who_computes import going_on, ledger_of, removal, workers_of
-from castsim.commands.option_values import assignments, output_folder
+from castsim.commands.execution.workers import ledger_of, removal, resume_hint, workers_of
+from castsim.commands.option_parsers import assignments, output_folder
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT, write_program
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
 from castsim.planning import Verdict
-from castsim.planning.conformance.lowered import Extent, LoweredMatrix, lower_all
+from castsim.planning.conformance.matrix import Extent, LoweredMatrix, lower_all
 from castsim.reports.conform import lowered_matrix_document
 from castsim.reports.stage_progress import stage_progress
 from castsim.specifications import parse_specification
@@ -41,7 +41,7 @@ def execute(options: Namespace, *, rows: int, cols: int, steps: int) -> Outcome:
     workers, ledger = workers_of(options), ledger_of(options)
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with going_on(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
         found = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from importlib.util import find_spec
 
-from castsim.commands.option_values import assignments, scalar
+from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.editor.document import Settings
 from castsim.isa.errors import ReadError

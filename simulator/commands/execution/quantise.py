@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from castsim.commands.execution.cast_values import read_value
+from castsim.commands.execution.cast import read_value
 from castsim.commands.outcome import Outcome
 from castsim.execution.inputs import write_array
 from castsim.execution.npy import read_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Format
+from castsim.isa.spellings import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.quantisation import quantise
 from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows
@@ -28,7 +29,7 @@ def execute(options: Namespace) -> Outcome:
         ReadError: what was typed: unknown format, rule or span, no number, a file that is not an array.
         IllegalError: formats that elements, scales or numbers cannot have.
     """
-    src = format_named(options.src)
+    src = format_spelled(options.src)
     array = _given(options, src)
     made = quantise(
         array,

@@ -5,21 +5,16 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.execution.kernel_launch import launch_of
-from castsim.commands.execution.kernel_options import CORE, refuse
-from castsim.commands.execution.run_fragments import drawn_inputs, fragment_of
-from castsim.commands.execution.run_pages import write_run_page
-from castsim.commands.execution.run_parameters import with_parameters
-from castsim.commands.execution.run_reports import check_report
-from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_views
-from castsim.commands.execution.run_what_if import check_what_if, lift_limits, names_of, weighed
+from castsim.commands.execution.cpp_kernels import CORE, is_tilelang, launch_of, refuse, refuse_tilelang
+from castsim.commands.execution.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.failure import error_entry
-from castsim.commands.option_values import (
+from castsim.commands.option_parsers import (
     GRAPHS,
     assignments,
     level_of,
@@ -33,31 +28,171 @@ from castsim.commands.option_values import (
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.engines import ENGINES
+from castsim.estimating.estimates import sensitivities
 from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
+from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.files import file_names
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.parameters import parameters, unknown_parameter, with_values
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
+from castsim.isa.value_lists import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.reports.progress import run_progress
-from castsim.reports.run import run_document, run_text
+from castsim.reports.run import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
-from castsim.reports.sections import RUN
-from castsim.running import MAX_CYCLES, load, run_loaded
+from castsim.reports.sections import RUN, further_reports
+from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.running.fragments import NAME, Fragment, whole
 from castsim.synchronisation.races import REPORT, STOP, refusal
+from castsim.targets import Target, load_target
 from castsim.targets.options import watched, with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.estimating.trust import Sensitivity
+    from castsim.estimating.estimates import Sensitivity
     from castsim.exploration.what_if import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result
     from castsim.targets import Target
-    from castsim.timing import Listener
+    from castsim.timing import Listener, Timing
+
+
+# What `castsim run` times the program again for: limits lifted one at a time, facts a little different.
+
+_SHORT = 64
+"""Operations of a program up to which a page and a document tell the weight of facts unasked: it is timed for each."""
+
+
+def check_what_if(options: Namespace) -> None:
+    """Reject a program that cannot be read again.
+
+    Raises:
+        ReadError: it comes from standard input or another pipe.
+    """
+    if options.what_if is None or not _read_once(options):
+        return
+    held = "standard input" if options.program == "-" else f"'{options.program}'"
+    raise ReadError(f"--what-if reads the program more than once, {held} has it only once", legal=("FILE",))
+
+
+def _read_once(options: Namespace) -> bool:
+    path = Path(options.program)
+    return options.program == "-" or path.is_fifo() or path.is_char_device()
+
+
+def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
+    """Return the limits to lift, none if the option was not given.
+
+    Raises:
+        ReadError: no such limit.
+    """
+    if options.what_if is None:
+        return ()
+    return limits_asked_for(target, [name.strip() for name in options.what_if.split(",")])
+
+
+def weighed(
+    options: Namespace,
+    target: Target,
+    result: Result,
+    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
+    run: Callable[[LoadedProgram], Timing],
+) -> tuple[Sensitivity, ...] | None:
+    """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise."""
+    timing = result.timing
+    asked = options.facts or ((options.json or options.html) and len(timing.operations) <= _SHORT)
+    if not asked or _read_once(options):
+        return None
+    return sensitivities(target, timing.facts, timing.total, lambda lift: run(reload(lift)).total)
+
+
+def lift_limits(
+    names: tuple[str, ...],
+    target: Target,
+    result: Result,
+    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
+    run: Callable[[LoadedProgram], Timing],
+) -> tuple[Gain, ...]:
+    """Return the gain of lifting each limit, largest first."""
+    latencies = result.loaded.latencies(result.timing) if names else None
+    return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)
+
+
+# The fragments that `castsim run -e` takes in place of a file.
+
+_DRAWN = "random:0"
+
+
+def fragment_of(options: Namespace) -> Fragment | None:
+    """Return the fragment that was typed, None for a file; the program is then called by the fragment's name.
+
+    Raises:
+        ReadError: neither or both were given, no target, or the fragment cannot be read.
+    """
+    if options.execute is None:
+        if options.program is None:
+            raise ReadError("nothing to run", legal=("PROGRAM", "-e TEXT"))
+        return None
+    if options.program is not None:
+        raise ReadError(f"-e runs a fragment in place of '{options.program}'", legal=("PROGRAM", "-e TEXT"))
+    if options.target is None:
+        raise ReadError("a fragment names no target", legal=("--target T",))
+    if options.all_entries or options.entry is not None:
+        raise ReadError("a fragment has one entry; --entry and --all-entries are for .pto files")
+    options.program = NAME
+    return whole(options.execute, load_target(options.target))
+
+
+def drawn_inputs(loaded: LoadedProgram) -> dict[str, str]:
+    """Return random inputs for all that a program reads."""
+    return {name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}
+
+
+# The option of `castsim run` that gives the parameters of a tile program their values.
+
+
+def with_parameters(texts: Sequence[str], source: Source) -> Source:
+    """Return a tile program whose parameters have the values that `--tile NAME=VALUE` gives.
+
+    Raises:
+        ReadError: not of this form; a parameter that the program does not declare; a program of another language.
+    """
+    given = assignments("--tile", texts)
+    if source.language is not Language.TILES:
+        raise ReadError(f"--tile {texts[0]}: only tile programs have parameters", legal=("a .pto file",))
+    known = parameters(PtoSource(source.file, source.text))
+    values = {}
+    for name, text in given.items():
+        typed = f"{name}={text}"
+        if name not in known:
+            raise unknown_parameter(name, known, source.file, Span("--tile", 1, 1, typed, len(name)))
+        values[name] = read_value(text, Span("--tile", 1, len(name) + 2, typed, len(text)))
+    return replace(source, text=with_values(source.text, source.file, values))
+
+
+# The reports that `castsim run` can add to its own.
+
+
+def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
+    """Return the sections that the report asked for adds to that of every run.
+
+    Raises:
+        ReadError: there is no such report, or it has nothing to show of this target.
+    """
+    if options.report == RUN:
+        return ()
+    legal = (RUN, *further_reports())
+    if options.report not in legal:
+        raise ReadError(f"unknown report '{options.report}'", legal=legal)
+    reason = section(options.report).refusal(target)
+    if reason is not None:
+        raise ReadError(reason, legal=(RUN,))
+    return (options.report,)
 
 
 def execute(options: Namespace) -> Outcome:
@@ -76,14 +211,21 @@ def execute(options: Namespace) -> Outcome:
 
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if is_tilelang(options.program):
+        from castsim.commands.execution.tilelang_kernels import execute_tilelang  # noqa: PLC0415 - as above
+
+        return execute_tilelang(options, run_source)
+    refuse_tilelang(options, options.program)
     if options.all_blocks:
         raise ReadError("--all-blocks is about kernels in C++, which are told their core")
     with nullcontext() if fragment is None else fragment.placed():
         return run_source(options, None if fragment is None else fragment.source)
 
 
-def run_source(options: Namespace, source: Source | None) -> Outcome:
-    """Run the program of a source, or else the file that the options name."""
+def run_source(
+    options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
+) -> Outcome:
+    """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
     _check_options(options, ENGINES)
     check_views(options)
     check_what_if(options)
@@ -99,6 +241,7 @@ def run_source(options: Namespace, source: Source | None) -> Outcome:
     limits = names_of(options, loaded.target)
     folder = output_folder(options.out)
     result, gains, timeline, weights = _simulate(options, loaded, limits, source)
+    result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
@@ -157,7 +300,7 @@ def _simulate(
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
                 stale_reads=options.stale_reads,
-                races=options.races or (STOP if source is None or source.program is None else REPORT),
+                races=options.races or _races(options, source),
                 skip=not options.no_skip,
                 limits=run_limits_of(options),
             )
@@ -175,6 +318,12 @@ def _simulate(
         weights = None if result.untimed else weighed(options, *again)
         gains = lift_limits(limits, *again)
     return result, gains, timeline, weights
+
+
+def _races(options: Namespace, source: Source | None) -> str:
+    """Return how races are treated where nothing is said: a page is written first, to show them."""
+    shown = options.html is not None or (source is not None and source.program is not None)
+    return REPORT if shown else STOP
 
 
 def _check_options(options: Namespace, engines: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.commands.execution.cpp_kernels import recording_of, request_of, without_arguments
-from castsim.commands.option_values import opaque_cycles, run_limits_of
+from castsim.commands.option_parsers import opaque_cycles, run_limits_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError

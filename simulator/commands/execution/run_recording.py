@@ -11,13 +11,11 @@ from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 from castsim.reports.launches import launch_slices
-from castsim.reports.views.counters import counters
 from castsim.reports.views.dependences import dependences
 from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import perfetto_text
-from castsim.reports.views.recording import Recorder
+from castsim.reports.views.perfetto import counters, perfetto_text
+from castsim.reports.views.recording import Recorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
-from castsim.reports.views.window import Window
 
 if TYPE_CHECKING:
     from castsim.running import Result

@@ -11,16 +11,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_file
+from castsim.commands.execution.page_files import check_file, write_page
 from castsim.isa.errors import ReadError
-from castsim.reports.views.window import Window
+from castsim.reports.views.recording import Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.reports.documents import Document
+    from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running import Result
     from castsim.timing import Listener
+
 
 SHOWN = 80
 """Cycles that the text view shows unless a window is asked for."""
@@ -111,3 +114,21 @@ def timeline_text(
         shown = replace(timeline, end=end, rows=rows)
         yield Text()
         yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")
+
+
+# `castsim run --html FILE`: the report of a run as a page.
+
+
+def write_run_page(options: Namespace, report: RunReport, document: Document) -> list[str]:
+    """Write the page if one was asked for, whole or not at all; return a sentence on it.
+
+    Raises:
+        ReadError: it cannot be written, or the window reaches beyond the run.
+    """
+    if options.html is None:
+        return []
+    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - takes a while, and few ask for a page
+
+    window = None if options.window is None else window_of(options)
+    write_page(options.html, run_page(report, document, window))
+    return [f"html: written to {options.html}"]

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 
 from castsim.commands.assembly_files import read_assembly, write_out
-from castsim.commands.option_values import statements_of
+from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.tpc import print_instruction
 from castsim.machines.vliw.source import chosen_target

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.option_values import assignments, limits_of, scalar
+from castsim.commands.option_parsers import assignments, limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
@@ -17,10 +17,10 @@ from castsim.reports.scratch import (
     every_document,
     every_text,
     single_document,
+    sweep,
     sweep_document,
     sweep_text,
 )
-from castsim.reports.scratch_sweep import sweep
 from castsim.targets import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_file, check_page, refuse_same
-from castsim.commands.execution.who_computes import going_on, refuse_both, workers_of
+from castsim.commands.execution.workers import refuse_both, resume_hint, workers_of
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
 from castsim.exploration.sweeps import Sweep, sweep
@@ -35,7 +35,7 @@ def execute(options: Namespace) -> Outcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
-    with going_on(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    with resume_hint(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import format_named
+from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import list_document, pair_document, target_document
@@ -23,9 +23,13 @@ def execute(options: Namespace) -> Outcome:
         IllegalError: the target does not have the pair.
     """
     if options.diff:
-        if options.what:
+        if options.what or options.template:
             raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
         return _diff(*options.diff)
+    if options.template:
+        if options.what:
+            raise ReadError("--template prints a target and takes nothing else", legal=("targets --template T",))
+        return _template(options.template)
     match options.what:
         case []:
             return _list()
@@ -50,9 +54,8 @@ def _list() -> Outcome:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
         from castsim.reports import specification_text  # noqa: PLC0415 - as above
-        from castsim.reports.targets_text import list_text  # noqa: PLC0415 - as above
 
-        return Group(specification_text.list_text(specifications), "", list_text(targets))
+        return Group(specification_text.list_text(specifications), "", _texts().list_text(targets))
 
     headers = [specification.header(spec) for spec in specifications]
     return Outcome({**list_document(targets), "specifications": headers}, text)
@@ -77,24 +80,29 @@ def _specification(name: str, *pair: str) -> Outcome:
 def _one(name: str) -> Outcome:
     target = load_target(name)
 
+    return Outcome(target_document(target), lambda _: _texts().target_text(target))
+
+
+def _template(name: str) -> Outcome:
     def text(_: int) -> Any:
-        from castsim.reports.targets_text import target_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.target_template import template_text  # noqa: PLC0415 - rich, only if printed
 
-        return target_text(target)
+        return template_text(name)
 
-    return Outcome(target_document(target), text)
+    return Outcome(target_document(load_target(name)), text)
 
 
 def _pair(name: str, src: str, dst: str) -> Outcome:
     target = load_target(name)
-    detail = pair_detail(target, format_named(src), format_named(dst))
+    detail = pair_detail(target, format_spelled(src), format_spelled(dst))
 
-    def text(_: int) -> Any:
-        from castsim.reports.targets_text import pair_text  # noqa: PLC0415 - rich, only if printed
+    return Outcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
 
-        return pair_text(target, detail)
 
-    return Outcome(pair_document(target, detail), text)
+def _texts() -> Any:
+    from castsim.reports import targets_text  # noqa: PLC0415 - rich, only if printed
+
+    return targets_text
 
 
 def _diff(first: str, second: str) -> Outcome:

@@ -15,7 +15,9 @@ from castsim.commands.outcome import Outcome
 from castsim.execution.npy import read_array
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.spelling import closest
+from castsim.running.lookup_tables import TableRun, table_on
 from castsim.specifications import tosa_functions as tosa
+from castsim.targets import load_target
 
 _SCALES = ("apply_scale_32", "apply_scale_16")
 _LOOKUPS = ("apply_lookup_s", "TABLE")
@@ -36,16 +38,29 @@ def execute(options: Namespace) -> Outcome:
         raise ReadError(f"--double-round is for {_SCALES[0]}")
     if (options.table is not None) != (name in _LOOKUPS):
         raise ReadError(f"{name} {'needs' if name in _LOOKUPS else 'has no'} --table", legal=_LOOKUPS)
+    if options.target is not None and name != _LOOKUPS[1]:
+        raise ReadError(f"--target is for {_LOOKUPS[1]}")
     values = [_integer(text) for text in options.values]
     rows = list(_rows(name, values, options))
+    made = None if options.target is None else _looked_up(values, options)
+    if made is not None:
+        rows = [(given, [int(result)]) for (given, _), result in zip(rows, made.results, strict=True)]
     document = {"function": name, "results": [{"arguments": given, "result": result} for given, result in rows]}
 
     def text(_: int) -> Any:
         from castsim.reports.listing import plain_text  # noqa: PLC0415 - rich, only if printed
 
-        return plain_text("\n".join(_line(name, given, result) for given, result in rows))
+        lines = [_line(name, given, result) for given, result in rows]
+        cycles = [] if made is None else [f"by look-ups of {options.target}: {made.cycles} cycles"]
+        return plain_text("\n".join([*lines, *cycles]))
 
     return Outcome(document, text)
+
+
+def _looked_up(values: list[int], options: Namespace) -> TableRun:
+    table = read_array(Path(options.table), "table")
+    dtype = np.int8 if table.dtype == np.int8 else np.int16
+    return table_on(np.array(values, dtype), table, load_target(options.target))
 
 
 def _line(name: str, given: list[int], result: list[int]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_page, with_note, write_page_of
-from castsim.commands.option_values import assignments, integer_from, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, integer_from, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.engines import ENGINES

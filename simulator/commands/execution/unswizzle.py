@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from castsim.commands.assembly_files import read_assembly, write_out
-from castsim.commands.option_values import limits_of
+from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.source import chosen_target

@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.execution.who_computes import workers_of
-from castsim.commands.option_values import integer_from, take_words
+from castsim.commands.execution.workers import workers_of
+from castsim.commands.option_parsers import integer_from, take_words
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from castsim.commands.option_values import integer_from
+from castsim.commands.option_parsers import integer_from
 from castsim.commands.outcome import Outcome
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
 from castsim.execution.distribution import Workers

@@ -5,9 +5,7 @@ from __future__ import annotations
 from simpy import Event
 
 from castsim.engines.event_dataflow.events import At
-from castsim.engines.event_dataflow.pipes import DataflowRun, PipeProcess
-from castsim.engines.event_dataflow.ports import Pattern
-from castsim.engines.event_dataflow.records import Entry, Steps
+from castsim.engines.event_dataflow.pipes import DataflowRun, Entry, Pattern, PipeProcess, Steps
 from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
 from castsim.machines.strided.timing import (

@@ -42,8 +42,8 @@ from castsim.engines.fast_dataflow import (
     requests,
     scoreboard,
 )
-from castsim.engines.fast_dataflow.memory import address_of, machine_record, parts_of_machine
-from castsim.engines.fast_dataflow.rows import names_of
+from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine
+from castsim.engines.fast_dataflow.function_state import names_of
 from castsim.engines.fast_dataflow.sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow import timing as transfer_timing

@@ -2,15 +2,258 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE
+from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH
 from castsim.engines.fast_dataflow.executions import execution_of, over
-from castsim.engines.fast_dataflow.memory import MachineMemory
-from castsim.engines.fast_dataflow.state import EntryRow, NodeRow, chain, entries_of
+from castsim.engines.fast_dataflow.function_state import names_of
+from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
+
+# Where the state of a run lies, and making more room for it: lists of objects, or bare memory for compiled code.
+#
+# In bare memory a table is an array of records. Compiled code gets the address of `MachineRecord`, in which its own
+# fields and the addresses of all tables stand; Python sees the same memory through ctypes, by the same names.
+
+_MEMORY_FIRST_ROOM = 16
+
+
+@cache
+def record_of(row: type) -> type[ctypes.Structure]:
+    """Return the record of a class of rows."""
+    members = [(name, ctypes.c_int64) for name in names_of(row)]
+    return type(f"{row.__name__}Record", (ctypes.Structure,), {"_fields_": members})
+
+
+@cache
+def parts_of_machine() -> tuple[tuple[str, ...], dict[str, type], dict[str, type]]:
+    """Return the fields of `MachineState`: numbers, single rows with their classes, tables with theirs (or `int`)."""
+    numbers, rows, tables = [], {}, {}
+    for name, hint in get_type_hints(MachineState).items():
+        if hint is int:
+            numbers.append(name)
+        elif get_args(hint):
+            tables[name] = get_args(hint)[0]
+        else:
+            rows[name] = hint
+    return tuple(numbers), rows, tables
+
+
+@cache
+def machine_record() -> type[ctypes.Structure]:
+    """Return the record of the machine; the address of a table stands in the field `address_of(table)`."""
+    numbers, rows, tables = parts_of_machine()
+    members: list[tuple[str, Any]] = [(name, ctypes.c_int64) for name in numbers]
+    members += [(name, record_of(row)) for name, row in rows.items()]
+    members += [(address_of(table), ctypes.c_int64) for table in tables]
+    return type("MachineRecord", (ctypes.Structure,), {"_fields_": members})
+
+
+def address_of(table: str) -> str:
+    """Return the field of the machine's record that holds the address of a table."""
+    return f"at_{table}"
+
+
+class MachineMemory:
+    """The state of one run. `machine` is a `MachineState`, after `compile` a record with the same fields."""
+
+    def __init__(self) -> None:
+        _, rows, tables = parts_of_machine()
+        given: dict[str, Any] = {name: row() for name, row in rows.items()}
+        given |= {table: [] for table in tables}
+        self.machine = MachineState(**given)
+        self._columns: dict[str, _Column] | None = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the state lies in bare memory."""
+        return self._columns is not None
+
+    # ---------------------------------------------------------------------------------------------------- any table
+
+    def append(self, table: str, rows: Sequence[object]) -> int:
+        """Append rows, or numbers, to a table and return the number of the first."""
+        if self._columns is not None:
+            return self._grow(table, len(rows), [_cells(row) for row in rows])
+        known: list[object] = getattr(self.machine, table)
+        known.extend(rows)
+        return len(known) - len(rows)
+
+    def take(self, table: str, count: int, fill: int = 0) -> int:
+        """Append fresh rows, or so many times a number, to a table and return the number of the first."""
+        row = parts_of_machine()[2][table]
+        if self._columns is not None:
+            return self._grow(table, count, fill if row is int else [_cells(row())])
+        known: list[object] = getattr(self.machine, table)
+        known.extend([fill] * count if row is int else [row() for _ in range(count)])
+        return len(known) - count
+
+    def size(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return len(getattr(self.machine, table)) if self._columns is None else self._columns[table].size
+
+    def columns(self, table: str, first: int, end: int) -> dict[str, Any]:
+        """Return the fields of some rows as sequences of integers."""
+        members = names_of(parts_of_machine()[2][table])
+        if self._columns is not None:
+            part = self._columns[table].array[first:end]
+            return {name: part[name] for name in members}
+        rows = getattr(self.machine, table)[first:end]
+        return {name: [getattr(row, name) for row in rows] for name in members}
+
+    def compile(self) -> None:
+        """Lay the state out in bare memory, as compiled code wants it."""
+        numbers, rows, tables = parts_of_machine()
+        old, new = self.machine, machine_record()()
+        for name in numbers:
+            setattr(new, name, getattr(old, name))
+        for name in rows:
+            setattr(new, name, record_of(rows[name])(*_cells(getattr(old, name))))
+        self._columns = {}
+        for table, row in tables.items():
+            known = getattr(old, table)
+            self._columns[table] = _Column(row, known if row is int else list(map(_getter(row), known)))
+        self.machine = cast(MachineState, new)
+        for table in tables:
+            self._show(table)
+
+    def _grow(self, table: str, count: int, cells: Any) -> int:
+        assert self._columns is not None
+        first = self._columns[table].grow(count, cells)
+        self._show(table)
+        return first
+
+    def _show(self, table: str) -> None:
+        """Tell the machine's record where a table lies."""
+        assert self._columns is not None
+        column = self._columns[table]
+        setattr(self.machine, table, column.view)
+        setattr(self.machine, address_of(table), column.array.ctypes.data)
+
+    # -------------------------------------------------------------------------------------------------- single tables
+
+    def put_tokens(self, tokens: list[int]) -> None:
+        """Hand the next tokens to the scalar unit."""
+        m = self.machine
+        missing = len(tokens) - self.size("tokens")
+        if missing > 0:
+            self.take("tokens", max(missing, self.size("tokens")))
+        m.tokens[: len(tokens)] = tokens
+        m.issuer.token, m.issuer.token_end = 0, len(tokens)
+
+    def make_room(self) -> None:
+        """Make every table longer that may be too short for the next step; executions apart."""
+        m = self.machine
+        if m.entry_spare <= m.pipe_count + 2:
+            self._add_entries(max(self.size("entries"), _MEMORY_FIRST_ROOM))
+        needed = max(2 * m.pipe_count, (m.live + 2) * (2 * m.most_accesses + 1)) + 1
+        if m.node_spare <= needed:
+            self._add_nodes(max(self.size("nodes"), needed))
+        if m.result_count >= m.result_mask:
+            self._double_results()
+
+    def _add_entries(self, count: int) -> None:
+        first = self.take("entries", count)
+        m = self.machine
+        if m.recording:
+            self.take("entry_causes", count * WIDTH)
+        self._link(m.entries, first, count, m.entry_free)
+        m.entry_free = first
+        m.entry_spare += count
+
+    def _add_nodes(self, count: int) -> None:
+        first = self.take("nodes", count)
+        m = self.machine
+        self._link(m.nodes, first, count, m.node_free)
+        m.node_free = first
+        m.node_spare += count
+
+    def _link(self, rows: Sequence[EntryRow] | Sequence[NodeRow], first: int, count: int, free: int) -> None:
+        """Make a list of fresh rows, in front of those that are free already."""
+        for number in range(first, first + count - 1):
+            rows[number].next = number + 1
+        rows[first + count - 1].next = free
+
+    def _double_results(self) -> None:
+        """Double the ring of results on their way."""
+        m = self.machine
+        waiting = [m.results[(m.result_head + k) & m.result_mask] for k in range(m.result_count)]
+        kept = [(result.time, result.entry) for result in waiting]
+        self.take("results", max(self.size("results"), _MEMORY_FIRST_ROOM))
+        for result, (time, entry) in zip(m.results, kept, strict=False):
+            result.time, result.entry = time, entry
+        m.result_head, m.result_mask = 0, self.size("results") - 1
+
+    def lengthen_executions(self, room: int) -> None:
+        """Give the ring of executions room for so many, a power of two; those in it stay."""
+        m = self.machine
+        live = range(m.first_execution, m.issuer.execution + 1)
+        old, new = [x & m.execution_mask for x in live], [x & (room - 1) for x in live]
+        m.execution_mask = room - 1
+        if self._columns is None:
+            known, m.executions = m.executions, [ExecutionRow() for _ in range(room)]
+            for source, place in zip(old, new, strict=True):
+                m.executions[place] = known[source]
+            return
+        kept = self._columns["executions"].array[old]
+        self.take("executions", room - self.size("executions"))
+        self._columns["executions"].array[new] = kept
+
+
+class _Column:
+    """A table in bare memory: an array of records (or integers) that has room for more, and how Python sees it."""
+
+    def __init__(self, row: type, cells: list[Any]) -> None:
+        self._row = row
+        self.size = len(cells)
+        self._allot()
+        self.array[: self.size] = cells
+
+    def grow(self, count: int, cells: Any) -> int:
+        """Append rows and return the number of the first; all are alike if only one is given."""
+        first, self.size = self.size, self.size + count
+        if self.size > len(self.array):
+            shorter = self.array
+            self._allot()
+            self.array[:first] = shorter[:first]
+        if count:
+            self.array[first : self.size] = cells
+        return first
+
+    def _allot(self) -> None:
+        """Make an array that is long enough; lengths are powers of two, as every one is a type to ctypes."""
+        room = 1 << (max(self.size, _MEMORY_FIRST_ROOM) - 1).bit_length()
+        self.array: Any = np.zeros(room, _dtype(self._row))
+        self.view: Any = _array_type(self._row, room).from_buffer(self.array)
+
+
+@cache
+def _dtype(row: type) -> Any:
+    return np.dtype(np.int64 if row is int else [(name, np.int64) for name in names_of(row)])
+
+
+@cache
+def _array_type(row: type, room: int) -> Any:
+    kind: Any = ctypes.c_int64 if row is int else record_of(row)
+    return kind * room
+
+
+def _cells(row: Any) -> Any:
+    """Return the fields of a row, or a number as it is."""
+    kind: type = type(row)
+    return row if kind is int else _getter(kind)(row)
+
+
+@cache
+def _getter(row: type) -> Callable[[Any], Any]:
+    """Return the function that reads all fields of a row of a class."""
+    return attrgetter(*names_of(row))
+
 
 _FIRST_ROOM = 256
 """A power of two, at least 2; what comes out does not depend on it, only how often the ring is tidied up."""

@@ -5,10 +5,144 @@ Rows are named after the objects of `event_function` and `vector_function.trip_s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import cache
+from typing import Annotated, Any, dataclass_transform, get_type_hints
+
 from castsim.engines.fast_dataflow.codes import EXPECTED, LAUNCHING, NEVER, NO_TIME, NONE
-from castsim.engines.fast_dataflow.relative import Cycle, RecentCycle, RecentTick, Tick, Value
-from castsim.engines.fast_dataflow.rows import Row
-from castsim.execution.dataflow.timing import NO_TICK
+from castsim.execution.dataflow.timing import NO_TICK, TICKS
+
+# What of a row of state must agree for two moments to have the same future, by the types of its fields.
+#
+# Times are compared relative to now, operations by how many were issued since.
+
+
+class Seen(Enum):
+    """The rule by which a field is compared."""
+
+    VALUE = auto()
+    CYCLE = auto()
+    DUE = auto()
+    RECENT_CYCLE = auto()
+    TICK = auto()
+    RECENT_TICK = auto()
+    ENTRY = auto()
+
+
+Value = Annotated[int, Seen.VALUE]
+"""A number that must be the same."""
+Cycle = Annotated[int, Seen.CYCLE]
+"""A cycle; NEVER and NO_TIME are the same at all times."""
+Due = Annotated[int, Seen.DUE]
+"""A cycle that only counts as long as it is not past; NEVER is the same at all times."""
+RecentCycle = Annotated[int, Seen.RECENT_CYCLE]
+"""A cycle of which only counts whether it is past."""
+Tick = Annotated[int, Seen.TICK]
+"""A tick; NO_TICK is the same at all times."""
+RecentTick = Annotated[int, Seen.RECENT_TICK]
+"""A tick with which only later ones are compared: none is before the cycle that ends now."""
+EntryNumber = Annotated[int, Seen.ENTRY]
+"""An entry of an operation: how many were issued since."""
+
+State = tuple[object, ...]
+
+
+@cache
+def seen_fields(row: type) -> tuple[tuple[str, Seen], ...]:
+    """Return the fields of a class of rows that are compared, and how."""
+    hints = get_type_hints(row, include_extras=True)
+    return tuple((name, hint.__metadata__[0]) for name, hint in hints.items() if hasattr(hint, "__metadata__"))
+
+
+def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
+    """Return the fields of a row of a class that must agree; `since` counts operations issued since an entry's."""
+    found = []
+    tick = now * TICKS
+    for name, seen in seen_fields(kind):
+        value = getattr(row, name)
+        if seen is Seen.CYCLE:
+            found.append(value if value in (NEVER, NO_TIME) else value - now)
+        elif seen is Seen.DUE:
+            found.append(value if value == NEVER else max(value - now, 0))
+        elif seen is Seen.RECENT_CYCLE:
+            found.append(max(value - now, -1))
+        elif seen is Seen.TICK:
+            found.append(value if value == NO_TICK else value - tick)
+        elif seen is Seen.RECENT_TICK:
+            found.append(max(value - tick, -TICKS))
+        else:
+            found.append(since(value) if seen is Seen.ENTRY else value)
+    return tuple(found)
+
+
+def aged(state: State, kind: type, cycles: int, operations: int) -> State:
+    """Return the result of `relative` for a row that has not changed, so many cycles and operations later."""
+    older: list[object] = []
+    for value, (_, seen) in zip(state, seen_fields(kind), strict=True):
+        assert isinstance(value, int)
+        if seen is Seen.CYCLE and value not in (NEVER, NO_TIME):
+            older.append(value - cycles)
+        elif seen is Seen.ENTRY and value != NONE:
+            older.append(value + operations)
+        else:
+            older.append(value)
+    return tuple(older)
+
+
+def shift(row: object, kind: type, cycles: int) -> None:
+    """Move the cycles of a row so far into the past."""
+    for name, seen in seen_fields(kind):
+        if seen is Seen.CYCLE and getattr(row, name) not in (NEVER, NO_TIME):
+            setattr(row, name, getattr(row, name) - cycles)
+
+
+# Classes of rows: integers with names, as dataclasses with slots have them, without what these take to be made.
+#
+# Some thirty classes are made whenever the engine is imported, and most programs use half of them. So the initialiser
+# of
+# a class is written when its first row is made.
+
+
+@dataclass_transform()
+class _RowType(type):
+    """Gives a class a slot for every annotated field, and keeps the defaults for its initialiser."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _RowType:
+        names = tuple(body.get("__annotations__", ()))
+        defaults = {field: body.pop(field) for field in names if field in body}
+        made = super().__new__(cls, name, bases, {**body, "__slots__": names})
+        made.__defaults = defaults
+        return made
+
+    __defaults: dict[str, int]
+
+    def write_initialiser(cls) -> Callable[..., None]:
+        """Return a function that sets all fields of a row, in order or by name."""
+        parameters = [f"{name}={cls.__defaults[name]}" if name in cls.__defaults else name for name in names_of(cls)]
+        lines = [f"    self.{name} = {name}" for name in names_of(cls)]
+        made: dict[str, Any] = {}
+        source = "\n".join((f"def initialise(self, {', '.join(parameters)}):", *lines))
+        exec(source, made)
+        initialise: Callable[..., None] = made["initialise"]
+        return initialise
+
+
+class Row(metaclass=_RowType):
+    """A row; its fields are integers."""
+
+    def __init__(self, *values: int, **named: int) -> None:
+        kind = type(self)
+        initialise = kind.write_initialiser()
+        kind.__init__ = initialise  # type: ignore[method-assign]  # the next rows get it at once
+        initialise(self, *values, **named)
+
+
+def names_of(row: type) -> tuple[str, ...]:
+    """Return the fields of a class of rows, in order."""
+    names: tuple[str, ...] = row.__dict__["__slots__"]
+    return names
+
 
 # ------------------------------------------------------------------------------------------ what a function is made of
 

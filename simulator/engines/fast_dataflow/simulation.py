@@ -2,20 +2,309 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from castsim.engines.fast_dataflow.attempt import Attempt
-from castsim.engines.fast_dataflow.codes import NEVER
-from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.codes import (
+    AWAITING_FLAG,
+    AWAITING_OPERANDS,
+    CHECKPOINT,
+    CHECKPOINT_TOKEN,
+    DONE,
+    EMPTY,
+    GO,
+    GROW,
+    LIMIT,
+    MARKER,
+    MISSED,
+    NEVER,
+    NONE,
+    PAUSE,
+    SCALAR_AWAITS_FLAG,
+    SCALAR_PIPE,
+    SCALAR_RUNS,
+    TOKENS,
+)
+from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
+from castsim.engines.fast_dataflow.driving import Driver
+from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, start
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.executions import execution_of
+from castsim.engines.fast_dataflow.issue import issue_one
+from castsim.engines.fast_dataflow.pipes import rest, spend
 from castsim.engines.fast_dataflow.records import Later
-from castsim.engines.fast_dataflow.start import start
+from castsim.engines.fast_dataflow.scoreboard import first_need
+from castsim.engines.fast_dataflow.skipping import executions, operations
+from castsim.engines.fast_dataflow.state import EntryRow, MachineState, chain
+from castsim.engines.fast_dataflow.tokens import Piece, TokenStream
 from castsim.engines.fast_dataflow.units import Unit
+from castsim.execution.dataflow.failure import LOOK_AHEAD, Rest, Standstill, explain_deadlock, explain_limit
+from castsim.execution.dataflow.operations import SetFlag, WaitFlag
 from castsim.execution.dataflow.survey import Survey
-from castsim.execution.tree import Tree
+from castsim.execution.tree import Operation, Tree
+from castsim.isa.errors import EngineError
 from castsim.machines.registry import Parts
 from castsim.targets.loader import TileTarget
-from castsim.timing import Listener, OperationTiming, Timing
+from castsim.timing import Listener, OperationTiming, PipeTiming, Timing
+
+# Why a run cannot go on, in the words that all engines share (`dataflow.failure`).
+
+Refill = Callable[[int], MachineState]
+"""Gives the machine what it has stopped for (one of its codes)."""
+
+
+def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError | None:
+    """Return the error that names every wait, None if nothing waits."""
+    if not _waits(m, encoder):
+        return None
+    m = _run_on(m, refill)
+    waits = _waits(m, encoder)
+    unreached = list(islice(_unreached(m, encoder, refill), LOOK_AHEAD))
+
+    def queued(signal: SetFlag) -> int | None:
+        p = encoder.pipes.index(signal.pipe) if signal.pipe in encoder.pipes else 0
+        for entry in chain(m.entries, m.pipes[p].queue) if p else ():
+            if entry.operation != MARKER and _operation(m, encoder, entry) == signal:
+                return _instruction(m, entry)
+        return None
+
+    return explain_deadlock(encoder.tree, waits, Rest(encoder.pipes[0], queued, unreached))
+
+
+def limit(m: MachineState, encoder: Encoder, max_cycles: int) -> EngineError:
+    """Return the error of a run that took longer than allowed."""
+    reached: list[EntryRow] = []
+    if m.issuer.beyond != NONE:
+        reached.append(m.entries[m.issuer.beyond])
+    else:
+        for p in range(1, m.pipe_count):
+            pipe = m.pipes[p]
+            started = [*chain(m.entries, pipe.in_flight)]
+            if pipe.current != NONE:
+                started.append(m.entries[pipe.current])
+            reached += [entry for entry in started if not (entry.known and entry.end <= m.maximum)]
+    first = min(reached, key=lambda entry: entry.index, default=None)
+    return explain_limit(encoder.tree, max_cycles, None if first is None else _instruction(m, first))
+
+
+def _instruction(m: MachineState, entry: EntryRow) -> int:
+    return execution_of(m, entry.execution).instruction
+
+
+def _operation(m: MachineState, encoder: Encoder, entry: EntryRow) -> Operation:
+    return encoder.operations[m.operations[entry.operation].number]
+
+
+def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
+    """Return who waits for what."""
+    found = []
+    for p in range(1, m.pipe_count):
+        pipe, name = m.pipes[p], encoder.pipes[p]
+        if pipe.wake == NEVER and pipe.status == AWAITING_FLAG:
+            found.append(_at_flag(m, encoder, name, m.entries[pipe.current]))
+        elif pipe.wake == NEVER and pipe.status == AWAITING_OPERANDS:
+            entry = m.entries[pipe.current]
+            need = m.nodes[first_need(m, entry.execution, pipe.local)]
+            needed = execution_of(m, need.execution).instruction
+            found.append(Standstill(name, entry.index, _instruction(m, entry), needed=needed))
+    if m.issuer.wait != SCALAR_RUNS:
+        name, entry = encoder.pipes[0], m.entries[m.issuer.waiting]
+        if m.issuer.wait == SCALAR_AWAITS_FLAG:
+            found.append(_at_flag(m, encoder, name, entry))
+        else:
+            found.append(Standstill(name, entry.index, _instruction(m, entry)))
+    return found
+
+
+def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
+    flag = _operation(m, encoder, entry)
+    assert isinstance(flag, WaitFlag)
+    return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
+
+
+def _run_on(m: MachineState, refill: Refill) -> MachineState:
+    """Issue operations that no pipe demands: the machine would have issued them."""
+    issued = 0
+    while issued < LOOK_AHEAD and _goes_on(m):
+        before = m.issuer.next
+        code = issue_one(m)
+        if code in (TOKENS, GROW):
+            m = refill(code)
+        elif code == GO and m.issuer.next != before:
+            issued += 1
+    return m
+
+
+def _goes_on(m: MachineState) -> bool:
+    """Whether the scalar unit can issue another operation."""
+    return m.issuer.wait == SCALAR_RUNS and m.issuer.beyond == NONE and not m.issuer.all_issued
+
+
+def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
+    """Yield the operations that the scalar unit has not issued."""
+    while True:
+        issuer = m.issuer
+        while issuer.next < issuer.end:
+            issuer.next += 1
+            yield encoder.operations[m.operations[m.numbers[issuer.next - 1]].number]
+        if issuer.all_issued:
+            return
+        code = issue_one(m)
+        if code not in (GO, CHECKPOINT):
+            m = refill(code)
+
+
+# One attempt at a program: the machine is given what it stops for, until it has come to the end.
+
+_PROGRESS_INTERVAL = 256
+"""Operations between two calls of `Listener.progress`."""
+_COMPILED_INTERVAL = 1 << 16
+"""The same for compiled runs, which have more of them done in less time."""
+
+
+class Machine:
+    """The machine of one attempt and what it needs: more of the program, more room, compiled code.
+
+    `count`: executions at most; `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        listener: Listener | None,
+        count: int,
+        *,
+        skip: bool,
+        patient: bool,
+    ) -> None:
+        self._encoder = encoder
+        self._memory = encoder.memory
+        self._listener = listener
+        self._patient = patient
+        self._skipper = DriftSkipper(encoder)
+        self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
+        self._room = FunctionRoom(encoder)
+        self._pieces: Iterator[Piece] = TokenStream(encoder, skip, drifts=skip and patient).pieces()
+        self._piece = Piece([])
+        self._driver = Driver(self._memory.machine.issuer.remaining)
+        self._memory.machine.pause_at = _PROGRESS_INTERVAL
+
+    def _refill(self, code: int) -> MachineState:
+        """Give the machine what it has stopped for."""
+        if code == GROW:
+            self._memory.make_room()
+            self._rows.make_room()
+        elif code == PAUSE:
+            self._pause()
+        elif code == CHECKPOINT:
+            assert self._piece.frame is not None
+            self._skipper.look(self._memory.machine, self._piece.frame)
+        elif code == TOKENS:
+            self._next_piece()
+        return self._memory.machine
+
+    def _pause(self) -> None:
+        """Tell how far the run has come, and see whether it goes on as it does."""
+        m = self._memory.machine
+        if self._listener is not None:
+            self._listener.progress(*self._skipper.progress(m))
+        if self._driver.pays_to_compile(m.issuer.remaining) and self._driver.compile():
+            self._memory.compile()
+            self._rows.widen()
+            m = self._memory.machine
+        m.pause_at = m.finished + (_COMPILED_INTERVAL if self._memory.is_compiled else _PROGRESS_INTERVAL)
+
+    def _next_piece(self) -> None:
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._memory.machine.issuer.no_more = 1
+            return
+        self._piece = piece
+        if piece.aside is not None:
+            self._skipper.turn_aside(self._memory.machine, piece.aside)
+        self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
+        self._room.make()
+        if self._patient:
+            self._be_patient(piece)
+
+    def _be_patient(self, piece: Piece) -> None:
+        """Let pipes that have nothing to do in a long loop wait until it ends, and the scalar unit not run ahead."""
+        m = self._memory.machine
+        m.issuer.demands = 0
+        for p in range(1, len(self._encoder.pipes)):
+            waits = piece.inside is not None and self._encoder.pipes[p] not in piece.inside.pipes
+            pipe = m.pipes[p]
+            pipe.patient = int(waits)
+            m.issuer.demands += pipe.demands * (1 - pipe.patient)
+
+    def _step(self) -> int:
+        """Let the machine run; return why it has stopped."""
+        return self._driver.step(self._memory.machine)
+
+
+class Attempt(Machine):
+    """A run to the end. With `final` no other attempt follows: a failure is raised, with its reason."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        listener: Listener | None,
+        count: int,
+        max_cycles: int,
+        *,
+        skip: bool,
+        patient: bool,
+        final: bool,
+    ) -> None:
+        super().__init__(encoder, listener, count, skip=skip, patient=patient)
+        self._max_cycles = max_cycles
+        self._final = final
+
+    def run(self) -> Timing | None:
+        """Return the timing, None if the program has to be run with less patience.
+
+        Raises:
+            EngineError: deadlock, or the end lies beyond the limit.
+        """
+        code = self._step()
+        while code not in (DONE, LIMIT, MISSED):
+            self._refill(code)
+            code = self._step()
+        return None if code == MISSED else self._end(code)
+
+    def _end(self, code: int) -> Timing | None:
+        total = self._skipper.total(self._memory.machine)
+        error = None
+        if code == DONE:
+            error = deadlock(self._memory.machine, self._encoder, self._refill)
+        if error is None and (code == LIMIT or total > self._max_cycles):
+            error = limit(self._memory.machine, self._encoder, self._max_cycles)
+        if error is None:
+            return self._timing(total)
+        if self._final and not self._skipper.drifted:
+            raise error
+        return None
+
+    def _timing(self, total: int) -> Timing:
+        m, encoder, skipper = self._memory.machine, self._encoder, self._skipper
+        end = total - skipper.offset
+        spend(m, SCALAR_PIPE, EMPTY, end, NONE)
+        for p in range(1, len(encoder.pipes)):
+            m.pipes[p].local = m.now + 1  # all ends are certain
+            rest(m, p, EMPTY, end, NONE)
+        pipes = {name: PipeTiming(skipper.causes(m, p)) for p, name in enumerate(encoder.pipes)}
+        if self._listener is not None:
+            self._listener.progress(total, skipper.finished(m))
+        self._rows.close()
+        return Timing(
+            total,
+            pipes,
+            executions(self._rows, skipper.executions),
+            operations(encoder, skipper.operations) if m.recording else (),
+            frozenset(encoder.facts),
+        )
+
 
 _PATIENCE = 4096
 """Entries of a queue beyond which the scalar unit does not run ahead for others."""

@@ -17,13 +17,16 @@ from castsim.engines.fast_dataflow import function_state
 from castsim.engines.fast_dataflow.codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 from castsim.engines.fast_dataflow.function_state import (
     ComputeWaitsRow,
+    Cycle,
+    Due,
+    EntryNumber,
     FrontEndRow,
     PendingStoreRow,
+    Row,
     StoreQueueRow,
     TripRow,
+    Value,
 )
-from castsim.engines.fast_dataflow.relative import Cycle, Due, EntryNumber, Value
-from castsim.engines.fast_dataflow.rows import Row
 
 # ----------------------------------------------------------------------------------------------------------- at work
 

@@ -15,12 +15,10 @@ from math import inf
 from pathlib import Path
 from statistics import fmean
 
-from castsim.estimating.arithmetic import Shape
-from castsim.estimating.estimates import timed_alone
-from castsim.estimating.placement import OperandPlacement, TileCastRequest
+from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
 from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
-from castsim.execution.walk.lowerer import LoweredInstruction
+from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.machines.mechanisms import lowerer_of, tiles_of
 from castsim.machines.target_cast import CastAsked

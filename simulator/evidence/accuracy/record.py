@@ -21,7 +21,7 @@ from castsim.evidence.accuracy.scopes import SCOPE as SCOPE_OPERATION
 from castsim.evidence.accuracy.table import CAST as CAST_OPERATION
 from castsim.evidence.accuracy.table import TRANSFERS, MeasuredRow
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.targets.residuals import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
+from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
 
 SHARES = (90, 85, 80, 75, 70, 65, 60, 55, 50)
 """Percent of the rows that an interval may be stated to hold."""

@@ -6,11 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Curve, Statistics, predicted, simulated
-from castsim.evidence.accuracy.sharing import assess_all
+from castsim.evidence.accuracy.assessment import (
+    Accuracy,
+    AssessedRow,
+    Curve,
+    Statistics,
+    assess_all,
+    predicted,
+    simulated,
+)
 from castsim.evidence.accuracy.table import read_table
 from castsim.execution.distribution import Workers
-from castsim.execution.notebook_display import Drawn
+from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import ReadError
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
@@ -18,7 +25,7 @@ from castsim.timing import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AccuracyTables(Drawn[Literal["rows", "curves"]]):
+class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
     """Simulated against measured cycles, table by table.
 
     `plot` draws simulated over measured cycles, and how many rows have which error. Frames, errors in percent of the

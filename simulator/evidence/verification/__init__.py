@@ -8,8 +8,7 @@ from castsim.evidence.verification.comparison import ComparisonResult, Mismatch,
 from castsim.evidence.verification.inputs import Exhaustive, InputSet, Samples, input_set
 from castsim.evidence.verification.matrix import required_parts
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.evidence.verification.record import PartProgress, VerificationRecord
-from castsim.evidence.verification.running import VerificationObserver, verify
+from castsim.evidence.verification.running import PartProgress, VerificationObserver, VerificationRecord, verify
 from castsim.evidence.verification.sources import source_digests
 from castsim.evidence.verification.structured import Structured
 

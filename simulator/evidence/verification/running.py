@@ -2,20 +2,273 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from castsim.evidence.verification.comparison import ComparisonResult, compare
-from castsim.evidence.verification.inputs import GRAIN
-from castsim.evidence.verification.kept import oracle_digest
+from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare
+from castsim.evidence.verification.inputs import GRAIN, input_set
+from castsim.evidence.verification.kept import (
+    SCHEMA_VERSION,
+    KeptRecord,
+    changed,
+    oracle_digest,
+    read_tally,
+    read_workers,
+    sources_document,
+    tally_document,
+    today,
+    workers_document,
+)
 from castsim.evidence.verification.part import ORACLE, VerificationPart
-from castsim.evidence.verification.record import PartProgress, VerificationRecord
-from castsim.execution.distribution import Done, Task, Workers, distributed, here
+from castsim.evidence.verification.sources import source_digests
+from castsim.execution.distribution import Done, Origin, Origins, Task, Workers, distributed, here
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.reading import read_text
+
+# The record of a verification: what was to be tried, how far it went, what was found, and on which sources.
+
+PENDING, PARTIAL, DONE = "pending", "partial", "done"
+
+
+@dataclass(slots=True)
+class PartProgress:
+    """The progress of one part. `done` holds disjoint, rising stretches of positions, stop excluded.
+
+    `computed_by` tells how many codes each worker has tried, as far as that was kept.
+    """
+
+    part: VerificationPart
+    size: int
+    done: list[tuple[int, int]] = field(default_factory=list)
+    mismatches: int = 0
+    undecided: int = 0
+    first: list[Mismatch] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    date: str | None = None
+    computed_by: dict[Origin, int] = field(default_factory=dict)
+
+    @property
+    def checked(self) -> int:
+        """The number of codes tried."""
+        return sum(stop - start for start, stop in self.done)
+
+    @property
+    def status(self) -> str:
+        """`pending`, `partial` or `done`."""
+        checked = self.checked
+        return PENDING if not checked else DONE if checked == self.size else PARTIAL
+
+    @property
+    def codes_per_second(self) -> float | None:
+        """Codes tried per second of processor time, None before the first."""
+        return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
+
+    def add(self, finding: ComparisonResult, by: Origin | None = None) -> None:
+        """Take in what a stretch gave, and who computed it."""
+        stretches = sorted([*self.done, (finding.start, finding.stop)])
+        merged = [stretches[0]]
+        for start, stop in stretches[1:]:
+            if start < merged[-1][1]:
+                raise ValueError(f"positions {start} to {merged[-1][1] - 1} of {self.part} were tried twice")
+            if start == merged[-1][1]:
+                merged[-1] = (merged[-1][0], stop)
+            else:
+                merged.append((start, stop))
+        self.done = merged
+        self.mismatches += finding.mismatches
+        self.undecided += finding.undecided
+        self.first = sorted([*self.first, *finding.first], key=lambda one: one.position)[:SHOWN]
+        self.cpu_seconds += finding.cpu_seconds
+        self.date = today()
+        if by is not None:
+            self.computed_by[by] = self.computed_by.get(by, 0) + finding.stop - finding.start
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the stretches that have not been tried."""
+        position = 0
+        for start, stop in [*self.done, (self.size, self.size)]:
+            if position < start:
+                yield position, start
+            position = stop
+
+
+@dataclass(slots=True)
+class VerificationRecord(KeptRecord):
+    """The progress of all parts of a verification.
+
+    `files` are the digests of the sources it is about, None until `sources` computes them: they take longer
+    than a small verification that is not saved. `runs` lists the times and versions of the work on it.
+    """
+
+    KIND: ClassVar[str] = "castsim verification record"
+
+    progress: list[PartProgress]
+    files: Mapping[str, str] | None = None
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, parts: Iterable[VerificationPart]) -> Self:
+        """Start a record on today's sources.
+
+        Raises:
+            IllegalError: an input set that cannot be tried.
+        """
+        progress = [PartProgress(part, input_set(part).size) for part in parts]
+        return cls(progress)
+
+    def sources(self) -> Mapping[str, str]:
+        """Return the digests of the sources that the record is about: those of now, where it was just started."""
+        if self.files is None:
+            self.files = self._sources_now()
+        return self.files
+
+    def _sources_now(self) -> dict[str, str]:
+        return source_digests(oracle=any(one.part.against == ORACLE for one in self.progress))
+
+    @property
+    def mismatches(self) -> int:
+        """The number of codes that differed in all."""
+        return sum(one.mismatches for one in self.progress)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every code of every part has been tried."""
+        return all(one.status == DONE for one in self.progress)
+
+    def changed_files(self) -> list[str]:
+        """Return the sources that are no longer what the record is about, empty while nothing has been tried."""
+        if all(one.status == PENDING for one in self.progress):
+            return []
+        return changed(self.sources(), self._sources_now())
+
+    def begin_run(self) -> None:
+        """Record that work goes on now, with these versions; a record without results moves to today's sources."""
+        if all(one.status == PENDING for one in self.progress):
+            self.files = None
+        self.note_run()
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
+        for one in self.progress:
+            counts[one.status] += 1
+        origins = Origins()
+        parts = [progress_document(one, origins) for one in self.progress]
+        arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": self.KIND,
+            "complete": self.complete,
+            "parts_by_status": counts,
+            "codes_checked": sum(one.checked for one in self.progress),
+            "mismatches": self.mismatches,
+            "input_sets": dict(sorted(arguments.items())),
+            "sources": sources_document(self.sources()),
+            "runs": self.runs,
+            **workers_document(origins),
+            "parts": parts,
+        }
+
+    def text(self) -> str:
+        """Return the document as JSON with one part per line: readable, and in short differences between versions."""
+        document = self.document()
+        head = json.dumps({key: value for key, value in document.items() if key != "parts"}, indent=1)
+        parts = ",\n".join(f"  {json.dumps(part)}" for part in document["parts"])
+        return f'{head[:-2]},\n "parts": [\n{parts}\n ]\n}}\n'
+
+    @classmethod
+    def of_document(cls, held: Mapping[str, Any]) -> Self:
+        """See `KeptRecord`."""
+        files = {str(name): str(digest) for name, digest in held["sources"]["files"].items()}
+        workers = read_workers(held)
+        return cls([_read_progress(entry, workers) for entry in held["parts"]], files, list(held["runs"]))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a record.
+
+        Raises:
+            ReadError: the file is missing or is not a record.
+        """
+        try:
+            document = json.loads(read_text(path, "record"))
+            if not isinstance(document, dict) or document.get("kind") != cls.KIND:
+                raise ReadError(f"'{path}' is not a record of castsim verify")
+            if document["schema_version"] != SCHEMA_VERSION:
+                raise ReadError(
+                    f"record '{path}' has schema version {document['schema_version']}", legal=(str(SCHEMA_VERSION),)
+                )
+            return cls.of_document(document)
+        except RecursionError:
+            raise ReadError(f"'{path}' is not a record of castsim verify: it nests too deeply") from None
+        except CastsimError as error:
+            raise ReadError(
+                error.message if str(path) in error.message else f"record '{path}': {error.message}", legal=error.legal
+            ) from None
+        except KeyError as error:
+            raise ReadError(f"record '{path}' lacks {error}") from None
+        except (ValueError, TypeError, AttributeError, IndexError) as error:
+            raise ReadError(f"'{path}' is not a record of castsim verify: {error}") from None
+
+
+def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
+    """Return one part and its progress as JSON; codes are numbers, workers their places among `origins`."""
+    rate = one.codes_per_second
+    return {
+        **asdict(one.part),
+        "status": one.status,
+        "codes": one.size,
+        "checked": one.checked,
+        "mismatches": one.mismatches,
+        "undecided": one.undecided,
+        "first_mismatches": [asdict(mismatch) for mismatch in one.first],
+        "done": [list(stretch) for stretch in one.done],
+        "cpu_seconds": round(one.cpu_seconds, 6),
+        "codes_per_cpu_second": None if rate is None else round(rate),
+        "date": one.date,
+        "computed_by": tally_document(one.computed_by, origins),
+    }
+
+
+def _read_progress(entry: Mapping[str, Any], workers: Sequence[Origin]) -> PartProgress:
+    part = VerificationPart(
+        src=entry["src"],
+        dst=entry["dst"],
+        rounding=Rounding(entry["rounding"]),
+        overflow=Overflow(entry["overflow"]),
+        tier=entry["tier"],
+        against=entry["against"],
+        inputs=entry["inputs"],
+        count=int(entry["count"]),
+        seed=int(entry["seed"]),
+    )
+    part.check()
+    size = input_set(part).size
+    done = [(int(start), int(stop)) for start, stop in entry["done"]]
+    edges = [0, *(edge for stretch in done for edge in stretch), size]
+    if entry["codes"] != size or edges != sorted(edges):
+        raise ReadError(f"the stretches done of {part} do not lie in its {size} codes")
+    return PartProgress(
+        part,
+        size,
+        done,
+        mismatches=int(entry["mismatches"]),
+        undecided=int(entry["undecided"]),
+        first=[Mismatch(**mismatch) for mismatch in entry["first_mismatches"]],
+        cpu_seconds=float(entry["cpu_seconds"]),
+        date=entry["date"],
+        computed_by=read_tally(entry, workers),
+    )
+
 
 PIECE_SECONDS = 0.5
 """The intended duration of one piece of work: an interrupt waits for it, and progress moves by it."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.cast_tally import CastPlace
-from castsim.execution.outcomes import Judge, Outcomes
+from castsim.execution.outcomes import CastPlace, Judge, Outcomes
 from castsim.execution.tiles import CastTiles, Tile
 from castsim.execution.tree import Deltas, Instruction, Lowered
 from castsim.isa.codes import Codes

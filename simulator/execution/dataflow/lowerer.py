@@ -6,13 +6,11 @@ Flags, barriers and transfers are the same whatever the vector unit is.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.choices import PASS_OFF, TOOLCHAIN, Choice
-from castsim.execution.dataflow.checks import check_tile
-from castsim.execution.dataflow.implicit_scratch import Made, Needy, complete
+from castsim.execution.choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.dataflow.operations import (
     BLOCK,
     Barrier,
@@ -22,10 +20,14 @@ from castsim.execution.dataflow.operations import (
     SetFlag,
     WaitFlag,
 )
-from castsim.execution.dataflow.transfer_region import fitted
-from castsim.execution.dataflow.transfers import lower_transfer
+from castsim.execution.dataflow.transfers import check_tile, lower_transfer
 from castsim.execution.dataflow.uncomputed import Unknown
-from castsim.execution.tiles import Element, Part, Tile, TileCast, TileTransfer, TileWork
+from castsim.execution.interpreter.assembler_forms import check_form, is_binary
+from castsim.execution.interpreter.interpreter import name_of
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.interpreter.pipes import pipe_of
+from castsim.execution.interpreter.structure import has_addresses
+from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import (
     TileEffect,
@@ -36,16 +38,197 @@ from castsim.execution.vector_operations import (
     work_accesses,
 )
 from castsim.execution.vector_operations.accesses import tile_bytes
-from castsim.execution.walk.lowerer import LoweredInstruction
-from castsim.execution.walk.opaque import name_of
-from castsim.execution.walk.pipes import pipe_of
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.scratch_forms import scratch_of
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.scratch_forms import form_of, form_with_tmp, scratch_of
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
+
+# The tmp tiles that newer assemblers give operations which need one and have none, before tiles are placed.
+#
+# Source: docs/reference/pto.md section 1.3.
+
+Needy = pto.Tcvt | pto.TileOperation
+
+ScratchType = Callable[[Needy, int | None], pto.TileType | None]
+"""Returns the type of the tmp tile that an operation gets, None for none; the number is the pitch of the first source
+in elements, where that is a part of a wider tile."""
+
+Made = tuple[pto.Function, tuple[tuple[Choice, Span], ...]]
+"""A function with its tmp tiles, and what was decided where."""
+
+
+def complete(function: pto.Function, toolchain: str, scratch: ScratchType, target: str) -> Made:
+    """Return a function as its assembler completes it.
+
+    Raises:
+        ReadError: an operation without the tmp tile that the assembler wants.
+        IllegalError: the assembler would add one, and the program places its tiles itself.
+    """
+    body = function.body or ()
+    if toolchain not in MAKE_SCRATCH:
+        for node in nodes(body):
+            check_form(node, toolchain)
+        return function, ()
+    completing = _Completing(scratch, toolchain, target, has_addresses(body))
+    made = completing.region(body)
+    return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
+
+
+def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
+    """Return the form with a tmp tile that an operation without one could have, None if there is none."""
+    operation = VECTOR_OPERATIONS.get(node.mnemonic)
+    form = None if operation is None else form_of(operation, node.input_types)
+    if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
+        return None
+    return form_with_tmp(operation, form)
+
+
+@dataclass(slots=True)
+class _Completing:
+    """Regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
+
+    scratch: ScratchType
+    toolchain: str
+    target: str
+    placed: bool
+    made: list[tuple[Choice, Span]] = field(default_factory=list)
+    pitches: dict[str, int] = field(default_factory=dict)
+
+    def region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
+        return tuple(new for node in body for new in self._operation(node))
+
+    def _operation(self, node: pto.Operation) -> Iterator[pto.Operation]:
+        match node:
+            case pto.For() | pto.Section():
+                yield replace(node, body=self.region(node.body))
+            case pto.If():
+                yield replace(node, then_body=self.region(node.then_body), else_body=self.region(node.else_body))
+            case pto.Tcvt(tmp=None):
+                # This assembler hands OFF on where the text names nothing.
+                off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF
+                yield from self._completed(node, node.src) if off else (node,)
+            case pto.TileOperation() if lacks_tmp(node) is not None:
+                yield from self._completed(node, node.inputs[0])
+            case _:
+                if isinstance(node, pto.Subview):
+                    pitch = self.pitches.get(node.source, _pitch(node.source_type))
+                    self.pitches[node.result] = pitch
+                yield node
+
+    def _completed(self, node: Needy, source: str) -> Iterator[pto.Operation]:
+        """Yield a tile and the operation with it, or the operation alone if it needs none."""
+        kind = self.scratch(node, self.pitches.get(source))
+        if kind is None:
+            yield node
+            return
+        name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
+        if self.placed:
+            form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
+            raise IllegalError(
+                f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
+                f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
+                span=node.span,
+                legal=(form, f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}"),
+            )
+        tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
+        effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
+        self.made.append((Choice(TOOLCHAIN, self.toolchain, effect), node.span))
+        yield pto.AllocTile(tmp, kind, added=True, span=node.span)
+        if isinstance(node, pto.Tcvt):
+            yield replace(node, tmp=tmp, tmp_type=kind)
+            return
+        wanted = lacks_tmp(node)
+        assert wanted is not None
+        place = wanted.index(Role.TMP)
+        inputs, types = list(node.inputs), list(node.input_types)
+        inputs.insert(place, tmp)
+        types.insert(place, kind)
+        yield replace(node, inputs=tuple(inputs), input_types=tuple(types))
+
+
+def _pitch(kind: pto.TileType) -> int:
+    return kind.cols if kind.block_layout == "row_major" else kind.rows
+
+
+# Loads and stores between a view's part and a valid region of another size: what is moved.
+#
+# Source: docs/reference/pto.md section 3.5; the target's option `transfer_region` chooses.
+
+OPTION = "transfer_region"
+
+
+def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer, Warnings]:
+    """Return a transfer whose part and valid region have one size, and a warning if they had not.
+
+    Raises:
+        TileError: they differ, and the option refuses that; the valid region reaches behind the part; rows of the part
+            leave the tile.
+    """
+    tile, part = transfer.tile, transfer.part
+    if (part.rows, part.cols) == (tile.valid_rows, tile.valid_cols):
+        return transfer, ()
+    what = (
+        f"{'tload' if transfer.load else 'tstore'}: the view's part is {part.rows} x {part.cols}, the valid region of "
+        f"%{tile.name} is {tile.valid_rows} x {tile.valid_cols}"
+    )
+    how = target.option(OPTION) if OPTION in target.options else "tile"
+    if how == "refuse":
+        raise TileError(what, span=transfer.span)
+    if how == "tile":
+        found = replace(transfer, part=_cut(transfer, what))
+        moved = f"{tile.valid_rows} x {tile.valid_cols}"
+    else:
+        found = _as_the_library(target, transfer, what)
+        moved = f"{found.part.rows} x {found.part.cols}"
+    return found, (WarningText(WarningKind.REGION, f"{what}: {moved} are moved"),)
+
+
+def _cut(transfer: TileTransfer, what: str) -> Part:
+    """Return the first rows and columns of the part, as many as are valid.
+
+    Raises:
+        TileError: it has fewer, or its rows come from several dimensions of which some would be cut.
+    """
+    tile, part = transfer.tile, transfer.part
+    if not tile.valid_rows or not tile.valid_cols:
+        return replace(part, sizes=(1, 1, 1, tile.valid_rows, tile.valid_cols))
+    if tile.valid_rows > part.rows or tile.valid_cols > part.cols:
+        raise TileError(f"{what}, which reaches beyond the part", span=transfer.span)
+    first, second, third, rows, _ = part.sizes
+    if tile.valid_rows != part.rows:
+        if first * second * third != 1:
+            raise TileError(f"{what}; rows of several dimensions are not cut", span=transfer.span)
+        rows = tile.valid_rows
+    return replace(part, sizes=(first, second, third, rows, tile.valid_cols))
+
+
+def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -> TileTransfer:
+    """Return what the library moves: lines as many as the view's part has, each as long as the tile's valid ones.
+
+    Raises:
+        TileError: lines leave the tile.
+    """
+    tile, part = transfer.tile, transfer.part
+    first, second, third, rows, cols = part.sizes
+    one, two, three, down, across = part.strides
+    skewed = target.transfer_limits.skewed_lines
+    if part.layout == "dn":
+        sizes = (first, second, third, tile.valid_rows, cols)
+        across = tile.valid_rows + across - rows if skewed else across
+        tile = replace(tile, valid_cols=cols)
+        leaves = cols > tile.cols
+    else:
+        sizes = (first, second, third, rows, tile.valid_cols)
+        down = tile.valid_cols + down - cols if skewed else down
+        tile = replace(tile, valid_rows=part.rows)
+        leaves = part.rows > tile.rows
+    if leaves or down < 0 or across < 0:
+        raise TileError(f"{what}; the part's lines leave the tile", span=transfer.span)
+    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
 
 
 class DataflowLowerer(ABC):
@@ -54,7 +237,7 @@ class DataflowLowerer(ABC):
     def __init__(self, target: DataflowTarget) -> None:
         self._chip = target
         self._tiles: dict[tuple[str, int], Tile] = {}
-        self._window_uses: list[tuple[TileWork, tuple[int, int]]] = []
+        self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
 
     def completed(self, function: pto.Function) -> Made:
         """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
@@ -73,6 +256,14 @@ class DataflowLowerer(ABC):
         if rule is None or rule.tmp != "ignored":
             return None
         return next(iter(scratch_of(node.mnemonic, node.inputs, node.input_types)), None)
+
+    def control(self) -> int | None:
+        """Return the control register as operations have left it, None where none outlives its operation: as here."""
+        return None
+
+    def set_control(self, value: int | None) -> None:
+        """Take the control register to hold what `control` has returned."""
+        del value
 
     def buffer(self) -> tuple[str, int, int]:
         """Return name, allocatable bytes and alignment of the unified buffer."""
@@ -123,7 +314,7 @@ class DataflowLowerer(ABC):
         body, warnings = lower_transfer(self._chip, same)
         return LoweredInstruction(body, _transfer_accesses(same), None, differing + warnings)
 
-    def work(self, work: TileWork) -> LoweredInstruction:
+    def work(self, work: ResolvedTileOp) -> LoweredInstruction:
         """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
 
         A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
@@ -147,7 +338,7 @@ class DataflowLowerer(ABC):
             self._window_uses.append((work, behaviour.window))
         return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
 
-    def lower_work(self, work: TileWork) -> Block:
+    def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return what the mechanism issues for a vector operation that `check_work` has let through.
 
         Raises:
@@ -257,7 +448,7 @@ def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
     return () if 0 in place.sizes else (_far(place, write=write),)
 
 
-def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
     """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
 
     Source: docs/reference/pto.md section 7.2.
@@ -270,7 +461,7 @@ def _without_tails(work: TileWork, accesses: tuple[Access, ...]) -> tuple[Access
     return (accesses[0], needed, *accesses[2:])
 
 
-def reduces_nothing(work: TileWork) -> TileWork | None:
+def reduces_nothing(work: ResolvedTileOp) -> ResolvedTileOp | None:
     """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
 
     It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.

@@ -38,7 +38,7 @@ class Unknown:
 
 
 @dataclass(slots=True)
-class Uncomputed:
+class TaintTracker:
     """Which bytes of the buffer and of the arguments are unknown: 255, others 0.
 
     `by` is the opaque operation that came last, by its name.
@@ -49,7 +49,7 @@ class Uncomputed:
     by: str = ""
 
     @classmethod
-    def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes], *, written: bool = True) -> Uncomputed:
+    def beside(cls, buffer: Bytes, arguments: Mapping[str, Bytes], *, written: bool = True) -> TaintTracker:
         """Return one for arguments that are all known, and a buffer that is if it counts as `written`."""
         marks = np.full_like(buffer, 0 if written else _UNKNOWN)
         return cls(marks, {name: np.zeros(found.size, np.uint8) for name, found in arguments.items()})

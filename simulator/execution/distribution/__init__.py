@@ -11,6 +11,8 @@ from castsim.execution.distribution.distributing import (
     Computed,
     Group,
     Keeping,
+    Ledger,
+    LedgerLabels,
     Workers,
     about_installation,
     digest,
@@ -20,12 +22,30 @@ from castsim.execution.distribution.distributing import (
 )
 from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
 from castsim.execution.distribution.installation import Installation, installation
-from castsim.execution.distribution.ledger import Book, Ledger
-from castsim.execution.distribution.origins import Origin, Origins, origin
-from castsim.execution.distribution.task import Done, Task
+from castsim.execution.distribution.origins import Done, Origin, Origins, Task, origin
 
 __all__ = [
-    "ALONE", "MOST_WORKERS", "Book", "Computed", "Done", "Group", "HandedTargets", "Installation", "Keeping", "Ledger",
-    "Origin", "Origins", "Task", "Workers", "about_installation", "digest", "distributed", "facts_digest",
-    "handed_targets", "here", "installation", "origin", "resumed",
+    "ALONE",
+    "MOST_WORKERS",
+    "Computed",
+    "Done",
+    "Group",
+    "HandedTargets",
+    "Installation",
+    "Keeping",
+    "Ledger",
+    "LedgerLabels",
+    "Origin",
+    "Origins",
+    "Task",
+    "Workers",
+    "about_installation",
+    "digest",
+    "distributed",
+    "facts_digest",
+    "handed_targets",
+    "here",
+    "installation",
+    "origin",
+    "resumed",
 ]  # fmt: skip

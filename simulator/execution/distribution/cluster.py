@@ -15,8 +15,7 @@ from itertools import islice
 from typing import Generic
 
 from castsim.execution.distribution.installation import Installation, installation, refuse_another
-from castsim.execution.distribution.origins import Origin, origin
-from castsim.execution.distribution.task import Done, Piece, Result, Task
+from castsim.execution.distribution.origins import Done, Origin, Piece, Result, Task, origin
 from castsim.isa.errors import EngineError, ReadError
 
 if find_spec("distributed") is None:

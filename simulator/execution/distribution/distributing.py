@@ -2,20 +2,215 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import stat
+import struct
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from types import TracebackType
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from castsim.execution.distribution.installation import Installation, digest_of, installation
-from castsim.execution.distribution.ledger import Book, Ledger
-from castsim.execution.distribution.local import carried_out_here
-from castsim.execution.distribution.origins import Origin, origin_of
-from castsim.execution.distribution.task import Done, Piece, Result, Task
+from castsim.execution.distribution.origins import Done, Origin, Piece, Result, Task, carried_out_here, origin_of
 from castsim.isa.errors import ReadError
+
+# A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
+#
+# The first line says, in JSON, whose ledger it is and what the work is about. Behind it stand pieces: a mark, the
+# piece's
+# number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed process
+# left
+# half written does not count and is cut off.
+
+if sys.platform != "win32":
+    import fcntl
+
+VERSION = 2
+"""Version of the form of the file."""
+
+_HEAD = struct.Struct("<4sQQ16s")
+_MARK = b"\nCHK"
+_LONGEST_LINE = 1 << 24
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the latter
+_BEGINNING = b'{"castsim_ledger"'
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLabels:
+    """What messages say of a ledger: what it is of (`sweep`), and the option that names it or the file beside it."""
+
+    work: str
+    option: str
+
+    @property
+    def again(self) -> str:
+        """How work starts from the beginning."""
+        same = "the same without its ledger" if self.option == "--out" else "the same after removing the file"
+        return f"{self.option} with another file, or {same}, starts again"
+
+
+class Ledger:
+    """An open ledger: `pieces` has the place and length of the results of each piece that is done."""
+
+    def __init__(self, path: Path, about: Mapping[str, str], book: LedgerLabels) -> None:
+        """Open a file, which is made if it is missing, for this process alone.
+
+        Raises:
+            ReadError: it cannot be read or written, is no ledger, is about something else, or another process has it.
+        """
+        self.path = path
+        self._book = book
+        self.pieces: dict[int, tuple[int, int]] = {}
+        try:
+            self._file = os.open(path, _FLAGS, 0o666)
+        except OSError as error:
+            raise self._failed(error) from None
+        try:
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise ReadError(f"{path}: not a regular file, which a ledger must be", legal=(f"{book.option} FILE",))
+            self._lock()
+            self._read(dict(about))
+        except BaseException as error:
+            os.close(self._file)
+            if isinstance(error, OSError):
+                raise self._failed(error) from None
+            raise
+
+    @property
+    def again(self) -> str:
+        """What helps against a file that does not fit."""
+        return self._book.again
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        os.close(self._file)
+
+    def add(self, number: int, results: bytes) -> None:
+        """Append the results of a piece; they are on the disk when this returns.
+
+        Raises:
+            ReadError: the file cannot be written.
+        """
+        data = _HEAD.pack(_MARK, number, len(results), _digest(number, results)) + results
+        end = os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            self._write(data)
+            os.fsync(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._file, end)
+            raise self._failed(error) from None
+        self.pieces[number] = (end + _HEAD.size, len(results))
+
+    def results(self, number: int) -> bytes:
+        """Return the results of a piece.
+
+        Raises:
+            ReadError: the file is not what it was.
+        """
+        place, length = self.pieces[number]
+        os.lseek(self._file, place - _HEAD.size, os.SEEK_SET)
+        data = self._exactly(_HEAD.size + length)
+        if len(data) < _HEAD.size + length or _HEAD.unpack_from(data)[3] != _digest(number, data[_HEAD.size :]):
+            raise ReadError(f"{self.path}: piece {number} was changed while the {self._book.work} ran")
+        return data[_HEAD.size :]
+
+    def _lock(self) -> None:
+        if sys.platform == "win32":
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ReadError(
+                f"{self.path}: another {self._book.work} is writing to it",
+                legal=(f"{self._book.option} with another file", "wait for its end"),
+            ) from None
+        except OSError:  # file systems without locks
+            return
+
+    def _read(self, about: dict[str, str]) -> None:
+        line = self._first_line()
+        if line is None:
+            self._start(about)
+            return
+        try:
+            head = json.loads(line)
+            held = dict(head["about"]) if (head["castsim_ledger"], head["of"]) == (VERSION, self._book.work) else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            held = None
+        if held is None:
+            raise ReadError(f"{self.path}: not a ledger of castsim {self._book.work}", legal=(self._book.again,))
+        changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
+        if changed:
+            if os.fstat(self._file).st_size <= len(line) + 1:  # its work ended before the first piece
+                self._start(about)
+                return
+            raise ReadError(f"{self.path}: is about another {' and another '.join(changed)}", legal=(self._book.again,))
+        self._find_pieces(len(line) + 1)
+
+    def _first_line(self) -> bytes | None:
+        """Return the first line, None if the file is empty or ends in the middle of it."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        data = b""
+        while b"\n" not in data and len(data) < _LONGEST_LINE:
+            more = os.read(self._file, 1 << 16)
+            if not more:
+                if data.startswith(_BEGINNING) or _BEGINNING.startswith(data):
+                    return None
+                break
+            data += more
+        return data.partition(b"\n")[0]
+
+    def _start(self, about: dict[str, str]) -> None:
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        self._write(json.dumps({"castsim_ledger": VERSION, "of": self._book.work, "about": about}).encode() + b"\n")
+        os.fsync(self._file)
+
+    def _find_pieces(self, place: int) -> None:
+        """Note the pieces that are whole; cut off what stands behind the last of them."""
+        size = os.fstat(self._file).st_size
+        while place < size:
+            os.lseek(self._file, place, os.SEEK_SET)
+            head = self._exactly(_HEAD.size)
+            if len(head) < _HEAD.size:
+                break
+            mark, number, length, digest = _HEAD.unpack(head)
+            if mark != _MARK or place + _HEAD.size + length > size:
+                break
+            if _digest(number, self._exactly(length)) != digest:
+                break
+            self.pieces[number] = (place + _HEAD.size, length)
+            place += _HEAD.size + length
+        os.ftruncate(self._file, place)
+
+    def _failed(self, error: OSError) -> ReadError:
+        legal = f"{self._book.option} FILE in a folder that can be written"
+        return ReadError(f"{self.path}: {error.strerror or error}", legal=(legal,))
+
+    def _exactly(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length and (more := os.read(self._file, length - len(data))):
+            data += more
+        return data
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._file, left) :]
+
+
+def _digest(number: int, results: bytes) -> bytes:
+    return hashlib.blake2b(number.to_bytes(8, "little") + results, digest_size=16).digest()
+
 
 Item = TypeVar("Item")
 
@@ -116,7 +311,7 @@ def resumed(
         ReadError: the ledger is about something else, or cannot be written; and as `distributed`.
         EngineError, Exception: as `distributed`.
     """
-    opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, Book(task.name, OPTION))
+    opened = nullcontext() if keeping is None else Ledger(keeping.path, keeping.about, LedgerLabels(task.name, OPTION))
     with opened as ledger:
         held = {} if ledger is None else {number for number in ledger.pieces if number < len(items)}
         for number in sorted(held):

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Iterable, Mapping
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import islice
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for_end
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 import castsim
-from castsim.execution.distribution.installation import sources_digest
+from castsim.execution.distribution.installation import Installation, sources_digest
+from castsim.execution.interrupts import interrupts_later
+from castsim.isa.errors import EngineError
 
 LOCAL_NAME = "local"
 """The name of this machine's processes."""
@@ -57,3 +69,151 @@ class Origins:
     def documents(self) -> list[dict[str, str]]:
         """Return all as JSON."""
         return [asdict(one) for one in self._places]
+
+
+# A task as it is handed to whoever carries out a piece of it.
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[Piece, Result]):
+    """What is done with every piece: `compute`, on installations that are this one.
+
+    `name` is what messages call it: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
+    or a partial of one. `beside` returns a digest of what results depend on besides castsim itself.
+    """
+
+    name: str
+    compute: Callable[[Piece], Result]
+    installation: Installation
+    beside: Callable[[], str] | None = None
+
+
+class Done(NamedTuple, Generic[Piece, Result]):
+    """A piece, what came of it, and where that comes from."""
+
+    piece: Piece
+    result: Result
+    origin: Origin
+
+
+# Pieces carried out on this machine: in this process, or in several.
+
+_ATTEMPTS = 3
+"""How often processes that died are started again without a piece having been done meanwhile."""
+
+_compute: list[Callable[..., object]] = []
+"""In a process of the pool: what it does with pieces."""
+
+
+def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers: int) -> Iterator[Done[Piece, Result]]:
+    """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
+
+    What processes had at hand that died, others do again.
+
+    Raises:
+        EngineError: processes die again and again, as they do where memory is short.
+        Exception: whatever the task raises.
+    """
+    if workers == 1:
+        for piece in pieces:
+            yield Done(piece, task.compute(piece), origin())
+        return
+    queue: _Queue[Piece, Result] = _Queue(pieces)
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            for done in _in_processes(task, queue, workers):
+                attempts = 0
+                yield done
+            return
+        except BrokenProcessPool:
+            queue.again()
+            if attempts >= _ATTEMPTS:
+                raise EngineError(
+                    f"processes of the {task.name} die as soon as they work: memory may be short (--workers 1 takes "
+                    "least); a script that calls castsim with workers needs `if __name__ == '__main__':` around it"
+                ) from None
+
+
+class _Queue(Generic[Piece, Result]):
+    """Pieces in their order, and those that are at hand; what was lost comes first."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._fresh = iter(pieces)
+        self._lost: deque[Piece] = deque()
+        self.running: dict[Future[Result], Piece] = {}
+
+    def next(self) -> tuple[Piece, ...]:
+        """Return the next piece alone; nothing if there is none."""
+        if self._lost:
+            return (self._lost.popleft(),)
+        return tuple(islice(self._fresh, 1))
+
+    def lose(self, piece: Piece) -> None:
+        """Let a piece be done again."""
+        self._lost.append(piece)
+
+    def again(self) -> None:
+        """Let what is at hand be done again."""
+        self._lost.extend(self.running.values())
+        self.running.clear()
+
+
+def _in_processes(
+    task: Task[Piece, Result], queue: _Queue[Piece, Result], workers: int
+) -> Iterator[Done[Piece, Result]]:
+    with interrupts_later():
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (task,))
+    try:
+        while True:
+            while len(queue.running) <= 2 * workers and (taken := queue.next()):
+                _submit(pool, queue, taken[0])
+            if not queue.running:
+                return
+            finished, _ = wait(queue.running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                result = future.result()
+                yield Done(queue.running.pop(future), result, origin())
+    except BaseException:
+        _end(pool)
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piece) -> None:
+    try:
+        with interrupts_later():  # a process may be started here
+            queue.running[cast("Future[Result]", pool.submit(_carried_out, piece))] = piece
+    except BrokenProcessPool:
+        queue.lose(piece)
+        raise
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes at once: what they are at will be computed again."""
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.terminate()
+
+
+def _begin(task: Task[Piece, Result]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _compute[:] = [task.compute]
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Do not outlive a parent that was killed."""
+    wait_for_end([parent])
+    os._exit(1)
+
+
+def _carried_out(piece: object) -> object:
+    return _compute[0](piece)

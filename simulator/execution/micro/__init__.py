@@ -1,8 +1,6 @@
 """Programs of vector instructions: control flow, scalars, pointers and transfers; a vector unit does the rest."""
 
-from castsim.execution.micro.executed import Walked, walk_function
-from castsim.execution.micro.memory import MicroMemory
-from castsim.execution.micro.pointers import Pointer
-from castsim.execution.micro.unit import Issue, Value, VectorUnit
+from castsim.execution.micro.interpreter import Walked, walk_function
+from castsim.execution.micro.unit import Issue, MicroMemory, Pointer, Value, VectorUnit
 
 __all__ = ["Issue", "MicroMemory", "Pointer", "Value", "VectorUnit", "Walked", "walk_function"]

@@ -1,8 +1,7 @@
 """Vector operations on tiles: what each computes, what it refuses, which bytes it touches; nothing about time."""
 
-from castsim.execution.vector_operations.accesses import work_accesses
+from castsim.execution.vector_operations.accesses import check_work, work_accesses
 from castsim.execution.vector_operations.behaviour import Behaviour, behaviour_of
-from castsim.execution.vector_operations.checks import check_work
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.regions import over_destination
 from castsim.execution.vector_operations.shapes import as_rows, vector_operand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from castsim.execution.tiles import TileWork
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.targets.dataflow import DataflowTarget
@@ -31,7 +31,7 @@ class Behaviour:
         return dict(self.choices)[name]
 
 
-def behaviour_of(target: DataflowTarget, work: TileWork) -> Behaviour:
+def behaviour_of(target: DataflowTarget, work: ResolvedTileOp) -> Behaviour:
     """Return the target's part in an operation; only options that bear on it are looked up."""
     facts = target.tile_arithmetic
     operation = VECTOR_OPERATIONS[work.mnemonic]
@@ -58,23 +58,25 @@ def saturates(
     )
 
 
-def compared_format(work: TileWork) -> str:
+def compared_format(work: ResolvedTileOp) -> str:
     """Return the element format that an operation computes in: that of its sources where it has any."""
     return (work.sources[0] if work.sources else work.dst).format.name
 
 
-def float_route(work: TileWork, facts: TileArithmetic) -> str | None:
+def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
     """Return the float format through which a division by a scalar goes, None if it needs none."""
     if not VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar:
         return None
     return dict(facts.divides_through).get(work.dst.format.name)
 
 
-def _relevant(work: TileWork, facts: TileArithmetic) -> tuple[str, ...]:
+def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
-    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BLOCK_QUANTISE):
+    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX):
         return ()
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        return ("maximum_of_nan", "subnormals", "e4m3_nan", "nv_flat_fp4")
     if operation.kind is Kind.QUANTISE:
         return ("float_saturation_off_at_start",) if work.tmp is not None else ()
     if operation.kind is Kind.DEQUANTISE:
@@ -112,7 +114,7 @@ _OF_FUNCTION = {
 """Options that say what else no source states of a function; remainders read theirs for integers only."""
 
 
-def _window(target: DataflowTarget, work: TileWork) -> tuple[int, int] | None:
+def _window(target: DataflowTarget, work: ResolvedTileOp) -> tuple[int, int] | None:
     window = target.unreserved_scratch
     if window is None or work.tmp is not None or VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_BROADCAST:
         return None

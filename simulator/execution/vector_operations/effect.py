@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.arithmetic import apply, constant_codes
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.elements import Bytes, tile_view, valid_codes
@@ -39,7 +39,7 @@ class TileEffect:
     scalar (`tsels`), the pair sums (`tcolsum`); elsewhere tmp keeps its bytes.
     """
 
-    work: TileWork
+    work: ResolvedTileOp
     behaviour: Behaviour
 
     def moved(self, deltas: Sequence[int]) -> TileEffect:
@@ -95,7 +95,7 @@ class TileEffect:
                 _per_element(buffer, work, behaviour)
 
 
-def _per_element(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _per_element(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     operation = VECTOR_OPERATIONS[work.mnemonic]
     if float_route(work, behaviour.facts) is not None:
         result = _routed_quotient(buffer, work, behaviour)
@@ -121,7 +121,7 @@ def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
     return convert_codes(np.ascontiguousarray(codes), narrow, wide, abstract_policy(narrow, wide))
 
 
-def _in_part(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Apply the function where both operands are valid; the larger one stays as it is elsewhere."""
     dst = work.dst
     operands = [valid_codes(buffer, source) for source in work.sources]
@@ -133,7 +133,7 @@ def _in_part(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = result
 
 
-def _operands(buffer: Bytes, work: TileWork, kind: Kind) -> list[Codes]:
+def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
     """Return the operands in the order of the text, in shapes that broadcast to the destination's valid region."""
     tiles = [valid_codes(buffer, source) for source in work.sources]
     scalars = [np.array([[code]], f"<u{fmt.storage_bits // 8}") for code, fmt in work.scalars]
@@ -152,7 +152,7 @@ def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
     return vector if is_column(tile) else vector[:, np.arange(columns) % vector.shape[1]]
 
 
-def _divides_by_reciprocal(work: TileWork, behaviour: Behaviour) -> bool:
+def _divides_by_reciprocal(work: ResolvedTileOp, behaviour: Behaviour) -> bool:
     """Whether a division by a scalar multiplies by the rounded reciprocal instead."""
     return (
         VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar
@@ -162,7 +162,7 @@ def _divides_by_reciprocal(work: TileWork, behaviour: Behaviour) -> bool:
     )
 
 
-def _routed_quotient(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> Codes:
+def _routed_quotient(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> Codes:
     """Divide integers in a float format; the source tile is left holding its elements in that format."""
     (source,) = work.sources
     name = float_route(work, behaviour.facts)
@@ -185,7 +185,7 @@ def _converted(codes: Codes, integer: Format, fmt: Format) -> Codes:
     return convert_codes(np.ascontiguousarray(codes), integer, fmt, abstract_policy(integer, fmt))
 
 
-def _reduce(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _reduce(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     operation = VECTOR_OPERATIONS[work.mnemonic]
     codes, fmt, dst = valid_codes(buffer, work.sources[0]), work.dst.format, work.dst
     if operation.kind is Kind.ROW_REDUCE:
@@ -199,7 +199,7 @@ def _reduce(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, 1, codes.shape[1])[0] = result
 
 
-def _locate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _locate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write the number of the column, or row, of the first extreme element of every row, or column."""
     operation, dst, (source,) = VECTOR_OPERATIONS[work.mnemonic], work.dst, work.sources
     codes = valid_codes(buffer, source)

@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.block_quantising import quantise_blocks
 from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
-from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column, stored_groups
+from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
+from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.targets.tile_operations import TileArithmetic
 
-QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE)
+QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)
 """The kinds of operations that are all of this module."""
 
 SINGLE, INTEGER, HALF = format_named("f32"), format_named("i32"), format_named("f16")
@@ -33,7 +34,7 @@ _SPREAD_ROWS = 8
 Single = NDArray[np.float32]
 
 
-def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def quantise_tiles(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Run an operation of one of these kinds on the unified buffer."""
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.QUANTISE:
@@ -41,23 +42,30 @@ def quantise_tiles(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         case Kind.DEQUANTISE:
             _dequantise(buffer, work, behaviour)
         case Kind.BLOCK_QUANTISE:
-            quantise_blocks(buffer, work)
+            quantise_blocks(buffer, work, behaviour)
+        case Kind.BOX:
+            fill_boxes(buffer, work)
         case _:
             narrow = np.dtype(f"<u{work.dst.element_bits // 8}")
             codes = valid_codes(buffer, work.sources[0])
             tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = codes.astype(narrow)
 
 
-def quantised_bytes(work: TileWork, behaviour: Behaviour) -> Access:
+def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     """Return the bytes of the destination that an operation of one of these kinds writes."""
     dst = work.dst
+    if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
+        return boxed_bytes(work)
     return _rows(dst, _columns(work, behaviour), write=True)
 
 
-def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
     source, *parameters = work.sources
-    found = [_rows(source, _columns(work, behaviour), write=False)]
+    if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
+        return bytes_to_box(work)
+    blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
+    found = [_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -69,20 +77,12 @@ def bytes_to_quantise(work: TileWork, behaviour: Behaviour) -> list[Access]:
     return found
 
 
-def group_bytes(work: TileWork) -> list[Access]:
-    """Return the bytes that a block quantisation writes besides: exponents by rows, the rest in one line."""
-    found = []
-    for tile, count in zip(work.further, stored_groups(work) if work.further else (), strict=True):
-        if tile is work.further[0]:
-            found.append(_rows(tile, tile.valid_cols, write=True))
-        else:
-            found.append(Access(BUFFER, tile.address, tile.address + count * tile.element_bits // 8, write=True))
-    return found
-
-
-def clobbered_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
-    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.QUANTISE or not behaviour.uses_tmp:
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    if kind is Kind.BOX:
+        return cleared_bytes(work)
+    if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
     found = [_rows(source, source.valid_cols, write=True)]
@@ -100,7 +100,7 @@ def _half_pitch(source: Tile) -> int:
     return block_end(source.cols * 2, BLOCK)
 
 
-def spread_end(work: TileWork, facts: TileArithmetic) -> int:
+def spread_end(work: ResolvedTileOp, facts: TileArithmetic) -> int:
     """Return the end of the bytes of tmp to which parameters are spread: a block for each of whole groups of rows."""
     assert work.tmp is not None
     rows = work.dst.valid_rows
@@ -108,7 +108,7 @@ def spread_end(work: TileWork, facts: TileArithmetic) -> int:
     return work.tmp.address + block_end(spread, _SPREAD_ROWS) * BLOCK
 
 
-def _columns(work: TileWork, behaviour: Behaviour) -> int:
+def _columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
     """Return the columns of a row that are computed: of a dequantisation perhaps all of the last register."""
     cols = work.dst.valid_cols
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.DEQUANTISE or not behaviour.facts.dequantises_whole_registers:
@@ -125,7 +125,7 @@ def _rows(tile: Tile, cols: int, *, write: bool) -> Access:
     )
 
 
-def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Multiply, perhaps add, each rounded to f32; round to nearest even, clamp; NaN gives 0.
 
     On the way through f16 nothing more is lost: up to 2048 integers are exact there, and others clamp.
@@ -147,7 +147,7 @@ def _quantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
 
 
 def _leave_steps(
-    buffer: Bytes, work: TileWork, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
+    buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
 ) -> None:
     """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
     source, *parameters = work.sources
@@ -170,7 +170,7 @@ def _leave_steps(
         buffer[source.address + row * _half_pitch(source) :][: halves.shape[1]] = halves[row]
 
 
-def _dequantise(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _dequantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Subtract the offset, then multiply by the scale, each rounded to f32; rows in order where they spill."""
     source, scale, offset = work.sources
     dst, cols = work.dst, _columns(work, behaviour)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
@@ -22,7 +22,7 @@ REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.CO
 """The kinds of operations that are all of this module."""
 
 
-def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def rearrange(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Run an operation of one of these kinds on the unified buffer.
 
     Raises:
@@ -49,7 +49,7 @@ def rearrange(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
             _concatenate(buffer, work, behaviour)
 
 
-def written_bytes(work: TileWork, behaviour: Behaviour) -> Access:
+def written_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     """Return the bytes of the destination that an operation of one of these kinds writes."""
     dst, size = work.dst, work.dst.element_bits // 8
     unit = behaviour.facts.move_bytes
@@ -68,7 +68,7 @@ def written_bytes(work: TileWork, behaviour: Behaviour) -> Access:
             return _rows(dst, dst.valid_rows, dst.valid_cols * size, write=True)
 
 
-def read_bytes(work: TileWork, behaviour: Behaviour) -> list[Access]:
+def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at.
 
     Of what a gather takes elements from, these are the valid ones: which are read only the numbers tell, and those
@@ -106,7 +106,7 @@ def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
     return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
 
 
-def _ramp(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _ramp(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write start, start + 1, ... into the valid columns of the first row, low bits kept."""
     dst, ((start, _),) = work.dst, work.scalars
     numbers_of = np.arange(dst.valid_cols, dtype=np.uint64)
@@ -120,7 +120,7 @@ def _ramp(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, 1, dst.valid_cols)[0] = values.astype(f"<u{dst.element_bits // 8}")
 
 
-def _gather(buffer: Bytes, work: TileWork) -> None:
+def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
     source, places = work.sources
     dst, size = work.dst, source.element_bits // 8
     chosen = numbers(tile_view(buffer, places, dst.valid_rows, dst.valid_cols).copy(), places.format).astype(np.int64)
@@ -137,7 +137,7 @@ def _gather(buffer: Bytes, work: TileWork) -> None:
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = elements[chosen]
 
 
-def _concatenate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Copy the rows of the first tile, then those of the second behind them; where in whole blocks, these."""
     unit, dst = behaviour.facts.move_bytes, work.dst
     rows, (first, second) = dst.valid_rows, work.sources
@@ -152,7 +152,7 @@ def _concatenate(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         whole[:, start : start + part.shape[1]] = part
 
 
-def _concatenate_counted(buffer: Bytes, work: TileWork) -> None:
+def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Copy as much of each row as the counts in column 0 say, no more than source and result have; the rest stays.
 
     What neither part reaches is not written; a count below 0 is one of 0.
@@ -168,7 +168,7 @@ def _concatenate_counted(buffer: Bytes, work: TileWork) -> None:
         whole[row, here : here + there] = rows[1][row, :there]
 
 
-def pattern_places(work: TileWork) -> NDArray[np.intp]:
+def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
     """Return the columns, or rows, that a gather by pattern keeps."""
     assert work.pattern is not None
     (source,) = work.sources
@@ -178,13 +178,13 @@ def pattern_places(work: TileWork) -> NDArray[np.intp]:
     return kept
 
 
-def _by_blocks(work: TileWork, unit: int) -> bool:
+def _by_blocks(work: ResolvedTileOp, unit: int) -> bool:
     """Whether the second tile begins at a block of the destination, so that it is copied in whole ones."""
     first = work.sources[0]
     return first.valid_cols * first.element_bits // 8 % unit == 0
 
 
-def _joined_bytes(work: TileWork, unit: int | None) -> int:
+def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
     """Return the bytes of each row that a concatenation writes."""
     one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import BLOCK, MX_GROUP, is_column, region, stored_groups, vector_operand
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.vector_operations.block_groups import FLAT_NV, FORMS, check_block_quantisation
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
 from castsim.execution.vector_operations.sorting import GROUP, block_elements, pairs_of
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
@@ -14,7 +15,7 @@ from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kin
 from castsim.targets.dataflow import DataflowTarget
 
 
-def check_regions(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def check_regions(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     """Refuse shapes and valid regions that do not belong together.
 
     Raises:
@@ -25,7 +26,7 @@ def check_regions(target: DataflowTarget, work: TileWork, operation: VectorOpera
         check(target, work, operation)
 
 
-def over_destination(target: DataflowTarget, work: TileWork) -> tuple[TileWork, tuple[str, ...]]:
+def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[ResolvedTileOp, tuple[str, ...]]:
     """Return an operation as the library's release code runs it: over the valid region of the destination.
 
     That is so for operations whose valid regions only debug builds of the library compare, and where extents that the
@@ -71,7 +72,7 @@ def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool
 _OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
 
 
-def _refusal(work: TileWork, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
+def _refusal(work: ResolvedTileOp, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
     return TileError(f"{work.mnemonic}: {what} of %{one.name} is {ours}, of %{two.name} {theirs}", span=work.span)
 
 
@@ -79,34 +80,34 @@ def _extent(pair: tuple[int, int]) -> str:
     return f"{pair[0]} x {pair[1]}"
 
 
-def _same_region(work: TileWork, tile: Tile) -> None:
+def _same_region(work: ResolvedTileOp, tile: Tile) -> None:
     if region(tile) != region(work.dst):
         raise _refusal(work, "valid region", tile, _extent(region(tile)), work.dst, _extent(region(work.dst)))
 
 
-def _same_shape(work: TileWork, tile: Tile) -> None:
+def _same_shape(work: ResolvedTileOp, tile: Tile) -> None:
     ours, theirs = (tile.rows, tile.cols), (work.dst.rows, work.dst.cols)
     if ours != theirs:
         raise _refusal(work, "shape", tile, _extent(ours), work.dst, _extent(theirs))
 
 
-def _rows(work: TileWork, tile: Tile) -> None:
+def _rows(work: ResolvedTileOp, tile: Tile) -> None:
     if tile.valid_rows != work.dst.valid_rows:
         raise _refusal(work, "number of valid rows", tile, tile.valid_rows, work.dst, work.dst.valid_rows)
 
 
-def _columns(work: TileWork, tile: Tile) -> None:
+def _columns(work: ResolvedTileOp, tile: Tile) -> None:
     if tile.valid_cols != work.dst.valid_cols:
         raise _refusal(work, "number of valid columns", tile, tile.valid_cols, work.dst, work.dst.valid_cols)
 
 
-def _not_empty(work: TileWork) -> None:
+def _not_empty(work: ResolvedTileOp) -> None:
     """Refuse a source without elements for a destination that has some."""
     if 0 in region(work.sources[0]) and 0 not in region(work.dst):
         raise TileError(f"{work.mnemonic}: %{work.sources[0].name} has no valid element", span=work.span)
 
 
-def _check_fill(_target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def _check_fill(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if dst.type.pad == 0:
         raise TileError(
@@ -128,7 +129,7 @@ def _check_fill(_target: DataflowTarget, work: TileWork, operation: VectorOperat
         )
 
 
-def _check_elementwise(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_elementwise(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     for source in work.sources:
         if work.mnemonic in target.tile_arithmetic.columns_only:
             _columns(work, source)
@@ -138,7 +139,7 @@ def _check_elementwise(target: DataflowTarget, work: TileWork, _operation: Vecto
             _same_region(work, source)
 
 
-def _check_selection(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def _check_selection(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     _check_elementwise(target, work, operation)
     mask = work.mask
     assert mask is not None
@@ -149,7 +150,7 @@ def _check_selection(target: DataflowTarget, work: TileWork, operation: VectorOp
         raise _refusal(work, "number of rows", mask, mask.rows, work.dst, f"{work.dst.valid_rows} valid")
 
 
-def _holds_bits(work: TileWork, bits: Tile, elements: Tile) -> None:
+def _holds_bits(work: ResolvedTileOp, bits: Tile, elements: Tile) -> None:
     need = (elements.valid_cols + 7) // 8
     if bits.row_pitch < need:
         raise TileError(
@@ -158,7 +159,7 @@ def _holds_bits(work: TileWork, bits: Tile, elements: Tile) -> None:
         )
 
 
-def _check_compare(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_compare(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     first = work.sources[0]
     for other in work.sources[1:]:
         if region(other) != region(first):
@@ -170,7 +171,7 @@ def _check_compare(target: DataflowTarget, work: TileWork, _operation: VectorOpe
     _holds_bits(work, work.dst, first)
 
 
-def _check_row_reduction(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_row_reduction(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     dst = work.dst
     _rows(work, work.sources[0])
     if dst.valid_cols != 1 or (is_column(dst) and dst.cols != 1):
@@ -182,11 +183,11 @@ def _check_row_reduction(_target: DataflowTarget, work: TileWork, _operation: Ve
     _not_empty(work)
 
 
-def _check_row_argument(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def _check_row_argument(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     _check_row_reduction(target, work, operation)
 
 
-def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_row_broadcast(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     place = vector_operand(work)
     full, vector = work.sources[1 - place], work.sources[place]
     _same_region(work, full)
@@ -207,23 +208,23 @@ def _check_row_broadcast(_target: DataflowTarget, work: TileWork, _operation: Ve
         )
 
 
-def _check_move(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_move(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     if target.tile_arithmetic.move_needs_one_shape and not work.part:
         _same_shape(work, work.sources[0])
 
 
-def _check_row_expansion(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_row_expansion(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     _rows(work, work.sources[0])
     _not_empty(work)
 
 
-def _check_column_reduction(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_column_reduction(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     _columns(work, work.sources[0])
     _not_empty(work)
     _check_pair_scratch(work)
 
 
-def _check_pair_scratch(work: TileWork) -> None:
+def _check_pair_scratch(work: ResolvedTileOp) -> None:
     source, tmp = work.sources[0], work.tmp
     if not work.binary or tmp is None:
         return
@@ -235,7 +236,7 @@ def _check_pair_scratch(work: TileWork) -> None:
         )
 
 
-def _check_columns_broadcast(_target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def _check_columns_broadcast(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     for source in work.sources:
         _columns(work, source)
     vector = work.sources[-1]
@@ -246,7 +247,7 @@ def _check_columns_broadcast(_target: DataflowTarget, work: TileWork, operation:
         _same_shape(work, work.sources[0])
 
 
-def _check_ramp(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_ramp(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     dst = work.dst
     if dst.rows != 1 or dst.cols == 1:
         raise TileError(
@@ -257,7 +258,7 @@ def _check_ramp(_target: DataflowTarget, work: TileWork, _operation: VectorOpera
         )
 
 
-def _check_gather(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_gather(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     (source, places), dst = work.sources, work.dst
     for tile in (dst, places):
         if tile.type.valid_cols not in (None, tile.cols):
@@ -284,7 +285,7 @@ def _check_gather(target: DataflowTarget, work: TileWork, _operation: VectorOper
         )
 
 
-def _check_pattern(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_pattern(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     assert work.pattern is not None
     (source,), dst = work.sources, work.dst
     times = 4 // work.pattern.count("1")
@@ -297,7 +298,7 @@ def _check_pattern(_target: DataflowTarget, work: TileWork, _operation: VectorOp
         )
 
 
-def _check_comparison(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_comparison(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     (source,), counts = work.sources, work.counts
     assert counts is not None
     _rows(work, source)
@@ -317,7 +318,7 @@ def _check_comparison(target: DataflowTarget, work: TileWork, _operation: Vector
         )
 
 
-def _check_sort(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_sort(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     source, places = work.sources
     _rows(work, source)
     one_row = region(places) == (1, source.valid_cols)  # serves every row of the source
@@ -334,7 +335,7 @@ def _check_sort(target: DataflowTarget, work: TileWork, _operation: VectorOperat
         )
 
 
-def _holds_pairs(work: TileWork, count: int) -> None:
+def _holds_pairs(work: ResolvedTileOp, count: int) -> None:
     if work.dst.valid_rows and work.dst.row_pitch < count * PAIR_BYTES:
         raise TileError(
             f"{work.mnemonic}: {count} pairs are {count * PAIR_BYTES} bytes, a row of %{work.dst.name} has "
@@ -343,7 +344,7 @@ def _holds_pairs(work: TileWork, count: int) -> None:
         )
 
 
-def _check_merge(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_merge(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     for source in work.sources:
         _rows(work, source)
         if source.valid_cols * source.element_bits // 8 % PAIR_BYTES:
@@ -361,7 +362,7 @@ def _check_merge(_target: DataflowTarget, work: TileWork, _operation: VectorOper
             )
 
 
-def _check_part(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_part(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     """One source covers the destination, the other one no more than that."""
     dst = work.dst
     for source in work.sources:
@@ -371,7 +372,7 @@ def _check_part(_target: DataflowTarget, work: TileWork, _operation: VectorOpera
         _same_region(work, work.sources[0])
 
 
-def _check_transposition(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_transposition(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if 0 in region(source):
         return
@@ -383,7 +384,7 @@ def _check_transposition(_target: DataflowTarget, work: TileWork, _operation: Ve
         )
 
 
-def _check_concatenation(target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_concatenation(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     dst = work.dst
     for source in work.sources:
         _rows(work, source)
@@ -399,7 +400,7 @@ def _check_concatenation(target: DataflowTarget, work: TileWork, _operation: Vec
         )
 
 
-def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_counted_concatenation(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     for source in work.sources:
         _rows(work, source)
     for counts in work.sources[2:]:
@@ -407,7 +408,7 @@ def _check_counted_concatenation(_target: DataflowTarget, work: TileWork, _opera
             raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
 
 
-def _check_quantisation(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> None:
+def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     """Equal regions; parameters for every row; scratch like the source, in columns, where the target uses one."""
     source, *parameters = work.sources
     _same_region(work, source)
@@ -438,34 +439,15 @@ def _check_quantisation(target: DataflowTarget, work: TileWork, operation: Vecto
         )
 
 
-def _check_block_quantisation(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
-    """Whole groups of columns; the tiles of the groups are one row of all, or a row of groups for each row."""
-    source, dst = work.sources[0], work.dst
-    _same_region(work, source)
-    if source.valid_cols % MX_GROUP or source.cols != source.valid_cols or dst.cols != dst.valid_cols:
-        raise TileError(
-            f"{work.mnemonic}: rows of %{source.name} and %{dst.name} must be whole groups of {MX_GROUP} elements, all "
-            f"valid",
-            span=work.span,
-        )
-    groups = source.valid_rows, source.valid_cols // MX_GROUP
-    for tile, need in zip(work.further, stored_groups(work), strict=True):
-        if region(tile) not in (groups, (1, groups[0] * groups[1])):
-            raise TileError(
-                f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
-                f"{_extent(groups)}",
-                span=work.span,
-                legal=(_extent(groups), _extent((1, groups[0] * groups[1]))),
-            )
-        if tile.rows * tile.cols < need:
-            raise TileError(f"{work.mnemonic}: %{tile.name} must have room for {need} elements", span=work.span)
+def _check_block_quantisation(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
+    check_block_quantisation(work, str(target.option(FORMS)), str(target.option(FLAT_NV)))
 
 
-def _check_packing(_target: DataflowTarget, work: TileWork, _operation: VectorOperation) -> None:
+def _check_packing(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     _same_region(work, work.sources[0])
 
 
-_CHECKS: Mapping[Kind, Callable[[DataflowTarget, TileWork, VectorOperation], None]] = {
+_CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation], None]] = {
     Kind.MOVE: _check_move,
     Kind.FILL: _check_fill,
     Kind.ELEMENTWISE: _check_elementwise,

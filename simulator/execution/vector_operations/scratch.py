@@ -4,12 +4,159 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.tiles import Tile, TileWork
-from castsim.execution.vector_operations.shapes import BLOCK, block_end, is_column, transposes_by_blocks
+from castsim.execution.byte_sets import strided
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import Access
+from castsim.execution.vector_operations.elements import Bytes
+from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column, region, transposes_by_blocks
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
+from castsim.isa.pto.packed import held_format
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.tile_operations import TileOperationFacts
+
+# Moves of bytes into boxes for the matrix unit: shared exponents to ZZ, codes to NZ.
+#
+# Source: docs/reference/pto.md section 7.12.
+
+_ROWS, _COLUMNS = 16, 2
+"""Exponents of a box."""
+
+_ROW_PLUS_ONE = 2
+"""`compact` of a tile each of whose columns of boxes has a row more, against conflicts of banks."""
+
+
+def is_exponents(work: ResolvedTileOp) -> bool:
+    """Whether a move is one of shared exponents, to ZZ."""
+    return work.mnemonic == "tmov.zz"
+
+
+def exponent_shape(work: ResolvedTileOp) -> tuple[int, int]:
+    """Return rows of elements, or columns where groups are of rows, and groups of each."""
+    source, dst = work.sources[0], work.dst
+    return (source.valid_cols, source.valid_rows) if work.by_columns else region(dst)
+
+
+def box_scratch(work: ResolvedTileOp) -> int:
+    """Return the bytes of scratch that a move into boxes needs."""
+    if not is_exponents(work) or work.by_columns:
+        return 0
+    rows, groups = exponent_shape(work)
+    return 64 + -(-rows // _ROWS) * groups
+
+
+def fill_boxes(buffer: Bytes, work: ResolvedTileOp) -> None:
+    """Write the boxes; of exponents the rows that fill the last box are zeros, in the source too."""
+    source, dst = work.sources[0], work.dst
+    if is_exponents(work):
+        rows, groups = exponent_shape(work)
+        whole = block_end(rows, _ROWS)
+        size = whole * groups
+        if work.by_columns:
+            held = buffer[source.address : source.address + size].reshape(groups, rows).T
+        else:
+            buffer[source.address + rows * groups : source.address + size] = 0
+            held = buffer[source.address : source.address + size].reshape(whole, groups)
+        boxes = held.reshape(whole // _ROWS, _ROWS, groups // _COLUMNS, _COLUMNS).transpose(0, 2, 1, 3)
+        buffer[dst.address : dst.address + size] = boxes.reshape(-1)
+        return
+    length, pitch = _line(work), _tall(work) * BLOCK
+    for row in range(source.valid_rows):
+        line = buffer[source.address + row * source.row_pitch :][:length].copy()
+        for start in range(0, length, BLOCK):
+            at = dst.address + start // BLOCK * pitch + row * BLOCK
+            piece = line[start : start + BLOCK]
+            buffer[at : at + piece.size] = piece
+
+
+def boxed_bytes(work: ResolvedTileOp) -> Access:
+    """Return the bytes that are written."""
+    dst, rows = work.dst, work.sources[0].valid_rows
+    if is_exponents(work):
+        down, groups = exponent_shape(work)
+        return Access(BUFFER, dst.address, dst.address + block_end(down, _ROWS) * groups, write=True)
+    length = _line(work)
+    if not rows or not length:
+        return Access(BUFFER, dst.address, dst.address, write=True)
+    whole, pitch = length // BLOCK, _tall(work) * BLOCK
+    if length % BLOCK:  # the last column of boxes is not full
+        whole += 1
+    return strided(BUFFER, dst.address, ((whole, pitch), (rows, BLOCK)), min(length, BLOCK), write=True)
+
+
+def bytes_to_box(work: ResolvedTileOp) -> list[Access]:
+    """Return the bytes that are read."""
+    source = work.sources[0]
+    if is_exponents(work):
+        rows, groups = exponent_shape(work)
+        return [Access(BUFFER, source.address, source.address + rows * groups, write=False)]
+    pitches = ((source.valid_rows, source.row_pitch),)
+    return [strided(BUFFER, source.address, pitches, _line(work), write=False)]
+
+
+def cleared_bytes(work: ResolvedTileOp) -> list[Access]:
+    """Return the bytes of the source that are cleared: rows of exponents up to a whole box."""
+    if not is_exponents(work) or work.by_columns:
+        return []
+    (rows, groups), start = exponent_shape(work), work.sources[0].address
+    whole = block_end(rows, _ROWS)
+    return [Access(BUFFER, start + rows * groups, start + whole * groups, write=True)] if whole > rows else []
+
+
+def _line(work: ResolvedTileOp) -> int:
+    source = work.sources[0]
+    return source.valid_cols * source.element_bits // 8
+
+
+def _tall(work: ResolvedTileOp) -> int:
+    """Return the rows of a column of boxes."""
+    return block_end(work.sources[0].valid_rows, _ROWS) + (work.dst.type.compact == _ROW_PLUS_ONE)
+
+
+def check_boxes(work: ResolvedTileOp, types: tuple[str, ...]) -> None:
+    """Refuse operands that do not belong together; `types` are the formats of elements.
+
+    Raises:
+        ReadError: other elements, or different ones. TileError: names the tile and its extents.
+    """
+    source, dst = work.sources[0], work.dst
+    for tile in (source, dst, *([work.tmp] if work.tmp is not None else [])):
+        name = held_format(tile.format)[0].name
+        if name not in types or tile.format.name != source.format.name:
+            text = f"{work.mnemonic[:4]} into boxes: %{tile.name} holds {tile.format.name}"
+            raise ReadError(text, span=work.span, legal=types if name not in types else (source.format.name,))
+    if source.type.block_layout != "row_major":
+        raise TileError(f"{work.mnemonic[:4]} into boxes: %{source.name} must be row-major", span=work.span)
+    if is_exponents(work):
+        _check_exponents(work)
+    else:
+        if region(source) != region(dst):
+            found = f"{source.valid_rows} x {source.valid_cols}", f"{dst.valid_rows} x {dst.valid_cols}"
+            raise _unfit(work, source.name, found[0], f"%{dst.name} is {found[1]}")
+        written = boxed_bytes(work).end - dst.address
+        if written > dst.size:
+            raise _unfit(work, dst.name, f"{dst.size} bytes", f"{written} are written")
+
+
+def _check_exponents(work: ResolvedTileOp) -> None:
+    source, dst = work.sources[0], work.dst
+    rows, groups = exponent_shape(work)
+    if groups % _COLUMNS:
+        raise _unfit(work, dst.name, f"{groups} groups", "boxes hold two")
+    if work.by_columns and rows % _ROWS:
+        raise _unfit(work, source.name, f"{rows} columns", f"boxes hold {_ROWS}")
+    given = source.valid_rows * source.valid_cols
+    if given != rows * groups or (source.valid_rows > 1 and source.cols != source.valid_cols):
+        raise _unfit(work, source.name, f"{source.valid_rows} x {source.valid_cols} exponents in rows of {source.cols}",
+                     f"{rows} x {groups} without gaps are moved")  # fmt: skip
+    need = block_end(rows, _ROWS) * groups
+    for tile in (source, dst):
+        if tile.size < need:
+            raise _unfit(work, tile.name, f"{tile.size} bytes", f"{need} are needed: whole boxes of {_ROWS} rows")
+
+
+def _unfit(work: ResolvedTileOp, name: str, what: str, wanted: str) -> TileError:
+    return TileError(f"{work.mnemonic[:4]} into boxes: %{name} has {what}; {wanted}", span=work.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +184,9 @@ def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
     return ExtremeScratch(values, places, second, second + rows * 2 * size)
 
 
-def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOperation, rule: TileOperationFacts) -> None:
+def check_scratch(
+    target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation, rule: TileOperationFacts
+) -> None:
     """Refuse a scratch tile of the wrong type, shape or size.
 
     Raises:
@@ -73,7 +222,7 @@ def check_scratch(target: DataflowTarget, work: TileWork, operation: VectorOpera
     _check_size(work, tmp, scratch_bytes(target, work, operation))
 
 
-def _check_size(work: TileWork, tmp: Tile, need: int) -> None:
+def _check_size(work: ResolvedTileOp, tmp: Tile, need: int) -> None:
     if tmp.size < need:
         raise ScratchError(
             f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
@@ -81,7 +230,7 @@ def _check_size(work: TileWork, tmp: Tile, need: int) -> None:
         )
 
 
-def _check_ramp_scratch(target: DataflowTarget, work: TileWork, tmp: Tile, rule: TileOperationFacts) -> None:
+def _check_ramp_scratch(target: DataflowTarget, work: ResolvedTileOp, tmp: Tile, rule: TileOperationFacts) -> None:
     sizes = target.ramp_scratch
     if rule.tmp != "used" or sizes is None:
         return
@@ -93,7 +242,7 @@ def _check_ramp_scratch(target: DataflowTarget, work: TileWork, tmp: Tile, rule:
     _check_size(work, tmp, sizes.bytes_32 if work.dst.element_bits == 32 else sizes.bytes_16)
 
 
-def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOperation) -> int:
+def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> int:
     """Return the bytes of scratch that an operation is known to need on a target that uses it."""
     rule = target.broadcast_scratch
     if rule is not None and operation.kind is Kind.ROW_BROADCAST and any(map(is_column, work.sources)):
@@ -108,6 +257,8 @@ def scratch_bytes(target: DataflowTarget, work: TileWork, operation: VectorOpera
         line = block_end(work.sources[0].valid_cols * work.sources[0].element_bits // 8, BLOCK)
         bits = block_end(-(-work.sources[0].valid_cols // 8), BLOCK)
         return line + bits if work.sources[0].valid_rows > 1 else 0
+    if operation.kind is Kind.BOX:
+        return box_scratch(work)
     if operation.kind is Kind.QUANTISE:
         return 0  # its shape is asked for; what is written behind it is told in a warning
     if operation.kind is Kind.SORT:

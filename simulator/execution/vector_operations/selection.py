@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
 from castsim.execution.vector_operations.shapes import compared_bytes
@@ -29,7 +29,7 @@ _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
 }
 
 
-def compare(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def compare(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write packed results, element j of a row as bit j mod 8 of byte j div 8.
 
     NaN compares false, and unequal true but where option `unequal_of_nan` says otherwise.
@@ -48,7 +48,7 @@ def compare(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
         buffer[work.dst.address : work.dst.end] ^= 0xFF
 
 
-def select(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
+def select(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Take the first operand where the mask bit is 1, the second elsewhere; a scalar second is left in tmp."""
     assert work.mask is not None
     dst = work.dst
@@ -62,7 +62,7 @@ def select(buffer: Bytes, work: TileWork, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = np.where(bits, operands[0], operands[1])
 
 
-def choose(buffer: Bytes, work: TileWork) -> None:
+def choose(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Write, packed to the left, the numbers of the columns whose elements compare so with the scalar; count them.
 
     What of a row of the result they do not fill stays.
@@ -103,7 +103,7 @@ def _keeps(behaviour: Behaviour) -> bool:
     return behaviour.choice("spare_mask_bits") == "keep"
 
 
-def _compared(buffer: Bytes, work: TileWork, mode: str, length: int) -> NDArray[np.bool_]:
+def _compared(buffer: Bytes, work: ResolvedTileOp, mode: str, length: int) -> NDArray[np.bool_]:
     fmt = work.sources[0].format
     operands = [numbers(_rows(buffer, source, length, fmt), fmt) for source in work.sources]
     if work.scalars:
@@ -123,7 +123,7 @@ def _dtype(fmt: Format) -> str:
     return f"<u{(fmt.bits if isinstance(fmt, IntFormat) else fmt.storage_bits) // 8}"
 
 
-def _write_bits(buffer: Bytes, work: TileWork, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
+def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
     """Write the rows one after the other: what is longer than the pitch is overwritten by the next row."""
     dst = work.dst
     packed = np.packbits(found, axis=1, bitorder="little")

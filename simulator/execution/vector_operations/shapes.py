@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import BLOCK_BYTES
 
@@ -25,12 +25,12 @@ def is_column(tile: Tile) -> bool:
     return tile.type.block_layout == "col_major"
 
 
-def moves_columns(work: TileWork) -> bool:
+def moves_columns(work: ResolvedTileOp) -> bool:
     """Whether an operation copies a column-major tile to another one."""
     return VECTOR_OPERATIONS[work.mnemonic].kind is Kind.MOVE and all(map(is_column, (work.dst, *work.sources)))
 
 
-def expands_column(work: TileWork) -> bool:
+def expands_column(work: ResolvedTileOp) -> bool:
     """Whether an operation spreads the elements of a dense column over rows."""
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_EXPAND:
         return False
@@ -38,7 +38,7 @@ def expands_column(work: TileWork) -> bool:
     return is_column(source) and source.cols == 1
 
 
-def as_rows(work: TileWork) -> TileWork:
+def as_rows(work: ResolvedTileOp) -> ResolvedTileOp:
     """Return the same operation on the same bytes, its tiles seen as row-major ones.
 
     A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
@@ -67,7 +67,7 @@ def _exchanged(tile: Tile) -> Tile:
     return replace(tile, type=exchanged, valid_rows=tile.valid_cols, valid_cols=tile.valid_rows)
 
 
-def vector_operand(work: TileWork) -> int:
+def vector_operand(work: ResolvedTileOp) -> int:
     """Return which of the two sources of a row or column broadcast is the vector: 0 or 1.
 
     Of a row broadcast it is the column-major one, else the one whose valid region is not the destination's; if both
@@ -81,12 +81,12 @@ def vector_operand(work: TileWork) -> int:
     return 0 if region(second) == region(work.dst) != region(first) else 1
 
 
-def widens(work: TileWork, operation: VectorOperation) -> bool:
+def widens(work: ResolvedTileOp, operation: VectorOperation) -> bool:
     """Whether an operation takes f16 elements and gives f32 ones."""
     return operation.may_widen and (work.sources[0].format.name, work.dst.format.name) == ("f16", "f32")
 
 
-def compared_bytes(work: TileWork, unit: int | None) -> tuple[int, int]:
+def compared_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
     """Return the bytes of each row that a comparison reads and writes; `unit`: it compares so many bytes at once."""
     source = work.sources[0]
     elements = source.valid_cols
@@ -101,14 +101,14 @@ def whole_units(columns: int, element_bits: int, unit: int) -> int:
     return -(-columns // per_unit) * per_unit
 
 
-def moved_columns(work: TileWork, unit: int | None) -> int:
+def moved_columns(work: ResolvedTileOp, unit: int | None) -> int:
     """Return the columns that a move copies of each row; `unit`: it copies so many bytes at once."""
     (source,) = work.sources
     cols = min(source.valid_cols, work.dst.valid_cols)
     return cols if unit is None else whole_units(cols, source.element_bits, unit)
 
 
-def padded_rows(work: TileWork) -> int:
+def padded_rows(work: ResolvedTileOp) -> int:
     """Return the rows of the destination that a fill writes, from the first on."""
     return max(work.sources[0].valid_rows, work.dst.valid_rows)
 
@@ -118,7 +118,7 @@ def block_end(length: int, unit: int) -> int:
     return -(-length // unit) * unit
 
 
-def transposes_by_blocks(work: TileWork) -> bool:
+def transposes_by_blocks(work: ResolvedTileOp) -> bool:
     """Whether a transposition can go through tmp in blocks of 16 rows, 32 of bytes (docs/reference/pto.md section 7.7).
 
     Otherwise the scalar unit moves its elements one by one.
@@ -130,18 +130,3 @@ def transposes_by_blocks(work: TileWork) -> bool:
 
 MOST_BLOCKS = 255
 """Blocks of a row of the source that a transposition in blocks can step over."""
-
-MX_GROUP = 32
-"""Elements that share an exponent in a block quantisation."""
-
-_UNROLLED = 256
-"""Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
-
-
-def stored_groups(work: TileWork) -> tuple[int, int, int]:
-    """Return how many exponents, maxima and reciprocals a block quantisation stores."""
-    (source,) = work.sources
-    count = source.valid_rows * source.valid_cols
-    groups = count // MX_GROUP
-    twice = source.element_bits == 32 and count > 4 * _UNROLLED and count % _UNROLLED == 0
-    return groups, groups, groups * (2 if twice else 1)

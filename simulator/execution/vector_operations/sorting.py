@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import Tile, TileWork
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.elements import Bytes, numbers, valid_codes
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
@@ -25,7 +25,7 @@ GROUP = 32
 Pairs = NDArray[np.uint64]
 
 
-def sort_groups(buffer: Bytes, work: TileWork) -> None:
+def sort_groups(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Sort every 32 elements of every row; the last group of a row may be shorter."""
     source, places = work.sources
     codes = valid_codes(buffer, source)
@@ -37,7 +37,7 @@ def sort_groups(buffer: Bytes, work: TileWork) -> None:
     pairs_view(buffer, work.dst, codes.shape[1])[...] = np.take_along_axis(pairs, order, axis=1)
 
 
-def merge_lists(buffer: Bytes, work: TileWork) -> None:
+def merge_lists(buffer: Bytes, work: ResolvedTileOp) -> None:
     """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar says."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
@@ -51,12 +51,12 @@ def merge_lists(buffer: Bytes, work: TileWork) -> None:
     pairs_view(buffer, work.dst, whole.shape[1])[...] = merged.reshape(whole.shape)
 
 
-def block_pairs(work: TileWork) -> int:
+def block_pairs(work: ResolvedTileOp) -> int:
     """Return the pairs of a block that is merged with its neighbours; the scalar counts elements of the tile."""
     return block_elements(work) * work.dst.element_bits // 8 // PAIR_BYTES
 
 
-def block_elements(work: TileWork) -> int:
+def block_elements(work: ResolvedTileOp) -> int:
     """Return the scalar that says how long the blocks of one tile are, as a signed number."""
     ((code, fmt),) = work.scalars
     return code - (1 << fmt.bits) if code >> (fmt.bits - 1) else code

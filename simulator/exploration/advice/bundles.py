@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import process_time
 
-from castsim.exploration.advice.change import Change
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction
@@ -20,6 +20,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling import schedule
 
 RESCHEDULE, UNROLL = "reschedule", "unroll"
+_METHODS = {"padding": "as written", "list": "list-scheduled", "pipelined": "software-pipelined"}
 _FACTORS = (4, 2)
 _MOST_LINES = 160
 """Instructions up to which a loop is unrolled."""
@@ -48,11 +49,11 @@ def changes(text: str, file: str, target: VliwTarget, end: float = math.inf) -> 
     declared = [tpc.print_declaration(each) for each in program.declarations]
     line = program.bundles[0].span.line if program.bundles else 1
     asked = [
-        (lines if own else _with_free_registers(lines), kind, title if own else f"{title} with other registers")
+        (lines if own else _with_free_registers(lines), kind, title, "" if own else ", registers renamed")
         for lines, kind, title in _variants(found, declared)
         for own in (False, True)
     ]
-    for number, (lines, kind, title) in enumerate(asked):
+    for number, (lines, kind, title, renamed) in enumerate(asked):
         if lines is None:
             continue
         now = process_time()
@@ -61,10 +62,8 @@ def changes(text: str, file: str, target: VliwTarget, end: float = math.inf) -> 
             made = schedule("\n".join(lines) + "\n", file, target, longer=True, until=until)
         except CastsimError:
             continue
-        yield Change(
-            kind, f"{title} ({made.method})", "more instructions share a bundle, fewer bundles wait", line,
-            _with_comments(text, made.text),
-        )  # fmt: skip
+        why = "more instructions share a bundle, fewer bundles wait"
+        yield Change(kind, f"{title} ({_METHODS[made.method]}{renamed})", why, line, _with_comments(text, made.text))
 
 
 def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
@@ -73,8 +72,8 @@ def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str]
         for factor in _FACTORS:
             lines = _unrolled(found.lines, start, end, factor)
             if lines is not None and len(lines) <= _MOST_LINES:
-                yield [*declared, *lines], UNROLL, f"write the loop's body {factor} times and schedule it"
-    yield [*declared, *found.lines], RESCHEDULE, "put the instructions into bundles anew"
+                yield [*declared, *lines], UNROLL, f"unroll the loop by {factor}"
+    yield [*declared, *found.lines], RESCHEDULE, "reschedule the loop" if found.loops else "reschedule the bundles"
 
 
 def _sequence(program: tpc.TpcProgram) -> _Sequence | None:

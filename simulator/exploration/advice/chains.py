@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import Statement, TileText, indent, used
-from castsim.exploration.advice.tiles import read_by, retype
+from castsim.exploration.advice.buffering import Statement, TileText, indent, read_by, retype, used
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.names import RoundMode
 from castsim.isa.pto.printer import operation_text
+from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.types import ELEMENTS
 
 KIND = "cheaper chain of casts"

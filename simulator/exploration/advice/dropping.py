@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import Statement, TileText
+from castsim.exploration.advice.buffering import Statement, TileText
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 
 KIND = "drop synchronisation"

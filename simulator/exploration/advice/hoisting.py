@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import Statement, TileText, defined, each_of, indent, used
-from castsim.exploration.advice.tiles import written_by
+from castsim.exploration.advice.buffering import Statement, TileText, defined, each_of, indent, used, written_by
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 
 KIND = "hoist loads"

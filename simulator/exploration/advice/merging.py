@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from castsim.exploration.advice.buffering import trips_of
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import Statement, TileText, indent, used
-from castsim.exploration.advice.tiles import read_by, written_by
+from castsim.exploration.advice.buffering import Statement, TileText, indent, read_by, trips_of, used, written_by
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.pto.printer import operation_text
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import Statement, TileText, defined, used
-from castsim.exploration.advice.tiles import read_by, written_by
+from castsim.exploration.advice.buffering import Statement, TileText, defined, read_by, used, written_by
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.pto.vector_operations import ALIASES
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from castsim.exploration.advice.change import Change
-from castsim.exploration.advice.text import TileText, fresh, indent, used
-from castsim.exploration.advice.tiles import retype, tile_types
+from castsim.exploration.advice.buffering import TileText, fresh, indent, retype, tile_types, used
+from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.pto.printer import operation_text
 from castsim.isa.warning_text import WarningKind

@@ -12,23 +12,78 @@ from castsim.exploration.advice import (
     buffering,
     bundles,
     chains,
+    checking,
     dropping,
-    functions,
     hoisting,
     merging,
-    padding,
     reordering,
     resizing,
     routes,
 )
-from castsim.exploration.advice.change import SECONDS, TRIES, Change, How, Offer, Rejection, Setting
-from castsim.exploration.advice.checking import REFUSED, Original, faster, offer_of, original, timed
-from castsim.exploration.advice.text import TileText, read_text
+from castsim.exploration.advice.buffering import TileText, read_text, retype, row_aligned, tile_types
+from castsim.exploration.advice.checking import REFUSED, Baseline, faster, offer_of, original, timed
+from castsim.exploration.advice.suggestion import (
+    SECONDS,
+    TRIES,
+    Change,
+    Rejection,
+    RunConfig,
+    Suggestion,
+    SuggestionEvidence,
+)
+from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
+
+__all__ = ["Advice", "advice_on", "advise", "proposed"]
+
+
+# Tiles whose rows are full: casts of contiguous tiles run as one loop, those of padded ones row by row.
+
+KIND = "avoid padded tiles"
+
+
+def changes(text: TileText) -> Iterator[Change]:
+    """Yield the text with the padding of tiles left out: of all tiles, and of those of one shape."""
+    padded = {kind for kind in tile_types(text).values() if _narrowed(kind) is not None}
+    shapes = sorted({(kind.cols, kind.valid_cols or 0) for kind in padded})
+    for chosen in ([shapes] if len(shapes) > 1 else []) + [[shape] for shape in shapes]:
+        edited = text.edited()
+
+        def change(_: str, kind: pto.Type, chosen: list[tuple[int, int]] = chosen) -> pto.Type | None:
+            if not isinstance(kind, pto.TileType) or (kind.cols, kind.valid_cols) not in chosen:
+                return None
+            return _narrowed(kind)
+
+        if retype(text, edited, change):
+            words = ", ".join(f"{cols} columns to the {valid} that are valid" for cols, valid in chosen)
+            line = min(_first(text, shape) for shape in chosen)
+            yield Change(
+                KIND, f"narrow the tiles from {words}",
+                "a full tile is cast in one loop over all of its elements, a padded one row by row",
+                line, edited.text(), recasts=True,
+            )  # fmt: skip
+
+
+def _narrowed(kind: pto.TileType) -> pto.TileType | None:
+    """Return a padded tile without its padding; None if it has none, or its rows would not be whole blocks."""
+    if kind.valid_cols is None or kind.valid_cols >= kind.cols or kind.valid_cols == 0:
+        return None
+    found = replace(kind, cols=kind.valid_cols)
+    return found if row_aligned(found) else None
+
+
+def _first(text: TileText, shape: tuple[int, int]) -> int:
+    lines = [
+        one.number
+        for one in text.all()
+        if isinstance(one.node, pto.AllocTile) and (one.node.type.cols, one.node.type.valid_cols) == shape
+    ]
+    return min(lines, default=1)
+
 
 COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
@@ -44,7 +99,7 @@ class Advice:
     """The name of the target that it ran on."""
     cycles: int
     """What it takes as it is."""
-    offers: tuple[Offer, ...]
+    offers: tuple[Suggestion, ...]
     """Changes that hold, most cycles saved first."""
     looked_at: int
     """Changes that were made and checked."""
@@ -82,7 +137,7 @@ def advise(
         CastsimError, EngineError: whatever the program is refused for as it is, races among it.
         ReadError: an input or a range of no argument.
     """
-    setting = Setting(
+    setting = RunConfig(
         None if target is None else str(target), entry, args or {}, inputs or {}, options or {}, ranges or {}, tries,
         seconds,
     )  # fmt: skip
@@ -90,7 +145,7 @@ def advise(
     return advice_on(original(source, setting))
 
 
-def advice_on(before: Original) -> Advice:
+def advice_on(before: Baseline) -> Advice:
     """Return the changes of a program that has been read and timed."""
     end = process_time() + before.setting.seconds
     looked, found, rejected = [], [], []
@@ -106,7 +161,7 @@ def advice_on(before: Original) -> Advice:
             unfinished = True
             break
     found.sort(key=lambda each: (each[0], len(each[1].text)))
-    offers: list[Offer] = []
+    offers: list[Suggestion] = []
     for cycles, change in found:
         if offers and process_time() > end + before.setting.seconds:
             rejected.append(Rejection(change, f"{cycles:,} cycles, not checked: the time was over"))
@@ -118,11 +173,11 @@ def advice_on(before: Original) -> Advice:
         offer = offer_of(change, before)
         if isinstance(offer, Rejection):
             rejected.append(offer)
-        elif offer.how is How.PROVEN or not _alike(change, offers):
+        elif offer.how is SuggestionEvidence.PROVEN or not _alike(change, offers):
             offers.append(offer)
         else:
             rejected.append(Rejection(change, f"{cycles:,} cycles, no better than an offer"))
-    offers.sort(key=lambda one: (-one.gained, one.how is not How.PROVEN, len(one.diff)))
+    offers.sort(key=lambda one: (-one.gained, one.how is not SuggestionEvidence.PROVEN, len(one.diff)))
     order = {id(change): number for number, change in enumerate(looked)}
     rejected.sort(key=lambda one: order[id(one.change)])
     name = before.loaded.target.name
@@ -131,33 +186,35 @@ def advice_on(before: Original) -> Advice:
     )  # fmt: skip
 
 
-def _alike(change: Change, offers: Sequence[Offer]) -> list[Offer]:
+def _alike(change: Change, offers: Sequence[Suggestion]) -> list[Suggestion]:
     """Return the offers of the kind of a change for its place."""
     return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
 
 
-def _is_better(change: Change, offers: Sequence[Offer], *, assembly: bool) -> bool:
+def _is_better(change: Change, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
     """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     Of assembly nothing is proven, so that what is tried has to do.
     """
     if any(one.change.text == change.text for one in offers):
         return False
-    if any(one.how is How.PROVEN or assembly for one in _alike(change, offers)):
+    if any(one.how is SuggestionEvidence.PROVEN or assembly for one in _alike(change, offers)):
         return False
     if change.kind not in COMPOSED:
         return True
-    here = [one for one in offers if one.change.line == change.line and (one.how is How.PROVEN or assembly)]
+    here = [
+        one for one in offers if one.change.line == change.line and (one.how is SuggestionEvidence.PROVEN or assembly)
+    ]
     return not any(len(one.change.text) <= len(change.text) for one in here)
 
 
-def proposed(before: Original, end: float = math.inf) -> Iterator[Change]:
+def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
     """Yield what every kind proposes; nothing takes long behind the time `end` of `process_time`."""
     source = before.source
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
-            yield from functions.changes(source, before.setting)
+            yield from checking.changes(source, before.setting)
             yield from of_tiles(text, before)
         return
     target = assembly_target(before.loaded.target)
@@ -165,7 +222,7 @@ def proposed(before: Original, end: float = math.inf) -> Iterator[Change]:
         yield from bundles.changes(source.text, source.file, target, end)
 
 
-def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
+def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
     """Yield the changes of a tile program."""
 
     def clean(changed: str) -> bool:
@@ -184,7 +241,7 @@ def of_tiles(text: TileText, before: Original) -> Iterator[Change]:
         except REFUSED:
             return None
 
-    yield from padding.changes(text)
+    yield from changes(text)
     yield from hoisting.changes(text)
     yield from merging.changes(text)
     yield from routes.changes(text)
@@ -213,6 +270,3 @@ def joined(first: Change, second: Change) -> Change:
         f"{first.kind}, {second.kind}", f"{first.title}; then {second.title}", f"{first.reason}; {second.reason}",
         first.line, second.text, first.recasts or second.recasts,
     )  # fmt: skip
-
-
-__all__ = ["Advice", "advice_on", "advise", "proposed"]

@@ -3,17 +3,248 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import StrEnum
 from fractions import Fraction
+from math import prod
+from typing import NamedTuple
 
-from castsim.exploration.differences.matching import Pair, matched
-from castsim.exploration.differences.outputs import OutputDifference, compared
-from castsim.exploration.differences.sides import LineCost, Side
-from castsim.exploration.differences.statements import Statement
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.exploration.differences.sides import LineCost, Side, SideOutput, Statement
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
-from castsim.timing import Cause
+from castsim.isa.formats import Format
+from castsim.timing import WAITING, Cause
+
+# Outputs compared to the bit.
+
+SHOWN = 10
+"""Elements that differ of which a comparison tells the bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementDifference:
+    """An element that differs: its index, and its code on each side."""
+
+    index: tuple[int, ...]
+    bits_a: int
+    bits_b: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDifference:
+    """An output of both sides, `name` on the first, `name_b` on the second; None on a side that has no such output.
+
+    `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None where
+    elements cannot be set side by side: their numbers differ, a side lacks the output, or only its digest is known.
+    Shapes of as many elements are set side by side in C order, and do not make outputs unequal; indices are those of
+    the first side.
+    """
+
+    name: str
+    a: SideOutput | None
+    b: SideOutput | None
+    equal: bool
+    differing: int | None
+    first: tuple[ElementDifference, ...] = ()
+
+    @property
+    def format_a(self) -> Format | None:
+        """The format of its elements on the first side."""
+        return None if self.a is None else self.a.format
+
+    @property
+    def format_b(self) -> Format | None:
+        """The format of its elements on the second side."""
+        return None if self.b is None else self.b.format
+
+
+def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:
+    """Return every output of both sides, compared.
+
+    Outputs match by name; those that are left match in their order, as names of arguments may change.
+    """
+    names = [each.name for each in first]
+    of_second = {each.name: each for each in second}
+    left = [each for each in second if each.name not in names]
+    found = []
+    for each in first:
+        other = of_second.get(each.name)
+        if other is None and left:
+            other = left.pop(0)
+        found.append(_compared(each, other))
+    return (*found, *(_compared(None, each) for each in left))
+
+
+def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
+    name = a.name if a is not None else b.name if b is not None else ""
+    if a is None or b is None or prod(a.shape) != prod(b.shape):
+        return OutputDifference(name, a, b, equal=False, differing=None)
+    alike = a.format == b.format
+    if a.codes is None or b.codes is None:
+        equal = alike and a.sha256 == b.sha256
+        return OutputDifference(name, a, b, equal, 0 if equal else None)
+    where = np.flatnonzero(_differs(a.codes.ravel(), b.codes.ravel()))
+    first = tuple(_element(int(place), a.codes, b.codes.reshape(a.shape)) for place in where[:SHOWN])
+    return OutputDifference(name, a, b, alike and not where.size, int(where.size), first)
+
+
+def _differs(a: Codes, b: Codes) -> NDArray[np.bool_]:
+    """Return which elements differ; codes of other widths are compared as numbers are, from the last bit on."""
+    different: NDArray[np.bool_] = (a != b) if a.dtype == b.dtype else a.astype(np.uint64) != b.astype(np.uint64)
+    return different
+
+
+def _element(place: int, a: Codes, b: Codes) -> ElementDifference:
+    index = tuple(int(each) for each in np.unravel_index(place, a.shape))
+    return ElementDifference(index, int(a[index]), int(b[index]))
+
+
+# Which lines of one program are which of another: by what they say, by their instruction, by their position.
+#
+# What both programs begin and end with is put aside; runs of equal lines are found in the rest (difflib), and the
+# lines
+# between them are paired so that those that have most in common meet, in their order (the alignment of Needleman and
+# Wunsch). A line that is gone from one place and stands at another has moved.
+
+Lines = Sequence[Statement]
+
+
+class Pair(NamedTuple):
+    """A line of each program, None where one has none that matches; one that moved is where it is in the second."""
+
+    first: Statement | None
+    second: Statement | None
+    moved: bool = False
+
+
+Key = tuple[str, ...]
+Pairing = Callable[[Lines, Lines], Iterator[Pair]]
+
+_MOST_PAIRS = 20_000
+"""Pairs of lines between equal runs that are compared one by one; where there are more, names of values are ignored."""
+
+_POPULAR = 2000
+"""Lines from which difflib takes no run of lines for a landmark that are frequent: it would take quadratic time."""
+
+_LEAST_LIKENESS = 0.4
+"""Likeness, at most 1, of two lines from which one may have become the other."""
+
+_OTHER_INSTRUCTION = 0.6
+"""What is left of the likeness where the instructions differ."""
+
+_SHORTEST_MOVED = 3
+"""Tokens of a line that may have moved: a brace closes something else."""
+
+
+def matched(first: Lines, second: Lines) -> tuple[Pair, ...]:
+    """Return every line of both programs once, with the one that it is in the other, in the order of the programs."""
+    return tuple(_with_moves(list(_aligned(first, second))))
+
+
+def _aligned(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield pairs, those of equal lines found first."""
+    start = _common(first, second)
+    yield from map(Pair, first[:start], second[:start])
+    first, second = first[start:], second[start:]
+    behind = _common(first[::-1], second[::-1])
+    ends = first[len(first) - behind :], second[len(second) - behind :]
+    first, second = first[: len(first) - behind], second[: len(second) - behind]
+    keys = [[each.tokens for each in lines] for lines in (first, second)]
+    yield from _between_runs(keys, first, second, _alike)
+    yield from map(Pair, *ends)
+
+
+def _common(first: Lines, second: Lines) -> int:
+    """Return how many lines both begin with."""
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a.tokens != b.tokens), min(len(first), len(second)))
+
+
+def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[Pair]:
+    """Yield the pairs of runs with equal keys, and between them those that `pairing` finds."""
+    matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > _POPULAR)
+    for tag, a, a_end, b, b_end in matcher.get_opcodes():
+        if tag == "equal":
+            yield from map(Pair, first[a:a_end], second[b:b_end])
+        else:
+            yield from pairing(first[a:a_end], second[b:b_end])
+
+
+def _alike(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield the pairs of two stretches without equal runs."""
+    if len(first) * len(second) <= _MOST_PAIRS:
+        yield from _most_alike(first, second)
+        return
+    yield from _between_runs(
+        [[each.without_names() for each in lines] for lines in (first, second)], first, second, _by_position
+    )
+
+
+def _by_position(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield pairs by position where there are as many lines of one instruction after the other; else none match."""
+    if [each.instruction for each in first] == [each.instruction for each in second]:
+        yield from map(Pair, first, second)
+    else:
+        yield from (Pair(each, None) for each in first)
+        yield from (Pair(None, each) for each in second)
+
+
+def _most_alike(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield the pairs, in their order, whose likenesses are largest together."""
+    bags = [[Counter(each.tokens) for each in lines] for lines in (first, second)]
+    likeness = [
+        [_likeness(a, b, bag, other) for b, other in zip(second, bags[1], strict=True)]
+        for a, bag in zip(first, bags[0], strict=True)
+    ]
+    best = [[0.0] * (len(second) + 1) for _ in range(len(first) + 1)]  # of what is left from line a, line b
+    for a in reversed(range(len(first))):
+        for b in reversed(range(len(second))):
+            best[a][b] = max(best[a + 1][b], best[a][b + 1], best[a + 1][b + 1] + likeness[a][b])
+    a = b = 0
+    while a < len(first) and b < len(second):
+        if likeness[a][b] and best[a][b] == best[a + 1][b + 1] + likeness[a][b]:
+            yield Pair(first[a], second[b])
+            a, b = a + 1, b + 1
+        elif best[a][b] == best[a + 1][b]:
+            yield Pair(first[a], None)
+            a += 1
+        else:
+            yield Pair(None, second[b])
+            b += 1
+    yield from (Pair(each, None) for each in first[a:])
+    yield from (Pair(None, each) for each in second[b:])
+
+
+def _likeness(first: Statement, second: Statement, bag: Counter[str], other: Counter[str]) -> float:
+    """Return the part of their tokens that two lines share, cubed so that one good match outweighs two poor ones."""
+    shared = 2 * (bag & other).total() / (bag.total() + other.total())
+    if first.instruction != second.instruction:
+        shared *= _OTHER_INSTRUCTION
+    return shared**3 if shared >= _LEAST_LIKENESS else 0.0
+
+
+def _with_moves(pairs: list[Pair]) -> Iterator[Pair]:
+    """Yield the pairs; a line that is gone and one that is new and says the same become one pair."""
+    gone: dict[Key, list[Statement]] = {}
+    for line, other, _ in pairs:
+        if line is not None and other is None and len(line.tokens) >= _SHORTEST_MOVED:
+            gone.setdefault(line.tokens, []).append(line)
+    moved = {
+        other.line: gone[other.tokens].pop(0)
+        for line, other, _ in pairs
+        if line is None and other is not None and gone.get(other.tokens)
+    }
+    taken = {line.line for line in moved.values()}
+    for line, other, _ in pairs:
+        if line is None and other is not None and other.line in moved:
+            yield Pair(moved[other.line], other, moved=True)
+        elif other is not None or (line is not None and line.line not in taken):
+            yield Pair(line, other)
 
 
 class ComparisonError(CastsimError):
@@ -67,6 +298,24 @@ class LineDifference:
     def cycles_b(self) -> int | None:
         """The same on the second side."""
         return None if self.cost_b is None else self.cost_b.cycles
+
+    @property
+    def spent(self) -> tuple[int | None, int | None]:
+        """Pipe cycles of both sides, waits for other pipes left out: no line spends more than the run has.
+
+        Where a side comes from JSON, which does not tell them, `cycles_a` and `cycles_b`.
+        """
+        costs = self.cost_a, self.cost_b
+        if any(cost is not None and cost.causes is None for cost in costs):
+            return self.cycles_a, self.cycles_b
+        a, b = (None if cost is None or cost.causes is None else _occupied(cost.causes) for cost in costs)
+        return a, b
+
+    @property
+    def effect(self) -> int:
+        """By how many of them the second side has more."""
+        a, b = self.spent
+        return (b or 0) - (a or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +390,15 @@ class Difference:
         if a is None or b is None:
             return False
         return self.outputs_equal and 100 * (b - a) <= Fraction(percent) * a
+
+
+def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
+    """Return lines by how much their pipe cycles differ, those of equal effect as they stand."""
+    return sorted(lines, key=lambda line: -abs(line.effect))
+
+
+def _occupied(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
 def difference(a: Side, b: Side) -> Difference:

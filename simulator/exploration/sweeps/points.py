@@ -1,34 +1,243 @@
-"""The points of a chunk: each estimated or simulated, a failure being a row like any other."""
+"""Files of results, read back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from castsim.estimating.casts import estimator_of
-from castsim.exploration.sweeps.axes import bare, is_argument, is_option
-from castsim.exploration.sweeps.grid import DEFAULT, Setting
-from castsim.exploration.sweeps.identity import refuse_another
-from castsim.exploration.sweeps.specification import Kind, Mode
+import castsim
+from castsim.estimating.tiles import estimator_of
+from castsim.execution.distribution.facts import facts_digest
+from castsim.execution.distribution.installation import Installation, digest_of, installation, sources_digest
+from castsim.execution.distribution.installation import refuse_another as refuse_another_installation
+from castsim.execution.distribution.origins import LOCAL_NAME
+from castsim.exploration.sweeps.arrow import pa, pc, pq, reason_of
+from castsim.exploration.sweeps.specification import (
+    CAST_AXES,
+    DEFAULT,
+    LARGEST_EXTENT,
+    PROGRAM_AXES,
+    Axis,
+    Grid,
+    Kind,
+    Mode,
+    Setting,
+    Specification,
+    bare,
+    is_argument,
+    is_option,
+    is_target_file,
+)
 from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.pto.parameters import with_values
-from castsim.running import load, run_loaded
-from castsim.targets import Target
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.parameters import parameters, with_values
+from castsim.isa.sources import Language, Source, read_source
+from castsim.running import MAX_CYCLES, load, run_loaded
+from castsim.targets import Target, load_target, target_names
 from castsim.targets.options import with_options
 from castsim.timing import Cause, limiter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.estimating.arrays import ArrayEstimator
     from castsim.estimating.estimates import Estimate
-    from castsim.exploration.sweeps.work import Program, Work
+    from castsim.estimating.tiles import ArrayEstimator
 
     Integers = NDArray[np.int64]
+
+
+# What makes two installations give the same rows: version, source files, facts.
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An installation: its version, the SHA-256 of its source files, and those of the facts of targets by name."""
+
+    version: str
+    sources: str
+    facts: Mapping[str, str]
+
+    @property
+    def facts_digest(self) -> str:
+        """One SHA-256 over those of all targets."""
+        return digest_of(*(part.encode() for pair in sorted(self.facts.items()) for part in pair))
+
+    @property
+    def installation(self) -> Installation:
+        """The installation without the facts."""
+        return Installation(self.version, self.sources)
+
+
+def identity(targets: Mapping[str, Target]) -> Identity:
+    """Return the identity of this installation, with targets by the names that a sweep gives them."""
+    return Identity(castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()})
+
+
+def refuse_another(wanted: Identity, shipped: Mapping[str, str]) -> None:
+    """Refuse to work here for a sweep that another installation has begun.
+
+    `shipped` names the shipped target for each name of the sweep that is one.
+
+    Raises:
+        EngineError: version, sources or facts differ; says which.
+    """
+    refuse_another_installation(wanted.installation, installation(), LOCAL_NAME, "sweep")
+    if any(wanted.facts[name] != _shipped_digest(each) for name, each in shipped.items()):
+        raise EngineError(
+            "this worker has another castsim: its facts (other digests) are not those of the sweep "
+            f"({wanted.facts_digest[:12]})"
+        )
+
+
+@cache
+def _shipped_digest(name: str) -> str:
+    return facts_digest(load_target(name))
+
+
+# The work of a sweep as it is handed to whoever computes a chunk: all that a point needs but the installation.
+
+ESTIMATED_CHUNK = 1 << 14
+"""Combinations of a chunk that is estimated."""
+_SIMULATED_CHUNK = range(8, 257)
+"""Those of one that is simulated: the fewest and the most."""
+_SIMULATED_CHUNKS = 2000
+"""Chunks into which a simulated sweep is divided, if that leaves enough for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that has been read, and the parameters that it declares."""
+
+    source: Source
+    parameters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be computed, divided into chunks of `chunk` combinations.
+
+    `targets` are those of the grid by name: a shipped one as its name, any other as it was loaded. `digest` stands for
+    all of it.
+    """
+
+    kind: Kind
+    mode: Mode
+    grid: Grid
+    targets: Mapping[str, str | Target]
+    programs: Mapping[str, Program]
+    identity: Identity
+    chunk: int
+    digest: str
+    max_cycles: int = MAX_CYCLES
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks."""
+        return -(-self.grid.combinations // self.chunk)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return the combinations of a chunk."""
+        return number * self.chunk, min((number + 1) * self.chunk, self.grid.combinations)
+
+    def target(self, name: Setting) -> Target:
+        """Return a target of the grid."""
+        found = self.targets[str(name)]
+        return load_target(found) if isinstance(found, str) else found
+
+    def about(self) -> dict[str, str]:
+        """Return the digests of all that rows depend on, by what each is of."""
+        programs = hashlib.sha256()
+        for name, program in sorted(self.programs.items()):
+            for part in (name.encode(), program.source.text.encode(), program.source.data):
+                programs.update(len(part).to_bytes(8, "little") + part)
+        return {
+            "specification": hashlib.sha256(self.canonical().encode()).hexdigest(),
+            "program": programs.hexdigest(),
+            "version of castsim": self.identity.version,
+            "state of the targets' facts": self.identity.facts_digest,
+            "state of castsim's source files": self.identity.sources,
+        }
+
+    def canonical(self) -> str:
+        """Return the specification in one form: JSON, ranges written as their ends and step."""
+        return json.dumps({
+            "kind": self.kind, "mode": self.mode, "max_cycles": self.max_cycles,
+            "grid": {axis.name: _shown(axis.values) for axis in self.grid.axes},
+            "exclude": [
+                {**{name: sorted(map(repr, each)) for name, each in sorted(exclusion.values.items())},
+                 "where": exclusion.condition.text if exclusion.condition else None}
+                for exclusion in self.grid.exclusions
+            ],
+        })  # fmt: skip
+
+
+def work_of(specification: Specification) -> Work:
+    """Return the work of a specification: its targets loaded, its programs read.
+
+    Raises:
+        ReadError, TargetDataError: a target or program that cannot be read; names the place of its key.
+    """
+    targets: dict[str, str | Target] = {}
+    loaded: dict[str, Target] = {}
+    programs: dict[str, Program] = {}
+    named = ("", "target")
+    try:
+        for value in specification.values("target"):
+            named = (str(value), "target")
+            loaded[named[0]], targets[named[0]] = _target(specification, named[0])
+        for value in specification.values("program"):
+            named = (str(value), "program")
+            programs[named[0]] = _program(specification, named[0])
+    except CastsimError as error:
+        raise ReadError(
+            f"grid.{named[1]}: {error.message}", span=error.span or specification.places.get(named[1]),
+            legal=error.legal,
+        ) from None  # fmt: skip
+    if specification.kind is Kind.PROGRAM and not specification.values("target"):
+        loaded |= {name: load_target(name) for name in target_names()}  # whichever the programs name
+    whole = specification.grid.combinations
+    simulated = min(max(whole // _SIMULATED_CHUNKS, _SIMULATED_CHUNK[0]), _SIMULATED_CHUNK[-1])
+    made = Work(
+        specification.kind, specification.mode, specification.grid, targets, programs, identity(loaded),
+        simulated if specification.mode is Mode.SIMULATE else ESTIMATED_CHUNK, "",
+    )  # fmt: skip
+    digest = hashlib.sha256(json.dumps(made.about(), sort_keys=True).encode()).hexdigest()
+    return Work(
+        made.kind, made.mode, made.grid, made.targets, made.programs, made.identity, made.chunk, digest,
+        made.max_cycles,
+    )  # fmt: skip
+
+
+def _target(specification: Specification, name: str) -> tuple[Target, str | Target]:
+    """Return a target, and what of it is handed on."""
+    is_file = is_target_file(name)
+    found = load_target(specification.path(name) if is_file else name)
+    return found, found if is_file else found.name
+
+
+def _program(specification: Specification, name: str) -> Program:
+    source = read_source(specification.path(name), lambda: False)
+    if source.language is not Language.TILES:
+        return Program(source, frozenset())
+    return Program(source, frozenset(parameters(PtoSource(source.file, source.text))))
+
+
+def _shown(values: object) -> object:
+    if isinstance(values, range):
+        return [values.start, values.stop, values.step, "range"]
+    return list(values) if isinstance(values, tuple) else values
+
+
+# The points of a chunk: each estimated or simulated, a failure being a row like any other.
 
 CAUSES = tuple(Cause)
 _PLACE = {cause: place for place, cause in enumerate(CAUSES)}
@@ -237,3 +446,198 @@ def _parameters_and_scalars(
         else:
             scalars[name] = value
     return values, scalars
+
+
+# The rows of a sweep as columns of Arrow: one schema for all of its chunks, and for all sweeps of casts.
+
+OK, FAILED = "ok", "failed"
+"""What `status` says."""
+FORM = "1"
+"""Version of the columns."""
+_EXTENTS = ("rows", "cols", "row_stride")
+
+
+def column_of(cause: str) -> str:
+    """Return the name of the column of a cause."""
+    return cause.replace(" ", "_")
+
+
+def axis_columns(work: Work) -> tuple[str, ...]:
+    """Return the names of the columns that say which point a row is of: the usual ones, then those of its own."""
+    usual = CAST_AXES if work.kind is Kind.CAST else PROGRAM_AXES
+    return (*usual, *(axis.name for axis in work.grid.axes if axis.name not in usual))
+
+
+def schema_of(work: Work) -> pa.Schema:
+    """Return the schema of the results; cycles say so in their metadata."""
+    counted = {"unit": "cycles"}
+    axes = {axis.name: axis for axis in work.grid.axes}
+    fields = [pa.field(name, _type_of(name, axes.get(name))) for name in axis_columns(work)]
+    fields += [pa.field(name, pa.int64(), metadata=counted) for name in ("cycles", *map(column_of, CAUSES))]
+    fields += [
+        pa.field("bound_by", pa.string()), pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]  # fmt: skip
+    return pa.schema(fields, metadata={
+        "castsim_sweep": FORM, "castsim_version": work.identity.version, "facts_digest": work.identity.facts_digest,
+        "facts": json.dumps(dict(work.identity.facts), sort_keys=True), "sources_digest": work.identity.sources,
+        "specification": work.canonical(), "digest": work.digest,
+    })  # fmt: skip
+
+
+def chunk_rows(work: Work, number: int) -> bytes:
+    """Compute a chunk and return its rows as an Arrow stream: the same bytes of meaning wherever that is done.
+
+    Raises:
+        EngineError, ReadError: as `castsim.exploration.sweeps.points.computed`.
+    """
+    return packed(batch_of(work, computed(work, number)))
+
+
+def batch_of(work: Work, results: Results) -> pa.RecordBatch:
+    """Return rows as columns."""
+    schema = schema_of(work)
+    failed = np.array([error is not None for error in results.errors], np.bool_)
+    axes = {axis.name: axis for axis in work.grid.axes}
+    places = work.grid.places(results.numbers)
+    columns = [
+        _axis_column(axes[name], places[name], schema.field(name).type)
+        if name in axes
+        else pa.nulls(len(failed), schema.field(name).type)
+        for name in axis_columns(work)
+    ]
+    columns += [pa.array(each, pa.int64(), mask=failed) for each in (results.cycles, *results.causes)]
+    columns += [
+        pa.array(results.bound_by, pa.string()),
+        pa.DictionaryArray.from_arrays(failed.astype(np.int32), [OK, FAILED]).cast(pa.string()),
+        pa.array(results.errors, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """Return a batch as bytes."""
+    sink = pa.BufferOutputStream()
+    plain = batch.replace_schema_metadata(None)
+    with pa.ipc.new_stream(sink, plain.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(plain)
+    return bytes(sink.getvalue())
+
+
+def unpacked(rows: bytes) -> pa.Table:
+    """Return what was packed.
+
+    Raises:
+        ReadError: nothing was.
+    """
+    try:
+        return pa.ipc.open_stream(rows).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise ReadError(f"rows of a sweep that cannot be read: {error!s:.200}") from None
+
+
+def _type_of(name: str, axis: Axis | None) -> pa.DataType:
+    if name in _EXTENTS:
+        return pa.int64()
+    if axis is None or not is_argument(name):
+        return pa.string()
+    if isinstance(axis.values, range) or all(isinstance(each, int) for each in axis.values):
+        return pa.int64()
+    return pa.string() if any(isinstance(each, str) for each in axis.values) else pa.float64()
+
+
+def _axis_column(axis: Axis, places: NDArray[np.int64], kind: pa.DataType) -> pa.Array:
+    if isinstance(axis.values, range):
+        return pa.array(axis.values.start + axis.values.step * places, pa.int64()).cast(kind)
+    present, which = np.unique(places, return_inverse=True)
+    used = (axis.values[place] for place in present.tolist())  # an axis has more values than a chunk has points
+    values = [None if each == DEFAULT else str(each) if kind == pa.string() else each for each in used]
+    return pa.array(values, kind).take(pa.array(which))
+
+
+_MOST_CYCLES = (1 << 63) - 1
+MOST_ROWS = 1 << 26
+"""Rows that are read back, all at once: 67 million. Of longer files pyarrow and others read a part."""
+
+_LEGAL = ("a file that castsim sweep has written",)
+
+
+def results_schema(path: Path) -> pa.Schema:
+    """Return the schema of a file of results.
+
+    Raises:
+        ReadError: it cannot be read, is no Parquet file, or not one of a sweep; it has more than `MOST_ROWS` rows.
+    """
+    try:
+        about = pq.read_metadata(path)
+        schema = about.schema.to_arrow_schema()
+    except OSError as error:
+        raise ReadError(f"{path}: {reason_of(error)}", legal=_LEGAL) from None
+    except (pa.ArrowException, ValueError):
+        raise ReadError(f"{path}: is not a Parquet file", legal=_LEGAL) from None
+    if about.num_rows > MOST_ROWS:
+        raise ReadError(
+            f"{path}: {about.num_rows} rows are more than {MOST_ROWS}, which are read at once",
+            legal=("a sweep of fewer points", "pyarrow.parquet.ParquetFile(path).iter_batches()"),
+        )
+    if (schema.metadata or {}).get(b"castsim_sweep") != FORM.encode():
+        shown = ", ".join(schema.names[:6])
+        raise ReadError(f"{path}: a Parquet file of another schema (its columns: {shown:.100})", legal=_LEGAL)
+    return schema
+
+
+def results_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a file of results.
+
+    Raises:
+        ReadError: as `results_schema`.
+    """
+
+    results_schema(path)
+    try:
+        table = pq.read_table(path, columns=None if columns is None else list(columns))
+        table.validate(full=True)
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise ReadError(f"{path}: {error!s:.300}", legal=_LEGAL) from None
+    return table
+
+
+def axes_of(path: Path) -> tuple[str, ...]:
+    """Return the columns that say which point a row of a file of results is of.
+
+    Raises:
+        ReadError: as `results_schema`; columns that a sweep does not write, or of another type.
+    """
+    schema = results_schema(path)
+    names = schema.names
+    axes = tuple(names[: names.index("cycles")]) if "cycles" in names else ()
+    usual = CAST_AXES if "src" in axes else PROGRAM_AXES
+    needed = (*dict.fromkeys((*usual, *axes)), "cycles", "status")
+    wrong = [name for name in needed if names.count(name) != 1 or not _fits(schema.field(name))]
+    if wrong:
+        raise ReadError(f"{path}: its column '{wrong[0]:.40}' is not that of a sweep", legal=_LEGAL)
+    return axes
+
+
+def _fits(field: pa.Field) -> bool:
+    """Whether a column has the type that a sweep gives it."""
+    if is_argument(field.name):
+        return field.type in (pa.int64(), pa.float64(), pa.string())
+    return bool(field.type == (pa.int64() if field.name in ("rows", "cols", "row_stride", "cycles") else pa.string()))
+
+
+def check_values(path: Path, table: pa.Table) -> None:
+    """Refuse rows that no sweep can have.
+
+    Raises:
+        ReadError: no cycles or no size where a point was computed, or numbers beyond those of grids.
+    """
+    bounds = {"rows": (1, LARGEST_EXTENT), "cols": (1, LARGEST_EXTENT), "cycles": (0, _MOST_CYCLES)}
+    for name in table.column_names:
+        column = table[name]
+        if len(column) and (name in bounds or (is_argument(name) and not pa.types.is_string(column.type))):
+            least, most = pc.min_max(column).as_py().values()  # None where all are null; of NaN alone, infinities
+            low, high = bounds.get(name, (-sys.float_info.max, sys.float_info.max))
+            finite = pa.types.is_integer(column.type) or pc.all(pc.is_finite(column)).as_py()
+            if column.null_count or not finite or not low <= least <= most <= high:
+                raise ReadError(f"{path}: its column '{name}' holds what no sweep writes", legal=_LEGAL)

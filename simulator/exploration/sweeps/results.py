@@ -38,6 +38,6 @@ class Sweep:
         """
         if find_spec("pandas") is None:
             raise ReadError("to_frame needs pandas, which is not installed", legal=("pip install 'castsim[notebook]'",))
-        from castsim.exploration.sweeps.tables import results_table  # noqa: PLC0415 - pyarrow is an extra
+        from castsim.exploration.sweeps.points import results_table  # noqa: PLC0415 - pyarrow is an extra
 
         return results_table(self.path).to_pandas()

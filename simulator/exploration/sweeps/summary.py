@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.exploration.sweeps.arrow import pa, pc
-from castsim.exploration.sweeps.axes import is_argument
-from castsim.exploration.sweeps.tables import axes_of, check_values, results_table
+from castsim.exploration.sweeps.points import axes_of, check_values, results_table
+from castsim.exploration.sweeps.specification import is_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

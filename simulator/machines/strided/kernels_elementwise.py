@@ -10,19 +10,23 @@ one call: assumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from castsim.execution.tiles import TileWork
-from castsim.execution.vector_operations.shapes import widens
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import Block, Node, loop_of
+from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks, widens
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
-from castsim.machines.strided.operations import Stream
+from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, Stream, WaitFlag
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
 """Instructions that take integers of so many bits to floats of the same width and back."""
 
 
-def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place.
 
     A third source joins the others.
@@ -45,7 +49,7 @@ def lower_elementwise(sequence: KernelSequence, work: TileWork, kernel: StridedO
         sequence.cover(instruction, region, dst, sources, merges=merges_of(sequence.target, kernel))
 
 
-def lower_part(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append an operation on two tiles, one of which may cover less: then the other is copied, and joined with it.
 
     Source: none; assumed.
@@ -98,7 +102,7 @@ def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable
     return MERGES[kernel.lines]
 
 
-def lower_division(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division by or of a scalar: the destination is filled with it first (docs/reference/pto.md section 7.3).
 
     The model's own figures are those of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float
@@ -131,7 +135,7 @@ def _convert(sequence: KernelSequence, mnemonic: str, region: Region, operand: O
         sequence.down(mnemonic, Region(region.lines, width), moved, (moved,), timing="vconv")
 
 
-def lower_reciprocal_root(sequence: KernelSequence, work: TileWork, kernel: StridedOperation) -> None:
+def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a reciprocal root: one estimate, or with scratch a block of ones, the root, ones divided by it.
 
     In count mode where lines are adjacent: the model's 53 cycles for 64 x 64, of f32 as of f16, are those of two
@@ -154,3 +158,301 @@ def lower_reciprocal_root(sequence: KernelSequence, work: TileWork, kernel: Stri
     sequence.cover(root, region, dst, (src,), merges=never)
     sequence.barrier()
     sequence.cover(divide, region, dst, (ones, dst), merges=never)
+
+
+# Column reductions and column broadcasts.
+#
+# Reductions in row order: row 0 is copied to the destination, then every row is joined onto it with a barrier each.
+# Sums
+# take a row as one in count mode; the others take the whole repeats of all rows, then what is left of all rows under a
+# mask (formulas of one cycle figure per row, docs/reference/a2a3.md section 6.2). The binary form of a sum joins
+# neighbouring rows in pairs in tmp, an odd last row onto the first pair, with a barrier for each pair (1263 cycles for
+# 64 x 64, which are 64 of these steps). Broadcasts read row 0 for
+# every row (repeat stride 0): assumed.
+
+
+def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append the instructions of a column reduction."""
+    (joining,), src = kernel.instructions, work.sources[0]
+    if work.binary and src.valid_rows > 1:
+        _in_pairs(sequence, work, joining)
+        return
+    dst, rows, length = operand_of(work.dst), operand_of(src), src.valid_cols
+    sequence.add((sequence.copy(dst, rows, length * rows.size),))
+    sequence.barrier()
+    if src.valid_rows == 1:
+        return
+    sequence.barrier()
+    if kernel.lines == "always":
+        sequence.enter_count(length)
+        parts = [(0, length)]
+    else:
+        lanes = sequence.lanes(src.format)
+        whole = length // lanes * lanes
+        parts = [part for part in ((0, whole), (whole, length - whole)) if part[1]]
+    for first, width in parts:
+        if kernel.lines != "always":
+            sequence.mask(sequence.prefix(width, src.format))
+        sequence.add(loop_of(src.valid_rows - 1, _row(sequence, joining, width, dst.at(column=first), rows, first)))
+
+
+def _row(
+    sequence: KernelSequence, joining: str, width: int, dst: Operand, rows: Operand, first: int
+) -> Callable[[int], Block]:
+    """Return what joins one further row, from a column on, onto the destination."""
+
+    def row(number: int) -> Block:
+        inner = KernelSequence(sequence.target)
+        inner.add(inner.counted(joining, width, dst, (dst, rows.at(number + 1, first))))
+        inner.barrier()
+        return inner.close()
+
+    return row
+
+
+def _in_pairs(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> None:
+    if work.tmp is None:
+        raise IllegalError(f"{work.mnemonic} with isBinary needs a tmp tile", span=work.span)
+    src, tmp, dst = operand_of(work.sources[0]), operand_of(work.tmp, work.dst.format), operand_of(work.dst)
+    rows, length, level = work.sources[0].valid_rows, work.sources[0].valid_cols, src
+    sequence.barrier()
+    sequence.enter_count(length)
+    while rows > 1:
+        pairs, odd = divmod(rows, 2)
+        to = dst if pairs == 1 else tmp
+        sequence.add(loop_of(pairs, _pair(sequence, joining, length, to, level)))
+        if odd:
+            sequence.add(sequence.counted(joining, length, to, (to, level.at(rows - 1))))
+            sequence.barrier()
+        rows, level = pairs, tmp
+
+
+def _pair(sequence: KernelSequence, joining: str, length: int, dst: Operand, src: Operand) -> Callable[[int], Block]:
+    """Return what joins rows 2k and 2k + 1 into row k."""
+
+    def pair(number: int) -> Block:
+        sources = (src.at(2 * number), src.at(2 * number + 1))
+        joined = sequence.counted(joining, length, dst.at(number), sources)
+        return Block((*joined, Barrier(sequence.target.pipes.vector)))
+
+    return pair
+
+
+def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
+    """Append the copies of row 0 to every row."""
+    dst = operand_of(work.dst)
+    fmt = words(dst.format)
+    length = -(-work.dst.valid_cols * dst.format.storage_bits // fmt.storage_bits)
+    row = Operand(work.sources[0].address, fmt, 0)
+    sequence.cover("vcopy", Region(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
+
+
+def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append the instructions that join every row with row 0 of a vector, then those on what they gave."""
+    dst, region = operand_of(work.dst), Region(work.dst.valid_rows, work.dst.valid_cols)
+    joining, *others = kernel.instructions
+    first, second = work.sources
+    values = replace(operand_of(second), line_step=0)
+    sequence.cover(joining, region, dst, (operand_of(first), values), merges=merges_of(sequence.target, kernel))
+    for instruction in others:
+        sequence.barrier()
+        sequence.cover(instruction, region, dst, (dst,), merges=always)
+
+
+# Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
+#
+# A ramp without scratch, and whatever the layout of a transposition or concatenation does not allow, is a loop of the
+# scalar unit; that a trip of it costs its store, and its read where it has one, and the turnaround of the loop is
+# assumed, as no source times stores of the scalar unit.
+
+BURST_BLOCKS = 18
+"""Blocks that a copy of many bursts takes as one repeat: 594 bytes per cycle are 18 blocks and a half."""
+
+
+def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a ramp: in floats in tmp first, a repeat long, then that and a multiple of a repeat to every repeat."""
+    if work.tmp is None:
+        _by_scalars(sequence, work.dst.valid_cols, ())
+        return
+    dst, length = work.dst, work.dst.valid_cols
+    fill, gather, scale, spread, join, convert, shift = kernel.instructions
+    fmt = format_named("f32" if dst.element_bits == 32 else "f16")
+    lanes = sequence.lanes(fmt)
+    size = sequence.target.repeat.repeat_bytes
+    ramp, sums, blocks = (Operand(work.tmp.address + number * size, fmt, size) for number in range(3))
+    if length < lanes:
+        sequence.enter_count(length)
+    for _ in range(lanes // sequence.block_elements(fmt)):
+        sequence.issue(fill, 1, ramp.along(sequence.repeat_blocks))
+    per_block = fmt.storage_bits // 8
+    packed = Stream(sums.address, fmt, 1, 0, sequence.repeat_blocks * per_block, sequence.repeat_blocks)
+    spaced = blocks.along(sequence.repeat_blocks)
+    sequence.barrier()
+    sequence.issue(gather, 1, packed, (ramp.along(sequence.repeat_blocks),))
+    sequence.barrier()
+    sequence.issue(scale, 1, packed, (packed,))
+    sequence.barrier()
+    sequence.issue(spread, 1, spaced, (packed,))
+    sequence.barrier()
+    sequence.issue(join, 1, ramp.along(sequence.repeat_blocks), (ramp.along(sequence.repeat_blocks), spaced))
+    sequence.barrier()
+    whole = operand_of(dst)
+    first = replace(ramp, format=dst.format)
+    _converted(sequence, convert, Region(1, min(length, lanes)), first, ramp)
+    sequence.barrier()
+    _shifted(sequence, shift, length, whole, first)
+    if work.descending:
+        sequence.barrier()
+        sequence.cover(scale, Region(1, length), whole, (whole,), merges=always)
+
+
+def _converted(sequence: KernelSequence, mnemonic: str, region: Region, dst: Operand, src: Operand) -> None:
+    to, origin = dst.along(sequence.repeat_blocks), src.along(sequence.repeat_blocks)
+    sequence.add(
+        (sequence.vector(mnemonic, region.lines, to, (origin,), mask=sequence.prefix(region.length, dst.format)),)
+    )
+
+
+def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, src: Operand) -> None:
+    """One instruction for each repeat of the result, the last one under a mask or count."""
+    lanes = sequence.lanes(dst.format)
+    for start in range(0, length, lanes):
+        mask = sequence.prefix(min(lanes, length - start), dst.format)
+        if length >= lanes:
+            sequence.mask(mask)
+        to = dst.at(column=start).along(sequence.repeat_blocks)
+        sequence.add((sequence.vector(mnemonic, 1, to, (src.along(sequence.repeat_blocks),), mask=mask),))
+
+
+def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append, for every row in count mode: its numbers times the size of an element, a barrier, the gather.
+
+    The products of 4-byte elements go to the row of the destination, those of others to tmp, whose rows lie as far
+    apart as the destination has columns. The gather is one repeat, as in the vendor's model.
+    """
+    scale, gather = kernel.instructions
+    source, places = work.sources
+    dst, tmp = work.dst, work.tmp
+    if tmp is None:
+        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    numbers, to = operand_of(places), operand_of(dst)
+    products = Operand(dst.address, places.format, dst.row_pitch)
+    if dst.element_bits != places.element_bits:
+        products = Operand(tmp.address, places.format, dst.cols * places.element_bits // 8)
+    length = dst.valid_cols
+    chosen = sequence.prefix(length, to.format)
+    fetched = Stream(source.address, source.format, 1, 0)
+
+    def row(number: int) -> Block:
+        inner = KernelSequence(sequence.target)
+        inner.add(inner.counted(scale, length, products.at(number), (numbers.at(number),)))
+        inner.barrier()
+        streams = (fetched, products.at(number).along(sequence.repeat_blocks))
+        inner.add((inner.vector(gather, 1, to.at(number).along(sequence.repeat_blocks), streams, mask=chosen),))
+        return inner.close()
+
+    sequence.enter_count(length)
+    sequence.add(loop_of(dst.valid_rows, row))
+
+
+def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append the transposition into tmp, an instruction for every column of blocks, then the copy of tmp.
+
+    The rows that are no whole blocks of 16 (32 of bytes) take one more instruction over all columns. The scalar unit
+    also loads the addresses of 16 rows on either side; the measured cycles leave no time for that beside the vector
+    pipe, so it takes none.
+    """
+    transpose, copy = kernel.instructions
+    (source,) = work.sources
+    if not transposes_by_blocks(work):
+        _between_flags(sequence, source.valid_rows * source.valid_cols)
+        return
+    tall = 32 if source.element_bits == 8 else 16
+    columns = -(-source.valid_cols * source.element_bits // (8 * BLOCK))
+    whole, rest = divmod(source.valid_rows, tall)
+    pitch = -(-source.valid_rows // tall) * tall * source.element_bits // 8
+    tmp = work.tmp.address if work.tmp is not None else work.dst.address
+    fmt = words(source.format)
+    calls = 4 if source.element_bits == 8 else 1
+    wide = BLOCK * 8 // source.element_bits
+
+    def column(first: int, repeats: int, row: int, step: int) -> Block:
+        nodes: list[Node] = []
+        origin = Stream(
+            source.address + row * source.row_pitch + first * BLOCK, fmt, 1, step, 0, BLOCK * 8 // fmt.storage_bits
+        )
+        to = Stream(
+            tmp + first * wide * pitch + row * source.element_bits // 8, fmt, 1, 1, 0, BLOCK * 8 // fmt.storage_bits
+        )
+        for _ in range(calls):
+            nodes.append(sequence.vector(transpose, repeats, to, (origin,), timing="scatter_vnchwconv"))
+        return Block(tuple(nodes))
+
+    if whole:
+        blocks = tall * source.row_pitch // BLOCK
+        sequence.add(loop_of(columns, lambda number: column(number, whole, 0, blocks)))
+    if rest:
+        sequence.add(column(0, columns, whole * tall, 1).items)
+    sequence.barrier()
+    _copy_bursts(sequence, copy, work.dst, tmp, source.valid_cols * -(-source.valid_rows * source.element_bits // 256))
+
+
+def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int, blocks: int) -> None:
+    """Copy so many blocks of tmp in bursts; the first block of what a repeat takes stands for all of it."""
+    fmt = words(dst.format)
+    one = BLOCK * 8 // fmt.storage_bits
+    for first in range(0, -(-blocks // BURST_BLOCKS), sequence.limit):
+        repeats = min(sequence.limit, -(-blocks // BURST_BLOCKS) - first)
+        at = first * BURST_BLOCKS * BLOCK
+        to, origin = (Stream(address + at, fmt, 1, BURST_BLOCKS, 0, one) for address in (dst.address, start))
+        sequence.add((sequence.vector(mnemonic, repeats, to, (origin,), mask=sequence.full),))
+
+
+def lower_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
+    """Append a copy of every row of the first part, then of the second: by elements if it begins inside a block."""
+    dst, rows = operand_of(work.dst), work.dst.valid_rows
+    first, second = work.sources
+    start = first.valid_cols * dst.size
+    _copies(sequence, dst, first, rows)
+    if start % BLOCK == 0:
+        _copies(sequence, dst.at(column=first.valid_cols), second, rows)
+    else:
+        _between_flags(sequence, rows * second.valid_cols)
+
+
+def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
+    """Append, for every row, the reads of its counts and the copy of the first part; the second one by elements.
+
+    Source: none; that both parts take as long as if the counts asked for all of them is assumed.
+    """
+    rows, dst = work.dst.valid_rows, operand_of(work.dst)
+    first, second, *_ = work.sources
+    src, length = operand_of(first), min(first.valid_cols, work.dst.valid_cols) * dst.size
+    counts = (sequence.scalar("read"), sequence.scalar("read"), sequence.scalar("arithmetic"))
+    sequence.await_vector()
+
+    def row(number: int) -> Block:
+        copied = (sequence.copy(dst.at(number), src.at(number), length),) if length else ()
+        return Block((*counts, *copied))
+
+    sequence.add(loop_of(rows, row))
+    _between_flags(sequence, rows * second.valid_cols)
+
+
+def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> None:
+    src, length = operand_of(source), source.valid_cols * dst.size
+    if length:
+        sequence.add(loop_of(rows, lambda row: Block((sequence.copy(dst.at(row), src.at(row), length),))))
+
+
+def _between_flags(sequence: KernelSequence, elements: int) -> None:
+    """Let the scalar unit move elements: it waits for the vector pipe, which waits for it in turn."""
+    pipes = sequence.target.pipes
+    sequence.await_vector()
+    _by_scalars(sequence, elements, (sequence.scalar("read"),))
+    sequence.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
+
+
+def _by_scalars(sequence: KernelSequence, elements: int, before: tuple[ScalarWork, ...]) -> None:
+    trip = Block((*before, sequence.scalar("write"), sequence.scalar("loop")))
+    sequence.add(loop_of(elements, lambda _: trip))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, VectorUnits
-from castsim.machines.mechanisms import no_vector_instructions
+from castsim.machines.mechanisms import ComputeValues, VectorUnits, no_vector_instructions
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StridedMachine:
-    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
+    """See `castsim.machines.mechanisms.Machine`; lowering and values are loaded by who asks for them."""
 
     target: StridedRepeatTarget
 

@@ -14,8 +14,7 @@ from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, satura
 from castsim.machines.tile_modes import tile_mode
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.plan import switched_saturation
-from castsim.machines.vector_function.trace import MaskStep, trace_nest
-from castsim.machines.vector_function.whole_tile import apply_chain
+from castsim.machines.vector_function.values import MaskStep, apply_chain, trace_nest
 from castsim.targets.vector_function import VectorFunctionTarget
 
 _HERE = Span("<cast>", 1, 1)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from castsim.execution.choices import BACKEND, Choice
 from castsim.execution.dataflow.lowerer import DataflowLowerer, tile_access
-from castsim.execution.tiles import CastTiles, TileCast, TileWork
+from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
 from castsim.execution.tree import Access, Block
 from castsim.execution.vector_operations import as_rows
-from castsim.execution.walk.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow
-from castsim.machines.vector_function.backends import backend_effect, backend_matters
-from castsim.machines.vector_function.kernel_lowering import lower_work
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.machines.vector_function.kernel_lowering import left_ctrl, lower_work
 from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
-from castsim.machines.vector_function.trace import ConvertStep
-from castsim.machines.vector_function.whole_tile import WholeTile, whole_tile
-from castsim.targets.options import unwatched
+from castsim.machines.vector_function.plan import backend_effect, backend_matters, start_ctrl
+from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
+from castsim.targets.options import unwatched, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -25,10 +25,11 @@ class VectorFunctionLowerer(DataflowLowerer):
 
     def __init__(self, target: VectorFunctionTarget) -> None:
         super().__init__(target)
-        self.target = target
+        self.target = self._at_start = target
+        self._control: int | None = None
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
-        self._works: dict[TileWork, Block] = {}
+        self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
         """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
@@ -64,16 +65,37 @@ class VectorFunctionLowerer(DataflowLowerer):
         """Whether two casts, alike but for their saturation, can give different results."""
         return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
-    def lower_work(self, work: TileWork) -> Block:
+    def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
 
-        No source states the loops of a column-major move; they are taken to be those of the exchanged tile.
+        No source states the loops of a column-major move; they are taken to be those of the exchanged tile. Behind a
+        quantisation of blocks everything is lowered under the CTRL that it leaves.
         """
         work = as_rows(work)
         found = self._works.get(work)
         if found is None:
             found = self._works[work] = lower_work(self.target, work)
+        if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE:
+            left = left_ctrl(self.target)
+            if left != start_ctrl(self.target):
+                self.set_control(left)
         return found
+
+    def control(self) -> int | None:
+        """Return CTRL as operations have left it."""
+        return self._control
+
+    def set_control(self, value: int | None) -> None:
+        """Take CTRL to hold a value, None for that at start; what was lowered before is lowered anew."""
+        if value == self._control:
+            return
+        self._control, self.target = value, self._at_start
+        if value is not None:
+            options = {name: value >> bit & 1 for name, bit in self.target.control.options.items()}
+            self.target = with_options(self.target, options)
+        self._unwatched = unwatched(self.target)
+        self._casts.clear()
+        self._works.clear()
 
 
 def _wraps(whole: WholeTile | None) -> bool | None:

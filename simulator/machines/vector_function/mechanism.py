@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, VectorUnits
+from castsim.machines.mechanisms import ComputeValues, VectorUnits
 from castsim.targets.vector_function import VectorFunctionTarget
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorFunctionMachine:
-    """See `castsim.machines.machine.Machine`; lowering and values are loaded by who asks for them."""
+    """See `castsim.machines.mechanisms.Machine`; lowering and values are loaded by who asks for them."""
 
     target: VectorFunctionTarget
 

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from castsim.execution.cast_tally import CastTally
+from castsim.execution.interpreter import Lowerer
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.scalar_floats import FLOATS, bits_of
 from castsim.execution.micro import Issue, MicroMemory, Value
 from castsim.execution.micro.bodies import Body
 from castsim.execution.micro.unit import Followed
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
-from castsim.execution.walk import Lowerer
-from castsim.execution.walk.dependence import Scalar
-from castsim.execution.walk.scalar_floats import FLOATS, bits_of
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.conversions import conversion
+from castsim.isa.pto.micro.conversions import Conversion, conversion
 from castsim.isa.pto.micro.forms import OPAQUE, ROWS
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
@@ -35,7 +37,6 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
-from castsim.machines.vector_function.conversion_counts import ConversionCounts
 from castsim.machines.vector_function.expansion import expand_source, expand_tree
 from castsim.machines.vector_function.lanes import memory as access
 from castsim.machines.vector_function.lanes.operands import Operands
@@ -46,7 +47,48 @@ from castsim.machines.vector_function.logical import lower_function
 from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.machines.vector_function.scopes.bodies import body_cycles
 from castsim.machines.vector_function.scopes.recorder import Recorder
+from castsim.numerics import Policy
 from castsim.targets.vector_function import VectorFunctionTarget
+
+# What the conversions of vector instructions did to their numbers: lanes that are active and hold something known.
+
+
+@dataclass(slots=True)
+class ConversionCounts:
+    """Counts conversions line by line: those of one line and pair together, whichever part of a register each fills."""
+
+    tally: CastTally
+    _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
+
+    def of(self, node: MicroOperation, pair: Conversion, control: int) -> Callable[[Policy, Codes, Codes], None]:
+        """Return what takes in the policy and the codes of an execution, before and after."""
+        key = id(node), control  # instructions of a program live as long as its run
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _Conversion(self.tally, node, pair)
+        return found
+
+
+@dataclass(slots=True)
+class _Conversion:
+    """A conversion of the text, under one value of CTRL: all its executions have one policy."""
+
+    tally: CastTally
+    node: MicroOperation
+    pair: Conversion
+    batch: CastBatch | None = None
+
+    def __call__(self, policy: Policy, before: Codes, after: Codes) -> None:
+        if self.batch is None:
+            self.batch = self._begun(policy)
+        self.batch.add(before, after)
+
+    def _begun(self, policy: Policy) -> CastBatch:
+        pair = self.pair
+        place = CastPlace(self.node.span.line, f"{self.node.mnemonic} {pair.src} -> {pair.dst}", pair.src, pair.dst)
+        wraps = policy.overflow is Overflow.WRAP
+        return self.tally.batch(place, Judge(format_named(pair.src), format_named(pair.dst), policy.rounding, wraps))
+
 
 _NO_FORMAT = FORMATS["u8"]
 """What stands for the element of instructions on masks alone."""
@@ -61,7 +103,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class LaneUnits:
-    """The vector units of a chip; see `castsim.machines.machine.VectorUnits`."""
+    """The vector units of a chip; see `castsim.machines.mechanisms.VectorUnits`."""
 
     target: VectorFunctionTarget
 

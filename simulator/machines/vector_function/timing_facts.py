@@ -6,7 +6,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.operations import INTEGER_DIVISION, LONG_DIVISION, Compute, VectorFunction
 from castsim.machines.vector_function.profile import mnemonic
 from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope
-from castsim.machines.vector_function.trip_shape import Computing
+from castsim.machines.vector_function.trip_timing import Computing
 from castsim.targets.vector_function import VectorFunctionTarget
 
 FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")

@@ -5,12 +5,409 @@ The event engine follows every trip with this, the closed forms follow one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.timing import NO_TICK
-from castsim.machines.vector_function.timing import accumulation_start, path_through, result_ready
-from castsim.machines.vector_function.trip_shape import Step
+from castsim.execution.dataflow.timing import NO_TICK, TICKS, ticks
+from castsim.machines.vector_function.operations import (
+    INTEGER_DIVISION,
+    LONG_DIVISION,
+    Bitwise,
+    Compute,
+    Convert,
+    Gather,
+    Interleave,
+    Load,
+    MemoryBarrier,
+    Nest,
+    RegisterOperation,
+    Spread,
+    Store,
+    VectorFunction,
+)
+from castsim.machines.vector_function.profile import mnemonic, profile
+from castsim.machines.vector_function.timing import (
+    accumulation_start,
+    head_penalty,
+    path_through,
+    result_ready,
+    row_turn,
+)
+from castsim.targets.register_text import Distribution, Mode, distribution_of
+from castsim.targets.vector_function import VectorFunctionTarget
+
+# What a trip of a loop nest asks of the machine: the same for all trips, so it is worked out once per nest.
+
+_PARTS = {Mode.UNPK: 2, Mode.UNPK4: 4, Mode.PK: 2, Mode.PK4: 4}
+"""Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
+
+_ONE_ELEMENT = (Mode.BRC, Mode.ONEPT)
+"""Distributions that load one element to all lanes, or store one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStep:
+    """One load: the registers it fills from `size` bytes of an operand; `steps` from row to row and trip to trip."""
+
+    results: tuple[str, ...]
+    operand: int
+    steps: tuple[int, int]
+    size: int
+    mask: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One compute instruction of a trip: its results are ready `latency` ticks after its start.
+
+    `occupancy` is how long it holds the serial port, `special` how long a port of the special functions, None for what
+    does not pass them. `again` is the distance to its execution in the trip before, None unless it accumulates.
+    """
+
+    sources: tuple[str, ...]
+    results: tuple[str, ...]
+    latency: int
+    occupancy: int | None
+    special: int | None = None
+    again: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStep:
+    """One store: `barrier` if an earlier-stores-first barrier precedes it, `size` its bytes when the trip is full.
+
+    `closing`: it belongs to the row, behind its last trip.
+    """
+
+    source: str
+    predicate: str
+    offset: int
+    size: int
+    barrier: bool
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TripShape:
+    """A trip: its loads, compute instructions and stores in program order.
+
+    `row_loads` come before those of the first trip of each row and hold for all its trips; `closing` and the stores so
+    marked follow the last trip. `hold` are the ticks for which a trip keeps the front end.
+    """
+
+    row_loads: tuple[LoadStep, ...]
+    loads: tuple[LoadStep, ...]
+    steps: tuple[Step, ...]
+    closing: tuple[Step, ...]
+    stores: tuple[StoreStep, ...]
+    hold: int
+
+
+Computing = Bitwise | Compute | Convert | Gather | Interleave | Spread
+"""Instructions that take time; predicates by counters and constants are ready when wanted.
+
+Source: docs/reference/a5.md section 7.
+"""
+
+
+def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
+    """Work out the trips of a nest.
+
+    A row loop around single trips has no inner loop: its predicates do not change from row to row, so they are made
+    before the loop (docs/reference/a5.md section 6.2, rule 3). A trip keeps the front end while its converts pass the
+    serial port, and as long as its loads and stores take to issue (rules 3 and 5); what only stores is paced by the
+    store queue.
+    """
+    timing, register_bytes = target.timing, target.registers.register_bytes
+    single = nest.row_loop and nest.trips == 1
+    operations = tuple(item for item in nest.trip if not (single and isinstance(item, Spread)))
+    loads = tuple(_loads(operations, nest, target))
+    steps = tuple(_steps(operations, target))
+    stores = tuple(_stores(operations, register_bytes, nest))
+    lines = sum(load.size >= register_bytes for load in loads)
+    issue = issue_ticks(max(len(loads), min(1, len(nest.row))), lines, len(stores), target)
+    if nest.paced is not None:
+        issue = max(issue, ticks(timing.paced[nest.paced].trip(nest.trips)))
+    return TripShape(
+        row_loads=tuple(_loads(nest.row, nest, target)),
+        loads=loads,
+        steps=steps,
+        closing=tuple(_steps(nest.close, target)),
+        stores=(*stores, *_closing_stores(nest, register_bytes)),
+        hold=max(sum(step.occupancy or 0 for step in steps), issue, _exclusive(operations, target)),
+    )
+
+
+def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFunctionTarget) -> Iterable[LoadStep]:
+    for item in operations:
+        if isinstance(item, Load):
+            steps = (nest.source_row, nest.source_trip) if item.steps is None else item.steps
+            read = distribution_of(item.distribution)
+            mask = read.mode is Mode.MASK
+            yield LoadStep(item.results, item.operand, steps, _load_bytes(read, target), mask)
+
+
+def _load_bytes(distribution: Distribution, target: VectorFunctionTarget) -> int:
+    if distribution.mode is Mode.BLK:
+        return target.registers.block_bytes
+    if distribution.mode is Mode.DINTLV:
+        return target.registers.register_bytes * 2
+    return _access_bytes(distribution, target.registers.register_bytes)
+
+
+def _access_bytes(distribution: Distribution, register_bytes: int) -> int:
+    """Return the bytes that an access touches when all lanes take part."""
+    mode, bits = distribution.mode, distribution.bits or 0
+    if mode is Mode.MASK:
+        return max(1, register_bytes // bits)
+    if mode in _ONE_ELEMENT:
+        return bits // 8
+    return register_bytes // _PARTS.get(mode, 1)
+
+
+def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> Iterable[Step]:
+    timing = target.timing
+    for item in operations:
+        if isinstance(item, Compute):
+            yield compute_step(item, target)
+        elif isinstance(item, Computing):
+            name = mnemonic(item)
+            occupancy = timing.port.occupancy_cycles.get(name)
+            held = None if occupancy is None else ticks(occupancy)
+            yield Step(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
+
+
+def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
+    """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
+
+    A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
+    register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
+    (timing.memory_floor).
+    """
+    timing = target.timing
+    per_cycle = timing.loads.per_cycle
+    if not loads:
+        return 0
+    alone = max(-(-loads // per_cycle) * TICKS, stores * ticks(timing.port.store_cycles))
+    if loads <= 2 or not stores:
+        return alone
+    together = (loads + stores) * TICKS // per_cycle
+    pairs = lines // 2 if lines > 2 else 0
+    return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
+
+
+def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
+    """Return what an instruction of a vector operation asks for.
+
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
+    its end overlaps with what follows (docs/reference/a5.md section 6.3).
+    """
+    timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
+    if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
+        kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
+        held = timing.division.trip_cycles[kind]
+        return Step(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
+    latency = target.latency(item.mnemonic, item.width)
+    assert latency is not None  # checked before the run
+    row = target.arithmetic.get(item.mnemonic)
+    if row is None:
+        occupancy = timing.port.occupancy_cycles.get(item.mnemonic)
+        return Step(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
+    accumulates = not set(item.results).isdisjoint(item.sources)
+    again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
+    held_cycles = row.held if item.held is None else item.held
+    return Step(
+        item.sources,
+        item.results,
+        ticks(latency),
+        occupancy=None if held_cycles is None else ticks(held_cycles),
+        special=ticks(timing.special_function.port_cycles[kind]) if row.port == "special" else None,
+        again=ticks(again) if accumulates else None,
+    )
+
+
+def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> int:
+    """Return the ticks for which trips that split a mask over two predicates keep the next one waiting; else 0.
+
+    From the load to the end of what reads the predicates.
+    """
+    split: set[str] = set()
+    held = 0
+    for item in operations:
+        if isinstance(item, Compute):
+            row = target.arithmetic.get(item.mnemonic)
+            if row is not None and row.port == "exclusive":
+                split.update(item.results)
+            elif not split.isdisjoint(item.sources) and len(item.sources) > 2:  # it chooses between two loaded vectors
+                latency = target.latency(item.mnemonic, item.width) or 0
+                held = max(held, ticks(target.timing.access.load_cycles + latency))
+    return held if held and target.option("predicate_interleave") == "exclusive" else 0
+
+
+def _registers(operation: Computing) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a compute instruction reads and what it writes."""
+    match operation:
+        case Bitwise():
+            return (*operation.sources, operation.predicate), (operation.result,)
+        case Interleave() | Compute():
+            return operation.sources, operation.results
+        case Gather():
+            return (operation.source, operation.index), (operation.result,)
+        case Convert():
+            return (operation.source, operation.predicate), (operation.result,)
+        case Spread():
+            return (operation.source,), (operation.result,)
+
+
+def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: Nest) -> Iterable[StoreStep]:
+    barrier = False
+    for item in operations:
+        if isinstance(item, MemoryBarrier):
+            barrier = True
+        elif isinstance(item, Store):
+            size = _access_bytes(distribution_of(item.distribution), register_bytes)
+            yield StoreStep(
+                item.source, item.predicate, item.offset, min(size, nest.destination_trip - item.offset), barrier
+            )
+            barrier = False
+
+
+def _closing_stores(nest: Nest, register_bytes: int) -> Iterable[StoreStep]:
+    for item in nest.close:
+        if isinstance(item, Store):
+            size = min(_access_bytes(distribution_of(item.distribution), register_bytes), nest.close_bytes)
+            yield StoreStep(item.source, item.predicate, item.offset, size, barrier=False, closing=True)
+
+
+# What a loop nest costs beside its trips' own work: the numbers that every engine takes from the facts, in ticks.
+
+
+@dataclass(frozen=True, slots=True)
+class NestPlan:
+    """One nest as the front end walks it.
+
+    `row_loop`, `unpack_head` and `post_update` are spent before its first row, `next_row` from row to row; `first_row`
+    is what `row_loop` holds for the address of the first row. `branches`:
+    a serialising branch stands before each row and around each trip. Lines hold the memory path for `path_hold` each
+    (0: there is none); if `path_opened` is not None they follow each other from that many ticks after the nest was
+    begun, whenever they arrive. `facts` are the paths of the facts it rests on, beyond those of every function.
+    """
+
+    nest: Nest
+    shape: TripShape
+    row_loop: int
+    first_row: int
+    unpack_head: int
+    post_update: int
+    next_row: int
+    branches: bool
+    path_hold: int
+    path_opened: int | None
+    facts: frozenset[str]
+
+
+def plan_nest(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> NestPlan:
+    """Work out one of the timed nests of a function (docs/reference/a5.md section 6.2)."""
+    timing, loops = target.timing, target.timing.loops
+    seen = profile(function, nest)
+    shape = trip_shape(nest, target)
+    facts = set(_told_facts(nest, shape, target))
+    unpack_head = between = 0
+    first_row = row_address(function, nest, target)
+    if seen.barrier:
+        facts.add("timing.store_barrier")
+    if seen.branch:
+        facts.add("timing.branch")
+    if seen.unpacks and not seen.row_loop:
+        facts.update(HEAD_FACTS)
+        unpack_head = head_of(target, seen.source_bytes)
+    every = len(shape.row_loads) + len(shape.loads)
+    known_late = nest.runtime_trips and nest.row_loop
+    ahead = nest.broadcasts * TICKS if known_late else 0
+    if nest.paced is not None:
+        ahead += ticks(timing.paced[nest.paced].row(nest.trips))
+    if (seen.trips > 1 or known_late) and not seen.branch:  # a serialising branch has turned already
+        between = row_turn(ticks(loops.turnaround_cycles), ticks(loops.turnaround_hidden_cycles), shape.hold)
+    between += first_row + ahead
+    hold, opened, path_facts = _memory_path(nest, shape, target)
+    if opened is not None and nest is not function.timed[0]:  # the launch hides nothing of a later nest's first line
+        opened = ticks(timing.access.load_cycles - timing.chain.forwarding_cycles)
+    return NestPlan(
+        nest=nest,
+        shape=shape,
+        row_loop=(ticks(loops.row_loop_cycles) if nest.rows > 1 or known_late else 0) + first_row + ahead,
+        first_row=first_row,
+        unpack_head=unpack_head,
+        post_update=every * ticks(timing.loads.post_update_cycles) if nest.post_update else 0,
+        next_row=between,
+        branches=seen.branch,
+        path_hold=hold,
+        path_opened=opened,
+        facts=frozenset(facts | path_facts),
+    )
+
+
+def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarget) -> int:
+    """Return the ticks that the address of each row of a nest takes, the first one included: it counts half bytes.
+
+    Source: docs/reference/a5.md section 6.2, rule 10.
+    """
+    seen = profile(function, nest)
+    if not seen.half_bytes or not seen.loads:
+        return 0
+    if nest.trips == 1 and (seen.barrier or not nest.row_loop):  # a barrier in each row takes longer and hides it
+        return 0
+    loops = target.timing.loops
+    return ticks(loops.half_byte_row_cycles if nest.trips > 1 else loops.half_byte_trip_row_cycles)
+
+
+HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
+"""What the head of a kernel with an unpacking load rests on."""
+
+
+def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes; also on
+    arrays.
+
+    Source: docs/reference/a5.md section 6.2, rule 9.
+    """
+    facts, wait = target.timing.unpack_head, ticks(target.timing.store_barrier.cycles)
+    return head_penalty(source_bytes, facts.waits, wait, facts.line_bytes, facts.step_bytes, facts.bank_bit)
+
+
+def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> Iterator[str]:
+    """Yield the paths of the facts that the trips of a nest rest on."""
+    steps = (*shape.steps, *shape.closing)
+    if nest.post_update or len(shape.row_loads) + len(shape.loads) > 1:
+        yield "timing.loads"
+    if nest.paced is not None:
+        yield f"timing.paced.{nest.paced}"
+    if any(step.special is not None for step in steps):
+        yield "timing.special_function"
+    for item in (*nest.trip, *nest.close):
+        if isinstance(item, Compute):
+            if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
+                yield "timing.division"
+            elif item.mnemonic in target.arithmetic:
+                yield f"arithmetic.{item.mnemonic}"
+
+
+def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
+    """Return what the lines of a nest pass between load and store (docs/reference/a5.md section 6.2, rule 5).
+
+    The floor of two loads counts from launch to end of a function: less what surrounds its trips.
+    """
+    timing = target.timing
+    lines = sum(not load.mask for load in shape.loads)
+    if all(store.closing for store in shape.stores):
+        return 0, None, set()
+    if lines == 2:
+        floor = timing.memory_floor["two_loads"]
+        around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
+        return ticks(floor.trip_cycles), ticks(floor.start_cycles - around), {"timing.memory_floor.two_loads"}
+    if lines == 1 and nest.row_loop and nest.trips > 1:
+        return ticks(timing.memory_path.trip_cycles), None, {"timing.memory_path"}
+    return 0, None, set()
 
 
 class MemoryPath:

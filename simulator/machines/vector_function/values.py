@@ -5,10 +5,573 @@ Nothing here knows time. Operations run in program order.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.tiles import Tile
+from castsim.isa.codes import Codes
+from castsim.isa.errors import TileError
+from castsim.isa.formats import Format
 from castsim.machines.tile_values import TileValues
-from castsim.machines.vector_function.machine import execute_function
-from castsim.machines.vector_function.operations import VectorFunction
-from castsim.machines.vector_function.whole_tile import WholeTile, convert_whole
+from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
+from castsim.machines.vector_function.operations import (
+    Ascend,
+    Bitwise,
+    Convert,
+    CountDown,
+    Duplicate,
+    Gather,
+    Interleave,
+    Load,
+    Multiply,
+    Nest,
+    RegisterOperation,
+    SetAll,
+    Spread,
+    Store,
+    TripSelect,
+    VectorFunction,
+)
+from castsim.numerics import Policy, convert_codes, round_to_integral_codes
+
+# The vector unit on values: registers, predicates and scalars, one register operation after the other.
+#
+# Every operation works on all its lanes at once; trips run in program order.
+
+Predicate = NDArray[np.bool_]
+
+
+def execute_function(function: VectorFunction, buffer: Bytes) -> None:
+    """Run one vector function on the unified buffer.
+
+    Raises:
+        TileError: a store reaches beyond the buffer.
+    """
+    state = RegisterState(function.register_bytes)
+    for operation in function.setup:
+        state.step(operation)
+    for nest in function.nests:
+        run_nest(function, nest, state, buffer)
+
+
+def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer: Bytes) -> None:
+    """Run one loop nest, trip by trip, on registers that hold what came before it."""
+    for row in range(nest.rows):
+        state.scalars.update(nest.counters)
+        for operation in nest.row:
+            state.step(operation)
+        for trip in range(nest.trips):
+            source = function.source + row * nest.source_row + trip * nest.source_trip
+            destination = function.destination + row * nest.destination_row + trip * nest.destination_trip
+            for operation in nest.trip:
+                if isinstance(operation, Load):
+                    _load(operation, state, buffer, source)
+                elif isinstance(operation, Store):
+                    _store(operation, state, buffer, destination)
+                else:
+                    state.step(operation, last=trip == nest.trips - 1)
+
+
+def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) -> None:
+    """Loads are not predicated; what lies beyond the buffer reads as zero and is never stored."""
+    maps = load_maps(operation.distribution, state.size)
+    reach = int(max(places.max() for places in maps)) + 1
+    memory = np.zeros(reach + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
+    window = buffer[address : address + reach]
+    memory[: window.size] = window
+    for name, places in zip(operation.results, maps, strict=True):
+        state.registers[name] = memory[places]
+
+
+def _store(operation: Store, state: RegisterState, buffer: Bytes, address: int) -> None:
+    places = store_map(operation.distribution, state.size)
+    written = np.flatnonzero(state.predicates[operation.predicate][places.governor])
+    if not written.size:
+        return
+    start = address + operation.offset
+    if start < 0 or start + int(written[-1]) >= buffer.size:
+        raise TileError(
+            f"a vector store reaches bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}"
+        )
+    buffer[start + written] = state.registers[operation.source][places.source[written]]
+
+
+class RegisterState:
+    """Registers, predicates and scalars of one running vector function."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.registers: dict[str, Bytes] = {}
+        self.predicates: dict[str, Predicate] = {}
+        self.scalars: dict[str, int] = {}
+
+    def step(self, operation: RegisterOperation, *, last: bool = False) -> None:
+        """Execute one operation that touches no memory; `last` says whether the trip is the last of its row."""
+        match operation:
+            case SetAll() | CountDown() | Spread() | TripSelect():
+                self._count(operation, last=last)
+            case Convert():
+                self._convert(operation)
+            case Bitwise(mnemonic, result, (one, other), predicate, width):
+                left, right = self.registers[one], self.registers[other]
+                combined = left | right if mnemonic == "vor" else left & right
+                active = self.predicates[predicate][lane_starts(width, self.size)]
+                self.registers[result] = np.where(active, combined, np.uint8(0))
+            case Interleave(results, (one, other), width):
+                both = np.concatenate((self.registers[one], self.registers[other]))
+                for name, places in zip(results, interleave_maps(width, self.size), strict=True):
+                    self.registers[name] = both[places]
+            case Gather(result, source, index):
+                self.registers[result] = self.registers[source][self.registers[index]]
+            case Duplicate(result, width, value):
+                self._fill(result, np.full(self.size * 8 // width, value, f"<u{width // 8}"))
+            case Ascend(result, width, start):
+                numbers = np.arange(start, start + self.size * 8 // width)
+                self._fill(result, numbers.astype(f"<u{width // 8}"))
+            case Multiply(result, source, width, factor):
+                lanes = self.registers[source].view(f"<u{width // 8}")
+                self._fill(result, lanes * lanes.dtype.type(factor))
+
+    def _count(self, operation: SetAll | CountDown | Spread | TripSelect, *, last: bool) -> None:
+        match operation:
+            case SetAll(result, width):
+                self.predicates[result] = self._leading(self.size, width)
+            case CountDown(result, width, take, counter):
+                count = take if counter is None else self.scalars[counter]
+                self.predicates[result] = self._leading(min(count, take), width)
+                if counter is not None:
+                    self.scalars[counter] = max(count - take, 0)
+            case Spread(result, source):
+                spread = np.zeros(self.size, np.bool_)
+                spread[::2] = self.predicates[source][: self.size // 2]
+                self.predicates[result] = spread
+            case TripSelect(result, full, tail):
+                self.scalars[result] = self.scalars[tail] if last else full
+
+    def _convert(self, operation: Convert) -> None:
+        places = convert_map(operation.src, operation.dst, operation.part, self.size)
+        codes = _codes(self.registers[operation.source], operation.src)[places.source]
+        if operation.integral:
+            converted = round_to_integral_codes(codes, operation.dst, operation.policy)
+        else:
+            converted = convert_codes(codes, operation.src, operation.dst, operation.policy)
+        active = self.predicates[operation.predicate][places.governor]
+        target = np.zeros(self.size * 8 // _lane_bits(operation.dst), converted.dtype)
+        target[places.destination] = np.where(active, converted, converted.dtype.type(0))
+        self._fill(operation.result, pack_nibbles(target[None])[0] if operation.dst.bits == 4 else target)
+
+    def _leading(self, count: int, width: int) -> Predicate:
+        """Return the predicate of `count` leading lanes: one bit, of the first byte, per lane."""
+        predicate = np.zeros(self.size, np.bool_)
+        predicate[: min(count * width // 8, self.size) : width // 8] = True
+        return predicate
+
+    def _fill(self, name: str, lanes: Codes) -> None:
+        self.registers[name] = np.ascontiguousarray(lanes).view(np.uint8)
+
+
+def _lane_bits(fmt: Format) -> int:
+    return fmt.bits if fmt.bits == 4 else fmt.storage_bits
+
+
+def _codes(register: Bytes, fmt: Format) -> Codes:
+    """Return all elements of a register as codes."""
+    if fmt.bits == 4:
+        nibbles: Codes = unpack_nibbles(register[None])[0]
+        return nibbles
+    codes: Codes = register.view(f"<u{fmt.storage_bits // 8}")
+    return codes
+
+
+# Where every stored bit comes from: trips run on provenance instead of values.
+#
+# A register holds, for each of its nibbles, the element it belongs to and the steps it has been through. Registers
+# that
+# depend on no load (index vectors, masks, zeros) are computed as they are. A trip is traced once per state of its
+# counters; all other trips are copies of a traced one, moved.
+
+Nibbles = NDArray[np.int64]
+
+RAW, ZERO, UNKNOWN = 0, -1, -2
+"""Chain numbers of nibbles as loaded, of known zeros, and of anything the proof cannot use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertStep:
+    """A cast between formats."""
+
+    src: Format
+    dst: Format
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class IntegralStep:
+    """Rounding to an integral value of the same format."""
+
+    format: Format
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class MaskStep:
+    """Bitwise AND with a constant."""
+
+    mask: int
+
+
+Step = ConvertStep | IntegralStep | MaskStep
+Chain = tuple[Step, ...]
+
+
+def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
+    """Return the chain that leads from every source element of a row to the destination element of its own number.
+
+    None unless that holds for each of the `count` elements of a row, and nothing else is stored.
+    """
+    tracer = _Tracer(function)
+    chains: list[Chain] = [()]
+    taken = {operation.counter: 0 for operation in nest.trip if isinstance(operation, CountDown) and operation.counter}
+    for operation in nest.trip:
+        if isinstance(operation, CountDown) and operation.counter:
+            taken[operation.counter] += operation.take
+    steps = (nest.source_trip * 8, nest.destination_trip * 8)
+    if steps != tuple(nest.elements * _bits(fmt) for fmt in (function.source_format, function.destination_format)):
+        return None
+    counters = dict(nest.counters)
+    tracer.state.scalars.update(counters)
+    for operation in nest.row:
+        tracer.state.step(operation)
+    counters.update(tracer.state.scalars)
+    selects = any(isinstance(operation, TripSelect) for operation in nest.trip)
+    proven: dict[tuple[object, ...], int] = {}
+    chain: Chain | None = None
+    for trip in range(nest.trips):
+        last = trip == nest.trips - 1
+        key = (last and selects, *(min(counters[name], reach) for name, reach in taken.items() if name in counters))
+        if key not in proven:
+            tracer.state.scalars.update(counters)
+            found = tracer.trip(nest, last=last, chains=chains)
+            if found is None or (chain is not None and found[0] != chain):
+                return None
+            chain, proven[key] = found
+        # A trip covers its own elements, the last one what is left: together all, and each once.
+        if proven[key] != (nest.count - trip * nest.elements if last else nest.elements):
+            return None
+        for name, reach in taken.items():
+            if name in counters:
+                counters[name] = max(counters[name] - reach, 0)
+    return chain
+
+
+@dataclass(frozen=True, slots=True)
+class _Symbol:
+    """Provenance of a register, three numbers per nibble: an array of shape (3, bytes, 2), low nibble first.
+
+    `origin` is the number of the source nibble (RAW) or of the source nibble in which the element begins; `part`
+    counts the nibbles inside the element's code; `chain` numbers the steps it has been through.
+    """
+
+    fields: Nibbles
+
+    @property
+    def chain(self) -> Nibbles:
+        """The third of the numbers."""
+        chain: Nibbles = self.fields[2]
+        return chain
+
+    def take(self, places: NDArray[np.int64]) -> _Symbol:
+        """Return the bytes at `places`; -1 gives what the proof cannot use."""
+        taken = self.fields[:, places]
+        taken[:, places < 0] = _NOTHING
+        return _Symbol(taken)
+
+    def with_chain(self, chain: Nibbles) -> _Symbol:
+        """Return the same nibbles after other steps."""
+        fields = self.fields.copy()
+        fields[2] = chain
+        return _Symbol(fields)
+
+
+_NOTHING = np.array((0, 0, UNKNOWN))[:, None, None]
+
+
+def _constant(values: NDArray[np.uint8]) -> _Symbol:
+    fields = np.zeros((3, values.size, 2), np.int64)
+    zero = np.stack((values & 15, values >> 4), axis=1) == 0
+    fields[2] = np.where(zero, ZERO, UNKNOWN)
+    return _Symbol(fields)
+
+
+class _Tracer:
+    """Runs trips of one function; everything that depends on no load is held by `state` as values."""
+
+    def __init__(self, function: VectorFunction) -> None:
+        self.function = function
+        self.size = function.register_bytes
+        self.state = RegisterState(self.size)
+        for operation in function.setup:
+            self.state.step(operation)
+
+    def trip(self, nest: Nest, *, last: bool, chains: list[Chain]) -> tuple[Chain, int] | None:
+        """Return the chain of all stored elements, and how many there are from the trip's first one on."""
+        symbols: dict[str, _Symbol] = {}
+        stored: list[tuple[NDArray[np.int64], _Symbol]] = []
+        for operation in nest.trip:
+            match operation:
+                case Load(results, distribution):
+                    symbols.update(zip(results, _loaded(distribution, self.size), strict=True))
+                case Store():
+                    stored.append(self._store(operation, symbols))
+                case Convert():
+                    symbols[operation.result] = self._convert(operation, self._of(operation.source, symbols), chains)
+                case Bitwise() if operation.mnemonic == "vor":
+                    symbols[operation.result] = self._merge(operation, symbols)
+                case Bitwise():
+                    symbols[operation.result] = self._mask(operation, symbols, chains)
+                case Interleave() | Gather():
+                    self._permute(operation, symbols)
+                case _:
+                    self.state.step(operation, last=last)
+        return self._elements(stored, chains)
+
+    def _permute(self, operation: Interleave | Gather, symbols: dict[str, _Symbol]) -> None:
+        """Move bytes; the index of a gather is a constant, for no kernel computes it from what it loads."""
+        match operation:
+            case Interleave(results, (one, other), width):
+                both = _joined(self._of(one, symbols), self._of(other, symbols))
+                for name, places in zip(results, interleave_maps(width, self.size), strict=True):
+                    symbols[name] = both.take(places)
+            case Gather(result, source, index):
+                nothing = np.full(self.size, -1, np.int64)
+                places = nothing if index in symbols else self.state.registers[index].astype(np.int64)
+                symbols[result] = self._of(source, symbols).take(places)
+
+    def _of(self, name: str, symbols: dict[str, _Symbol]) -> _Symbol:
+        return symbols[name] if name in symbols else _constant(self.state.registers[name])
+
+    def _store(self, operation: Store, symbols: dict[str, _Symbol]) -> tuple[NDArray[np.int64], _Symbol]:
+        places = store_map(operation.distribution, self.size)
+        written = np.flatnonzero(self.state.predicates[operation.predicate][places.governor])
+        return written + operation.offset, self._of(operation.source, symbols).take(places.source[written])
+
+    def _convert(self, operation: Convert, source: _Symbol, chains: list[Chain]) -> _Symbol:
+        places = convert_map(operation.src, operation.dst, operation.part, self.size)
+        wide, narrow = (_bits(fmt) // 4 for fmt in (operation.src, operation.dst))
+        inside = np.arange(wide)
+        read = places.source[:, None] * wide + inside
+        origin, part, chain = source.fields.reshape(3, -1)[:, read]
+        begun, before_all = origin[:, 0], chain[:, 0]
+        whole = (chain == before_all[:, None]).all(axis=1)
+        step = (
+            IntegralStep(operation.dst, operation.policy)
+            if operation.integral
+            else ConvertStep(operation.src, operation.dst, operation.policy)
+        )
+        number = np.full(begun.size, UNKNOWN)
+        for before in set(before_all.tolist()):
+            if before < 0 or _format_after(chains[before], self.function.source_format) != operation.src:
+                continue
+            # Loaded elements are runs of source nibbles; converted ones carry where they began.
+            ahead, counted = (0, inside) if chains[before] else (inside, 0)
+            comes = ((origin == begun[:, None] + ahead) & (part == counted)).all(axis=1)
+            number[(before_all == before) & whole & comes] = _intern(chains, (*chains[before], step))
+        active = self.state.predicates[operation.predicate][places.governor]
+        result = np.zeros((3, self.size * 2), np.int64)
+        result[2] = ZERO
+        write = places.destination[:, None] * narrow + np.arange(narrow)
+        result[0, write] = begun[:, None]
+        result[1, write] = np.arange(narrow)
+        result[2, write] = np.where(active, number, ZERO)[:, None]
+        return _Symbol(result.reshape(3, -1, 2))
+
+    def _merge(self, operation: Bitwise, symbols: dict[str, _Symbol]) -> _Symbol:
+        one, other = (self._of(name, symbols) for name in operation.sources)
+        first, second = one.chain == ZERO, other.chain == ZERO
+        chain = np.where(first, other.chain, np.where(second, one.chain, UNKNOWN))
+        active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
+        return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
+
+    def _mask(self, operation: Bitwise, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
+        """AND with a constant register whose lanes are all equal."""
+        name, constant = operation.sources
+        source = self._of(name, symbols)
+        lanes = self.state.registers[constant].view(f"<u{operation.width // 8}")
+        number = np.full(source.chain.shape, UNKNOWN)
+        if (lanes == lanes[0]).all():
+            for before in set(source.chain.reshape(-1).tolist()):
+                if (
+                    before > RAW
+                    and _bits(_format_after(chains[before], self.function.source_format)) == operation.width
+                ):
+                    number[source.chain == before] = _intern(chains, (*chains[before], MaskStep(int(lanes[0]))))
+        active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
+        return source.with_chain(np.where(active, number, ZERO))
+
+    def _elements(
+        self, stored: list[tuple[NDArray[np.int64], _Symbol]], chains: list[Chain]
+    ) -> tuple[Chain, int] | None:
+        """Check that the stored nibbles are whole elements 0, 1, 2, ... each from its own source element."""
+        places = np.concatenate([(bytes_of[:, None] * 2 + (0, 1)).reshape(-1) for bytes_of, _ in stored])
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        origin, part, chain = np.concatenate([symbol.fields.reshape(3, -1) for _, symbol in stored], axis=1)[:, order]
+        if not places.size or chain[0] <= RAW or (chain != chain[0]).any():
+            return None
+        wide, narrow = (_bits(fmt) // 4 for fmt in (self.function.source_format, self.function.destination_format))
+        element, inside = np.divmod(places, narrow)
+        straight = np.array_equal(places, np.arange(places.size)) and places.size % narrow == 0
+        if not straight or not (np.array_equal(origin, element * wide) and np.array_equal(part, inside)):
+            return None
+        found = chains[int(chain[0])]
+        ends = _format_after(found, self.function.source_format) == self.function.destination_format
+        return (found, places.size // narrow) if ends else None
+
+
+@lru_cache(maxsize=64)
+def _loaded(distribution: str, register_bytes: int) -> tuple[_Symbol, ...]:
+    """Return the registers that a load fills."""
+    maps = load_maps(distribution, register_bytes)
+    everything = np.arange(2 * (1 + max(int(places.max()) for places in maps))).reshape(-1, 2)
+    memory = _Symbol(np.stack((everything, np.zeros_like(everything), np.full_like(everything, RAW))))
+    return tuple(memory.take(places) for places in maps)
+
+
+def _joined(one: _Symbol, other: _Symbol) -> _Symbol:
+    return _Symbol(np.concatenate((one.fields, other.fields), axis=1))
+
+
+def _format_after(chain: Chain, source: Format) -> Format:
+    for step in chain:
+        if isinstance(step, ConvertStep):
+            source = step.dst
+    return source
+
+
+def _intern(chains: list[Chain], chain: Chain) -> int:
+    if chain not in chains:
+        chains.append(chain)
+    return chains.index(chain)
+
+
+def _bits(fmt: Format) -> int:
+    return fmt.bits if fmt.bits == 4 else fmt.storage_bits
+
+
+# A tile cast in one call: what is done to every element, once `trace` has proven that the operations do the same.
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows of packed elements in the buffer; `pitch` in bytes."""
+
+    address: int
+    pitch: int
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTile:
+    """Element (i, j) of the destination is `chain` of element (i, j) of the source, after `filled` bytes of zeros."""
+
+    source: Side
+    destination: Side
+    rows: int
+    cols: int
+    chain: Chain
+    filled: int
+
+
+def whole_tile(function: VectorFunction, src: Tile, dst: Tile) -> WholeTile | None:
+    """Return the tile cast as one call if the function's operations add up to exactly that, else None.
+
+    Required: every element of the valid region is written exactly once, by one and the same chain of steps from its
+    own source element; nothing else is written but a zero fill beforehand; no source byte is overwritten before it is
+    read (equal tiles in place are fine: every element is read before it is written).
+    """
+    *before, main = function.nests
+    filled = sum(nest.count for nest in before)
+    in_place = src.address == dst.address and src.row_pitch == dst.row_pitch and not filled
+    if src.address < max(dst.end, dst.address + filled) and dst.address < src.end and not in_place:
+        return None
+    if before and not _fills_zeros(function, filled):
+        return None
+    rows, cols = dst.valid_rows, dst.valid_cols
+    if not main.runs:
+        return None
+    if main.row_loop:
+        covers = main.rows == rows and main.count == cols
+        covers &= main.source_row == src.row_pitch and main.destination_row == dst.row_pitch
+    else:
+        covers = main.count == rows * cols and (rows == 1 or (cols == src.cols and cols == dst.cols))
+    if not covers or (function.source, function.destination) != (src.address, dst.address):
+        return None
+    chain = trace_nest(function, main)
+    if chain is None:
+        return None
+    return WholeTile(
+        Side(src.address, src.row_pitch, src.format),
+        Side(dst.address, dst.row_pitch, dst.format),
+        rows,
+        cols,
+        chain,
+        filled,
+    )
+
+
+def convert_whole(whole: WholeTile, buffer: Bytes) -> None:
+    """Convert a whole tile on the unified buffer."""
+    codes = _read(buffer, whole.source, whole.rows, whole.cols)
+    buffer[whole.destination.address : whole.destination.address + whole.filled] = 0
+    _write(buffer, whole.destination, apply_chain(whole.chain, codes))
+
+
+def apply_chain(chain: Chain, codes: Codes) -> Codes:
+    """Return codes of any shape after every step."""
+    for step in chain:
+        match step:
+            case ConvertStep(src, dst, policy):
+                codes = convert_codes(codes, src, dst, policy)
+            case IntegralStep(fmt, policy):
+                codes = round_to_integral_codes(codes, fmt, policy)
+            case MaskStep(mask):
+                codes = codes & codes.dtype.type(mask)
+    return codes
+
+
+def _fills_zeros(function: VectorFunction, filled: int) -> bool:
+    """Whether the nests before the last write zeros to the first `filled` bytes of the destination and nothing else."""
+    state = RegisterState(function.register_bytes)
+    memory = np.full(filled + function.register_bytes, 255, np.uint8)
+    for operation in function.setup:
+        state.step(operation)
+    for nest in function.nests[:-1]:
+        run_nest(replace(function, source=0, destination=0), nest, state, memory)
+    return not memory[:filled].any() and bool((memory[filled:] == 255).all())
+
+
+def _read(buffer: Bytes, side: Side, rows: int, cols: int) -> Codes:
+    codes = _rows(buffer, side, rows, cols)
+    return unpack_nibbles(codes)[:, :cols] if side.format.bits == 4 else codes
+
+
+def _write(buffer: Bytes, side: Side, codes: Codes) -> None:
+    target = _rows(buffer, side, *codes.shape)
+    target[...] = pack_nibbles(codes) if side.format.bits == 4 else codes
+
+
+def _rows(buffer: Bytes, side: Side, rows: int, cols: int) -> Codes:
+    """Return a writable view of the rows; 4-bit formats come as the packed bytes that hold their columns."""
+    size = side.format.storage_bits // 8
+    length = -(-cols * side.format.bits // 8) if side.format.bits == 4 else cols
+    base = buffer[side.address : side.address + size].view(f"<u{size}")
+    return as_strided(base, (rows, length), (side.pitch, size), writeable=True)
+
 
 compute = TileValues(WholeTile, convert_whole, VectorFunction, execute_function)
 """Computes the values of a lowered program."""

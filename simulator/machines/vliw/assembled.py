@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.cast_tally import CastPlace
 from castsim.execution.inputs import check_known, make_inputs, to_memory
-from castsim.execution.outcomes import Outcomes
+from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
-from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
@@ -81,6 +80,8 @@ class Ran:
     warnings: Warnings
     casts: Mapping[CastPlace, Outcomes]
     """What conversions did to their numbers; empty where no values were computed."""
+    dropped: Mapping[str, Span] = field(default_factory=dict)
+    """Stores that lay outside of their tensor as a whole, in words, and where they stand."""
 
 
 def assemble(
@@ -164,7 +165,11 @@ def execute(
     tree = machine.run(max_bundles, heard, max_walk, None if watch is None else partial(watch, machine))
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
     casts = {} if machine.casts is None else machine.casts.tally.finish()
-    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks), casts)
+    dropped = {
+        f"a store lies outside of {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
+        for (_, _, name), (span, place) in machine.globals.dropped.items()
+    }
+    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks), casts, dropped)
 
 
 # ------------------------------------------------------------------------------------------------------------- data

@@ -31,6 +31,9 @@ class Site:
     slot: Slot
     instruction: TpcInstruction = field(compare=False)
 
+    def __repr__(self) -> str:
+        return f"<Site line {self.span.line}, bundle {self.bundle}: {self.text}>"
+
     @property
     def span(self) -> Span:
         """The place in the text."""
@@ -62,6 +65,10 @@ class StaleRead:
     needed: int
     first: int
     times: int
+
+    def __repr__(self) -> str:
+        writer = "" if self.writer is None else f" after line {self.writer.span.line}, {self.missing} bundles missing"
+        return f"<StaleRead {self.kind}: {self.place} in line {self.reader.span.line}{writer}, {self.times} times>"
 
     @property
     def stale(self) -> bool:

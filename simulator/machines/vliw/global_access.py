@@ -12,22 +12,31 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
+from castsim.isa.spans import Span
 from castsim.isa.tpc import DimensionMask, Feature, Immediate
 from castsim.isa.tpc.program import ADDRESS_BITS, File
 from castsim.machines.vliw.local_access import needs_values, part_of
 from castsim.machines.vliw.merging import merge_of
-from castsim.machines.vliw.packing import as_in_memory, as_in_register, check_packed_tensor, packed_lanes
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import Held, vector
 from castsim.machines.vliw.semantics import Coordinates
-from castsim.machines.vliw.tensors import GlobalMemory, Tensor, bytes_to_lanes, lanes_to_bytes
+from castsim.machines.vliw.tensors import (
+    GlobalMemory,
+    Tensor,
+    as_in_memory,
+    as_in_register,
+    bytes_to_lanes,
+    check_packed_tensor,
+    lanes_to_bytes,
+    packed_lanes,
+)
 from castsim.targets.vliw import VliwTarget
 
 Mask = NDArray[np.bool_]
 Sources = Mapping[str, Held]
 
 _BYTE = 8
-_UNDEFINED = ("l0cs",)
+_UNDEFINED = ("l0cs", "bv64", "ev_hint", "inc")
 """Switches whose effect on values no source states."""
 
 
@@ -39,6 +48,8 @@ class GlobalAccess:
         self._target = target
         self._writable = writable
         self._vector_bytes = target.registers.vector_bytes
+        self.dropped: dict[tuple[int | None, int | None, str], tuple[Span, Coordinates]] = {}
+        """Stores that lay outside of their tensor as a whole, by place and tensor: the first coordinates of each."""
 
     # ------------------------------------------------------------------------------------------------- addresses
 
@@ -60,6 +71,7 @@ class GlobalAccess:
         self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, income: Held, *, values: bool
     ) -> Held:
         """LD_G: one element; a vector gets it in all lanes, an index register in the dimensions of the mask."""
+        self._check_defined(plan, values=values)
         address = sources["src_a"]
         if not values or not isinstance(address, int):
             return None
@@ -87,6 +99,7 @@ class GlobalAccess:
 
     def store_element(self, plan: InstructionPlan, sources: Sources, *, values: bool) -> None:
         """ST_G: the low bits of a scalar."""
+        self._check_defined(plan, values=values)
         address, value = sources["src_a"], sources["src_c"]
         if not values or not isinstance(address, int):
             return
@@ -158,6 +171,9 @@ class GlobalAccess:
             flag = 8 if Feature.WHOLE_DIVISION in self._target.dialect.features else 6
             merge = merge_of(word, tensor.format, flag, plan.site.span)
             values_ = merge(tensor.read(place, values_.size), values_)
+        if wanted.any() and not tensor.holds_any(place, values_.size):
+            span = plan.site.span
+            self.dropped.setdefault((span.line, span.column, tensor.name), (span, place))
         tensor.write(place, values_, wanted)
 
     def _tensor(self, plan: InstructionPlan, sources: Sources) -> Tensor:
@@ -246,7 +262,7 @@ class GlobalAccess:
 
     def _check_defined(self, plan: InstructionPlan, *, values: bool) -> None:
         for name in _UNDEFINED:
-            if values and plan.instruction.switch(name):
+            if values and plan.instruction.switch(name) not in (None, 0, "none"):
                 raise IllegalError(
                     f"{plan.instruction.mnemonic}: what {name} does to values is not documented",
                     span=plan.site.span,

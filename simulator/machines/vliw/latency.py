@@ -7,8 +7,7 @@ from functools import cache
 from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Commit, Latency, OperandKey
-from castsim.targets.vliw_stages import DESTINATION_KINDS, PREDICATE, RESULT, Mark
+from castsim.targets.vliw_latency import DESTINATION_KINDS, PREDICATE, RESULT, Commit, Latency, Mark, OperandKey
 
 Distances = dict[Commit, int]
 """Smallest distance in bundles by the producer's commit stage."""
@@ -33,6 +32,8 @@ _NAMED = {
     "S_CARRY": "s_carry",
     "ZP_REG": "zp",
     "PC": "pc",
+    "DIV_STEP": "div_step",
+    **{name: name.lower() for name in (f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI"))},
     **{f"M{number}": f"irf_dim_mask{number}" for number in range(4)},
     "LD_TNSR_ID_REG": "ld_tnsr_id",
     "ST_TNSR_ID_REG": "st_tnsr_id",

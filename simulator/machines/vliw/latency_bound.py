@@ -77,7 +77,7 @@ class LatencyBound:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"bound by latency: {self.longest.words()}"
+        return f"Latency binds: {self.longest.words()}"
 
     def costs(self) -> str:
         """Return how much of the run the chains take, and what latencies are to blame for."""

@@ -12,9 +12,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Feature, Register, TableDeclaration, TpcInstruction
+from castsim.isa.tpc.program import WORD_BITS
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
 from castsim.machines.vliw.semantics.registers import plain_registers
-from castsim.machines.vliw.semantics.unstated import UnstatedError
+from castsim.machines.vliw.semantics.special_results import UnstatedError
 from castsim.machines.vliw.tables import Tables, function_of
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
@@ -46,6 +47,27 @@ _FIRST = {"lookup": (0, 1), "lookup_c0": (0, 1), "lookup_1c": (0, 1), "lookup_c1
 
 
 @dataclass(frozen=True, slots=True)
+class _Layout:
+    """How entries lie in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
+
+    values: int
+    bits: int
+    per_line: int
+    line_bytes: int
+
+
+_WHOLE = _Layout(3, 32, 10, 128)
+_LAYOUTS = {
+    ("lookup", "bv32"): _Layout(1, 32, 1, 4),
+    ("lookup_1c", "bv32"): _WHOLE,
+    ("lookup_2c", "bv32"): _WHOLE,
+    ("lookup_2c", "bv16"): _Layout(2, 16, 1, 4),
+}
+_MOST_ENTRIES, _TABLE_BYTES = 256, 256
+"""Entries of the largest tables, and bytes that the number of a table counts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """A look-up ready to run."""
 
@@ -61,11 +83,12 @@ class Lookup:
             ReadError: the table is not declared.
             IllegalError: it has not the entries that the look-up reads; a lane names none of them.
         """
-        table = self._table(operands)
+        bound = self._bound(operands, state)
+        table = self._table(operands) if bound is None else bound[0]
         indices = operands.sources["src_a"]
         assert isinstance(indices, np.ndarray)
         entries = self._entries(table, indices.view(np.uint8))
-        codes = self.tables.codes.get(table.name)
+        codes = self.tables.codes.get(table.name) if bound is None else bound[1]
         if codes is None:
             raise IllegalError(f"table {table.name} has no values in this run", legal=(f"--in {table.name}=FILE.npy",))
         first, count = columns_of(self.instruction, table)
@@ -86,6 +109,35 @@ class Lookup:
         table = self.tables.find(held, by_pointer=True)
         check_use(self.instruction, table, self.reading)
         return table
+
+    def _bound(self, operands: OperandValues, state: State) -> tuple[TableDeclaration, Codes] | None:
+        """Return the table that a program has made of a tensor; None if it is declared, or no base is set.
+
+        The register holds the number of the table, in units of 256 bytes, over two bits that say how many entries the
+        tables of its group have. Source: docs/reference/tpc.md section 5.5.
+
+        Raises:
+            TileError: the table lies in no tensor. UnstatedError: no source states how its entries lie there.
+        """
+        held = operands.sources.get("src_b")
+        if function_of(self.instruction) is not None or not isinstance(held, int) or self.tables.memory is None:
+            return None
+        entries = _MOST_ENTRIES >> (held & 3)
+        low, high = (state.configuration.get(f"table_base_{entries}_{half}", 0) for half in ("low", "high"))
+        if (True, held) in self.tables.declared or not low | high:
+            return None
+        where = (high << WORD_BITS | low) + _TABLE_BYTES * (held >> 2)
+        layout = _LAYOUTS.get((self.instruction.mnemonic, str(self.instruction.switch("entries"))))
+        if layout is None:
+            what = f"{self.instruction.mnemonic} {str(self.instruction.switch('entries')).upper()}"
+            message = f"no source states how entries of {what} lie in a tensor"
+            raise UnstatedError(message, span=self.instruction.span, legal=("a declared table",))
+        lines = -(-entries // layout.per_line)
+        data = self.tables.memory(where, lines * layout.line_bytes, self.instruction.span)
+        words = data.view(f"<u{layout.bits // 8}").reshape(lines, -1)[:, : layout.per_line * layout.values]
+        codes = words.reshape(-1, layout.values)[:entries]
+        shape = (layout.values, entries)
+        return TableDeclaration(f"{where:#x}", True, held, f"u{layout.bits}", shape, None), codes
 
     def _entries(self, table: TableDeclaration, indices: Vector) -> NDArray[np.int64]:
         """Return the entry of every lane that is read."""

@@ -6,40 +6,235 @@ the operation tree. Without values only the scalar side is computed (design: pat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.tree import Instruction, Tree
+from castsim.execution.limits import walk_limit
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
+from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, Span
-from castsim.isa.tpc import Immediate, Slot, TpcProgram
-from castsim.isa.tpc.forms import LOADS, MemoryOperation
-from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, RegisterDeclaration
+from castsim.isa.formats import FORMATS, Format
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.tpc import Bundle, Immediate, Slot, TpcProgram
+from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation
+from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, Register, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.vliw.cast_counts import ConversionCounts
 from castsim.machines.vliw.configuration_space import ConfigurationSpace
-from castsim.machines.vliw.control import Control
+from castsim.machines.vliw.control import Control, RunningLoop, Trace
 from castsim.machines.vliw.findings import Findings, StaleReadKind
-from castsim.machines.vliw.generators import Generator
 from castsim.machines.vliw.global_access import GlobalAccess
-from castsim.machines.vliw.issue import BundleRecorder
-from castsim.machines.vliw.latency import horizon
+from castsim.machines.vliw.latency import horizon, operand_key
 from castsim.machines.vliw.local_access import LocalAccess, needs_values
 from castsim.machines.vliw.meanings import NotComputed
-from castsim.machines.vliw.operations import main_pipe
-from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned, read_beside
+from castsim.machines.vliw.operations import BundleOperation, main_pipe
+from castsim.machines.vliw.plans import Generator, InstructionPlan, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
+from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
+from castsim.machines.vliw.semantics.convert import PreparedConversion
+from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.semantics.lanes import elements, given, integers
+from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted
+from castsim.machines.vliw.semantics.policies import policy_of
 from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
 from castsim.machines.vliw.tables import uses_tables
 from castsim.machines.vliw.tensors import GlobalMemory
-from castsim.machines.vliw.trace import Trace
-from castsim.machines.vliw.trips import Trips
-from castsim.machines.vliw.walk_budget import WalkBudget
+from castsim.machines.vliw.trips import Trips, trips_left
+from castsim.numerics import code_dtype
 from castsim.targets.tpc_special_functions import descriptors_of
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_stages import PREDICATE
+from castsim.targets.vliw_latency import PREDICATE
+
+# What a bundle means for time, found while it is issued: occupied slots, accesses of global memory, last effect.
+
+
+class BundleRecorder:
+    """Makes the tree node of each issued bundle; equal ones are one object."""
+
+    def __init__(self, bundles: tuple[Bundle, ...], plans: tuple[tuple[InstructionPlan, ...], ...], target: VliwTarget):
+        self._names = [tuple(map(name_of, bundle.slots)) for bundle in bundles]
+        per_register = target.option("all_lanes_cycles") == "per_register"
+        self._slot_cycles = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
+        self._effect = [max((_effect(plan, target) for plan in own), default=1) for own in plans]
+        self._due = [max((plan.stage.number + 1 for plan in own if plan.accesses[0]), default=0) for own in plans]
+        self._made: dict[tuple[object, ...], Lowered] = {}
+
+    def node(self, index: int, loads: int, stores: int, bubbles: int, touched: tuple[Access, ...]) -> Lowered:
+        """Return the node of one issue of a bundle."""
+        key = (index, loads, stores, bubbles, touched)
+        found = self._made.get(key)
+        if found is None:
+            operation = BundleOperation(
+                slot_cycles=self._slot_cycles[index],  # type: ignore[arg-type]  # four slots
+                names=self._names[index],  # type: ignore[arg-type]
+                loads=loads,
+                stores=stores,
+                data_due=self._due[index] if loads else 0,
+                effect=self._effect[index],
+                bubbles=bubbles,
+            )
+            found = Lowered(index, Block((operation,)), touched)
+            self._made[key] = found
+        return found
+
+
+def _slots(plans: tuple[InstructionPlan, ...]) -> tuple[InstructionPlan | None, ...]:
+    by_slot = {plan.site.slot: plan for plan in plans}
+    return tuple(by_slot.get(slot) for slot in Slot)
+
+
+def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:
+    """Return how long an instruction occupies its slot; a conversion with several results may take longer."""
+    if plan is None:
+        return 0
+    if per_register and plan.instruction.form.family is Family.CONVERSION:
+        return max(1, len(plan.results))
+    return 1
+
+
+def _effect(plan: InstructionPlan, target: VliwTarget) -> int:
+    """Return the cycles from issue until the result is visible to the earliest reader, or a store has its data."""
+    if plan.results:
+        return plan.stage.number + 1
+    data = plan.instruction.operand("src_c")
+    if plan.site.slot is Slot.STORE and isinstance(data, Register):
+        port = target.latencies.port_stage(operand_key(target, Slot.STORE, plan.instruction, "src_c", str(data.file)))
+        return 1 if port is None else port + 1
+    return 1
+
+
+# What the CONVERTs of a program did to their numbers, judged from the operands and results of each execution.
+
+_SHIFTED = FORMATS["f64"]
+"""Holds every shifted integer exactly."""
+
+_FARTHEST = 900
+"""A shift by more bits gives nothing but a fraction below every step, or a number beyond every range, as this does."""
+
+
+@dataclass(slots=True)
+class ConversionCounts:
+    """Counts conversions line by line: lanes that an instruction converts and its predicate admits."""
+
+    places: Mapping[int, CastPlace]
+    tally: CastTally = field(default_factory=CastTally)
+    _batches: dict[tuple[object, ...], CastBatch] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plans: Sequence[Sequence[InstructionPlan]]) -> ConversionCounts:
+        """Return the counts of a program, nothing counted yet."""
+        return cls({id(plan.meaning): _place(plan) for own in plans for plan in own if plan.casts})
+
+    def see(self, meaning: Prepared, operands: OperandValues, state: State, effects: Effects) -> None:
+        """Count what an executed instruction has done, if it is a conversion."""
+        place = self.places.get(id(meaning))
+        if place is None or effects.result is None:
+            return
+        unit = meaning.unit
+        if isinstance(unit, PreparedConversion):
+            self._converted(unit, place, operands, state, effects.result)
+        elif isinstance(unit, ConvertInteger):
+            self._narrowed(unit, place, operands, effects.result)
+
+    def _converted(
+        self, unit: PreparedConversion, place: CastPlace, operands: OperandValues, state: State, result: Value
+    ) -> None:
+        target = unit.target
+        src, dst = (element_format(name, target, state) for name in (unit.src, unit.dst))
+        mode = convert_mode(unit.mode, target, state, unit.instruction.span)
+        assert mode.rounding is not None
+        key = id(unit), src.name, dst.name, mode.rounding
+        batch = self._batches.get(key)
+        if batch is None:
+            wraps = policy_of(src, dst, mode, unit.clip, target).overflow is Overflow.WRAP
+            batch = self._batches[key] = self.tally.batch(place, Judge(src, dst, mode.rounding, wraps))
+        before = _codes(given(unit.instruction, operands, "src_a"), src, unit.placement, scatter=False)
+        self._add(batch, before, _codes(result, dst, unit.placement, scatter=True), unit.placement, operands)
+
+    def _narrowed(
+        self, unit: ConvertInteger, place: CastPlace, operands: OperandValues, result: Value
+    ) -> None:  # fmt: skip
+        """Count a narrowing with shift: the number that is cast is the shifted one."""
+        batch = self._batches.get((id(unit),))
+        if batch is None:
+            rounding = unit.mode.rounding or Rounding.RINT
+            batch = self._batches[id(unit),] = self.tally.batch(place, Judge(_SHIFTED, unit.dst, rounding, wraps=False))
+        codes = _codes(given(unit.instruction, operands, "src_a"), unit.src, unit.placement, scatter=False)
+        shifts = np.clip(unit.shifts(given(unit.instruction, operands, "src_b")), -_FARTHEST, _FARTHEST).astype(
+            np.int32
+        )
+        numbers = np.ldexp(integers(codes, unit.src).astype(np.float64), shifts)
+        after = _codes(result, unit.dst, unit.placement, scatter=True)
+        self._add(batch, numbers.view(np.uint64), after, unit.placement, operands)
+
+    def _add(
+        self, batch: CastBatch, before: Codes, after: Codes, placement: ElementPlacement | None, operands: OperandValues
+    ) -> None:
+        active = admitted(placement, operands)
+        batch.add(*((before, after) if active is None else (before[active], after[active])))
+
+
+def _place(plan: InstructionPlan) -> CastPlace:
+    ((src, dst),) = plan.casts
+    return CastPlace(plan.site.span.line, f"{plan.instruction.mnemonic} {src} -> {dst}", src, dst)
+
+
+def _codes(value: Value, fmt: Format, placement: ElementPlacement | None, *, scatter: bool) -> Codes:
+    """Return the elements that a conversion reads, or with `scatter` those that it writes."""
+    if placement is None:
+        assert isinstance(value, int)
+        return np.array([value & (1 << fmt.bits) - 1], code_dtype(fmt))
+    return elements(value, fmt)[placement.scatter if scatter else placement.gather]
+
+
+# How many bundles a machine executes one by one before it gives up.
+
+_MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
+"""What can end a trip before its last bundle."""
+
+
+class WalkBudget:
+    """The rest of a limit; None means no limit."""
+
+    def __init__(self, limit: int | None, structure: Structure, plans: tuple[tuple[InstructionPlan, ...], ...]) -> None:
+        self._limit = limit
+        self._left = limit
+        self._structure = structure
+        self._plans = plans
+
+    def spend(self, pc: int) -> None:
+        """Take off the bundle that is about to be executed.
+
+        Raises:
+            LimitError: nothing is left; the place is that of the outermost loop around the bundle, else its own.
+        """
+        if self._limit is None or self._left is None:
+            return
+        if self._left == 0:
+            around = [shape for shape in self._structure.by_head.values() if shape.holds(pc)]
+            place = min((shape.head for shape in around), default=pc)
+            raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[place].span)
+        self._left -= 1
+
+    def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
+        """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
+
+        Raises:
+            LimitError: it is; the place is that of LOOP.
+        """
+        if self._limit is None or self._left is None:
+            return
+        body = range(turn.shape.start, turn.shape.end)
+        if any(each.instruction.mnemonic in _MAY_SKIP for index in body for each in self._plans[index]):
+            return
+        bundles = (trips_left(turn) + 1) * len(body)
+        if bundles > self._left:
+            raise walk_limit(self._limit, f"{bundles} bundles of this loop to be executed one by one", plan.site.span)
+
 
 Mask = NDArray[np.bool_]
 

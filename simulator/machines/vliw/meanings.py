@@ -17,12 +17,15 @@ from castsim.machines.vliw.lookups import prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
-from castsim.machines.vliw.semantics.division import DIVISIONS, prepare_division
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
-from castsim.machines.vliw.semantics.special_results import prepare_special
-from castsim.machines.vliw.semantics.table_entries import prepare_entry
-from castsim.machines.vliw.semantics.unstated import UnstatedError
+from castsim.machines.vliw.semantics.special_results import (
+    DIVISIONS,
+    UnstatedError,
+    prepare_division,
+    prepare_entry,
+    prepare_special,
+)
 from castsim.machines.vliw.tables import LOOKUPS, NO_TABLES, Tables
 from castsim.targets.vliw import VliwTarget
 
@@ -30,6 +33,13 @@ _CONTROL = ("halt", "loop", "jmpr", "jmpa")
 
 _NO_EFFECT = ("event", "prefetch", "aso")
 """Instructions that change neither registers nor memory."""
+
+
+_UNSTATED = {
+    "high": "which coordinates set_indx writes with `high`",
+    "keep_rs_for_add": "what a sum takes from a product that keeps its bits for it",
+}
+"""What no source says of instructions under a switch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,15 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
         IllegalError: as `castsim.machines.vliw.semantics.prepare`; a look-up that its table does not serve.
         ReadError: tables are declared, and not the one of a look-up.
     """
-    if semantics.computes(instruction) and (instruction.switch("x2") != 1 or _is_cast(instruction)):
+    unstated = next((text for name, text in _UNSTATED.items() if instruction.switch(name) == 1), None)
+    if unstated is None and instruction.operand("steps") is not None:
+        unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
+    if unstated is not None:
+        legal = ("castsim lint", "castsim run --timing-only")
+        refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+        refused = NotComputed(instruction, target, refusal)
+        return Prepared(instruction, refused.registers(), refused)
+    if semantics.computes(instruction) and not _beyond(instruction):
         return semantics.prepare(instruction, target)
     try:
         unit: _Unit
@@ -121,6 +139,7 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
 """Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
 
 
-def _is_cast(instruction: TpcInstruction) -> bool:
-    """Whether `x2` means several registers of a conversion or a move, which are not new."""
-    return instruction.mnemonic in ("convert", "mov")
+def _beyond(instruction: TpcInstruction) -> bool:
+    """Whether switches make another instruction of it: pairs, but of conversions and moves, or wide results."""
+    pairs = instruction.switch("x2") == 1 and instruction.mnemonic not in ("convert", "mov")
+    return pairs or (instruction.mnemonic == "mul" and instruction.switch("acc_fp32") == 1)

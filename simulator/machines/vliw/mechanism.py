@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from castsim.isa.codes import Codes
-from castsim.machines.machine import ComputeValues, VectorUnits
-from castsim.machines.mechanisms import no_tiles, no_vector_instructions
+from castsim.machines.mechanisms import ComputeValues, VectorUnits, no_tiles, no_vector_instructions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.walk import Lowerer
+    from castsim.execution.interpreter import Lowerer
     from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
 
 @dataclass(frozen=True, slots=True)
 class VliwMachine:
-    """See `castsim.machines.machine.Machine`."""
+    """See `castsim.machines.mechanisms.Machine`."""
 
     target: VliwTarget
 

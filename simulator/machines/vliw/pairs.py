@@ -15,10 +15,8 @@ from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
 from castsim.machines.vliw.meanings import computes, prepare
 from castsim.machines.vliw.registers import CONSTANT, RANDOM
-from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Latency, OperandKey, Rule
-from castsim.targets.vliw_spacing import BundleDistance, names, smallest
-from castsim.targets.vliw_stages import PREDICATE
+from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
+from castsim.targets.vliw_latency import PREDICATE, Latency, OperandKey, Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.npy import read_array
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.tpc import Declaration, Immediate, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from_array
@@ -28,11 +29,12 @@ MOST_BYTES = 1 << 20
 class Tables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
-    A run without values has no codes.
+    A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
     """
 
     declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
     codes: Mapping[str, Codes] = field(default_factory=dict)
+    memory: Callable[[int, int, Span], NDArray[np.uint8]] | None = None
 
     @classmethod
     def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> Tables:

@@ -8,15 +8,17 @@ access).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import LimitError, ReadError, Span, TileError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.errors import IllegalError, LimitError, ReadError, Span, TileError
+from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc import TensorDeclaration
+from castsim.isa.tpc.memory_forms import packed_widths
+from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics import Coordinates
 from castsim.machines.vliw.tables import NO_TABLES, Tables
 from castsim.numerics import code_dtype
@@ -27,7 +29,7 @@ Bytes = NDArray[np.uint8]
 
 _WINDOW_BITS = 32
 """Each tensor begins a window of this many address bits of its own, so that an address says which tensor it is in."""
-_BYTE = 8
+_TENSORS_BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """Bytes that the elements take."""
-        return -(-self.codes.size * self.format.bits // _BYTE)
+        return -(-self.codes.size * self.format.bits // _TENSORS_BYTE)
 
     def position(self, coordinates: Coordinates) -> int:
         """Return how many elements lie before the one at some coordinates, which need not be inside."""
@@ -62,6 +64,10 @@ class Tensor:
         """Whether all coordinates but the first are inside; a tensor has size 1 in dimensions that it lacks."""
         extents = (*self.shape, *(1,) * (len(coordinates) - len(self.shape)))
         return all(0 <= c < extent for c, extent in zip(coordinates[1:], extents[1:], strict=True))
+
+    def holds_any(self, coordinates: Coordinates, count: int) -> bool:
+        """Whether any of some elements along dimension 0 is inside."""
+        return self._overlap(coordinates, count)[0] > 0
 
     def read(self, coordinates: Coordinates, count: int) -> Codes:
         """Return elements along dimension 0, zero where there are none."""
@@ -112,7 +118,7 @@ class GlobalMemory:
     ) -> None:
         self._limit = limit
         self.declared = declared
-        self.tables = tables
+        self.tables = replace(tables, memory=self.load_bytes)
         self.tensors: dict[int, Tensor] = {}
         for each in declared:
             if each.number >= limit:
@@ -179,7 +185,7 @@ class GlobalMemory:
         """
         tensor, offset = self.at(address, 1, span)
         _byte_view(tensor, span)
-        width = tensor.format.bits // _BYTE
+        width = tensor.format.bits // _TENSORS_BYTE
         if offset % width:
             raise TileError(
                 f"global address {address:#x} is inside an element of {tensor.name} ({tensor.format.name})",
@@ -193,7 +199,7 @@ class GlobalMemory:
 
 
 def _byte_view(tensor: Tensor, span: Span) -> Bytes:
-    if tensor.format.bits % _BYTE:
+    if tensor.format.bits % _TENSORS_BYTE:
         raise TileError(
             f"tensor {tensor.name} holds {tensor.format.name}, which has no whole bytes: plain addresses do not reach "
             "its elements",
@@ -205,13 +211,100 @@ def _byte_view(tensor: Tensor, span: Span) -> Bytes:
 
 def lanes_to_bytes(codes: Codes, fmt: Format) -> Bytes:
     """Return lanes as they stand in a vector register: little endian, half bytes low first."""
-    if fmt.bits < _BYTE:
+    if fmt.bits < _TENSORS_BYTE:
         return np.asarray(codes[0::2] | codes[1::2] << 4, np.uint8)
     return codes.view(np.uint8)
 
 
 def bytes_to_lanes(data: Bytes, fmt: Format) -> Codes:
     """Return the lanes of a vector register, one code each."""
-    if fmt.bits < _BYTE:
+    if fmt.bits < _TENSORS_BYTE:
         return np.stack([data & 0xF, data >> 4], axis=1).reshape(-1)
     return data.view(code_dtype(fmt))
+
+
+# Packed stores and unpacked loads: which lane of the register each element of memory comes from or goes to.
+#
+# With n narrow elements in a register, r = wide / narrow width and m = n / r, element m*k + i of memory is element
+# r*i + k of the register (k < r, i < m). A mask counts where the element stands in the register, as for plain
+# accesses.
+# Source: docs/reference/tpc.md section 2.6 (index maps of the compiler); the place of the mask is assumed.
+
+Lanes = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+_BYTE = 8
+
+
+def packed_lanes(instruction: TpcInstruction, vector_bytes: int) -> Lanes | None:
+    """Return the register's lane of every element in the order of memory; None for a plain access.
+
+    Raises:
+        IllegalError: a half or a range of the register, or a mask: which elements count then is not documented.
+    """
+    widths = packed_widths(instruction)
+    if widths is None:
+        return None
+    wide, narrow = widths
+    word = "pack" if instruction.switch("pack") else "unpack"
+    half = instruction.form.half
+    obstacle = f"_{half.value}" if half is not None else "partial" if instruction.switch("partial") else None
+    value = instruction.operand("dest") or instruction.operand("src_c")
+    if isinstance(value, Register) and value.file is File.VP:
+        obstacle = "a VP"
+    if obstacle is not None:
+        message = f"{instruction.mnemonic}: which elements {word} moves with {obstacle} is not documented"
+        legal = (f"{word} of a whole vector register", f"{instruction.mnemonic} without {word}")
+        raise IllegalError(message, span=instruction.span, legal=legal)
+    ratio = wide // narrow
+    return np.arange(vector_bytes * _BYTE // narrow).reshape(-1, ratio).T.reshape(-1)
+
+
+def check_packed_tensor(instruction: TpcInstruction, tensor: Tensor) -> None:
+    """Reject a tensor whose elements are not the narrow ones of a packed access.
+
+    Raises:
+        IllegalError: as said.
+    """
+    widths = packed_widths(instruction)
+    if widths is not None and tensor.format.bits != widths[1]:
+        wide, narrow = widths
+        way = f"packs {wide} to {narrow} bits" if instruction.switch("pack") else f"unpacks {narrow} to {wide} bits"
+        message = f"{instruction.mnemonic} {way}; the elements of {tensor.name} are {tensor.format.name}"
+        raise IllegalError(message, span=instruction.span, legal=(f"a tensor of {narrow}-bit elements",))
+
+
+def as_in_register(instruction: TpcInstruction, data: Bytes) -> Bytes:
+    """Return consecutive bytes of memory as the register holds them. Errors as `packed_lanes`."""
+    lanes = packed_lanes(instruction, data.size)
+    if lanes is None:
+        return data
+    fmt = _narrow(instruction)
+    codes = bytes_to_lanes(data, fmt)
+    filled = np.empty_like(codes)
+    filled[lanes] = codes
+    return lanes_to_bytes(filled, fmt)
+
+
+def as_in_memory(instruction: TpcInstruction, data: Bytes, mask: Mask) -> tuple[Bytes, Mask]:
+    """Return the bytes of a register, and a mask of them, in the order of memory.
+
+    Raises:
+        IllegalError: as `packed_lanes`; a mask that parts two elements of one byte.
+    """
+    lanes = packed_lanes(instruction, data.size)
+    if lanes is None:
+        return data, mask
+    fmt = _narrow(instruction)
+    if fmt.bits < _BYTE and not mask.all():
+        message = f"{instruction.mnemonic}: a mask cannot part the two elements of a byte at a plain address"
+        raise IllegalError(message, span=instruction.span, legal=("access by coordinates",))
+    first_bytes = lanes * fmt.bits // _BYTE
+    wanted = mask if mask.all() else np.repeat(mask[first_bytes], fmt.bits // _BYTE)
+    return lanes_to_bytes(bytes_to_lanes(data, fmt)[lanes], fmt), wanted
+
+
+def _narrow(instruction: TpcInstruction) -> Format:
+    """Return the narrow elements of a packed access as numbers without a meaning of their own."""
+    widths = packed_widths(instruction)
+    assert widths is not None
+    return FORMATS[f"u{widths[1]}"]

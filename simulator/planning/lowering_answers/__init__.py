@@ -4,9 +4,19 @@ found = answer(CastRequest("f32", "f16", "a5", spec="tosa"))
 found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
 """
 
-from castsim.planning.lowering_answers.answer import Alternative, Answer, answer, answer_through
+from castsim.planning.lowering_answers.answer import (
+    Alternative,
+    Answer,
+    Choice,
+    Setting,
+    answer,
+    answer_through,
+    changed,
+    choices,
+    settable,
+    setting_of,
+)
 from castsim.planning.lowering_answers.lower import lower
-from castsim.planning.lowering_answers.settings import Choice, Setting, changed, choices, settable, setting_of
 
 __all__ = [
     "Alternative",

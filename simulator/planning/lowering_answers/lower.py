@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from castsim.isa.spellings import format_spelled
 from castsim.numerics import FormatLike, format_name
 from castsim.planning.lowering_answers.answer import Answer, answer, answer_through
 from castsim.planning.request import MOST_STEPS, CastRequest
@@ -54,6 +55,6 @@ def lower(
     attributes: Mapping[str, str] = {}
     if isinstance(spec, str):
         spec, version, attributes = parse_specification(spec)
-    source, destination = format_name(src), format_name(dst)
+    source, destination = (format_spelled(format_name(each)).name for each in (src, dst))
     request = CastRequest(source, destination, target, spec, version, attributes, rounding, saturate, rows, cols, steps)
     return answer_through(request, via, options=options) if via else answer(request, options=options)

@@ -121,6 +121,14 @@ CASTSIM_CALL RecordEvent TSTORE(G &dst, T &src, W &...events) {
 }
 template <typename G, Waited... W> RecordEvent TPREFETCH(G &&...) { return {PIPE_MTE2}; }
 CASTSIM_T(TMOV, "tmov") CASTSIM_TT(TMOV, "tmov") CASTSIM_T(TFILLPAD, "tfillpad")
+template <int Axis, AnyTile D, AnyTile S, AnyTile T, Waited... W>  // exponents of groups of rows, into boxes
+CASTSIM_CALL RecordEvent TMOV(D &dst, S &src, T &tmp, W &...events) {
+  static_assert(Axis == 0 || Axis == 1, "TMOV has exponents of groups of rows (0) or of columns (1)");
+  castsim_events::wait_for(CASTSIM_HERE, PIPE_V, events...);
+  castsim::operation(CASTSIM_HERE, "tmov", {castsim::given(dst), castsim::inputs(), castsim::given(src),
+                     castsim::given(tmp), castsim::attribute("grpAxis", Axis ? "axis1" : "axis0")});
+  return {PIPE_V};
+}
 CASTSIM_T(TFILLPAD_INPLACE, "tfillpad_inplace") CASTSIM_T(TFILLPAD_EXPAND, "tfillpad_expand")
 CASTSIM_TT(TTRANS, "ttrans") CASTSIM_TT(TCONCAT, "tconcat") CASTSIM_TTTT(TCONCAT, "tconcatidx")
 CASTSIM_TTTT(TCONCATIDX, "tconcatidx")
@@ -262,15 +270,18 @@ RecordEvent bytes(const void *place, QuantType kind, const castsim::TileState &d
   return {PIPE_V};
 }
 template <typename... W>
-RecordEvent blocks(const void *place, bool narrow, const char *algorithm, const castsim::TileState &dst,
+RecordEvent blocks(const void *place, bool narrow, bool nv, bool rows, bool interleave, const castsim::TileState &dst,
                    const castsim::TileState &src, const castsim::TileState &exponents, const castsim::TileState &maxima,
                    const castsim::TileState &scaling, W &...events) {
-  if (narrow) castsim::refuse(place, "TQUANT to blocks of another type than MXFP8 is not modelled");
+  if (narrow != (dst.element == std::string_view("e2m1")))
+    castsim::refuse(place, narrow ? "TQUANT to MXFP4_E2M1 writes tiles of float4_e2m1x2_t" : "TQUANT to MXFP8 writes bytes");
   castsim_events::wait_for(place, PIPE_V, events...);
   castsim::operation(place, "tquant.mx",
                      {castsim::given(dst), castsim::given(exponents), castsim::given(maxima), castsim::given(scaling),
-                      castsim::inputs(), castsim::given(src), castsim::attribute("quant_type", "MXFP8"),
-                      castsim::attribute("quantScaleAlg", algorithm)});
+                      castsim::inputs(), castsim::given(src), castsim::attribute("quant_type", narrow ? "MXFP4_E2M1" : "MXFP8"),
+                      castsim::attribute("quantScaleAlg", nv ? "nv" : "ocp"),
+                      castsim::attribute("grpAxis", rows ? "axis0" : "axis1"),
+                      castsim::attribute("interleave", interleave ? "true" : "false")});
   return {PIPE_V};
 }
 }  // namespace castsim_quantise
@@ -291,17 +302,19 @@ RecordEvent blocks(const void *place, bool narrow, const char *algorithm, const 
   template <QuantType Kind, AnyTile D, AnyTile S, AnyTile E, AnyTile M, AnyTile C,                                 \
             QuantScaleAlg Algorithm = QuantScaleAlg::OCP, Waited... W>                                             \
   CASTSIM_CALL RecordEvent NAME(D &dst, S &src, E *exponents, M *maxima, C *scaling, W &...events) {               \
-    return castsim_quantise::blocks(CASTSIM_HERE, Kind != QuantType::MXFP8,                                        \
-                                    Algorithm == QuantScaleAlg::NV ? "nv" : "ocp", dst, src, *exponents, *maxima,  \
-                                    *scaling, events...); }                                                        \
+    if (Kind != QuantType::MXFP8 && Kind != QuantType::MXFP4_E2M1)                                                 \
+      castsim::refuse(CASTSIM_HERE, "TQUANT to bytes is given a scale tile, not three tiles by pointer");          \
+    return castsim_quantise::blocks(CASTSIM_HERE, Kind != QuantType::MXFP8, Algorithm == QuantScaleAlg::NV, false, \
+                                    false, dst, src, *exponents, *maxima, *scaling, events...); }                  \
   template <int Axis, MxQuantAlg Algorithm, bool Interleave = false, AnyTile D, AnyTile S, AnyTile E, AnyTile M,   \
             AnyTile C, Waited... W>                                                                                \
   CASTSIM_CALL RecordEvent NAME(D &dst, S &src, E *exponents, M *maxima, C *scaling, W &...events) {               \
-    if (Axis != 1 || Interleave)                                                                                   \
-      castsim::refuse(CASTSIM_HERE, "TQUANT of groups of rows, or with interleaved exponents, is not modelled");   \
+    static_assert(Axis == 0 || Axis == 1, "TQUANT has groups of rows (0) or of columns (1)");                      \
+    if (Algorithm == MxQuantAlg::Hif4)                                                                             \
+      castsim::refuse(CASTSIM_HERE, "TQUANT to HiF4 is not in the A5's library");                                  \
     return castsim_quantise::blocks(CASTSIM_HERE, Algorithm > MxQuantAlg::NvMxFp8E4M3,                             \
-                                    Algorithm == MxQuantAlg::NvMxFp8E4M3 ? "nv" : "ocp", dst, src, *exponents,     \
-                                    *maxima, *scaling, events...); }
+                                    Algorithm == MxQuantAlg::NvMxFp8E4M3 || Algorithm == MxQuantAlg::NvMxFp4E2M1,  \
+                                    Axis == 0, Interleave, dst, src, *exponents, *maxima, *scaling, events...); }
 CASTSIM_QUANTISE(TQUANT) CASTSIM_QUANTISE(TQUANT_IMPL)
 
 // ------------------------------------------------------------------------------------------------ not modelled

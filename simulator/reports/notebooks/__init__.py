@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.isa.on_use import on_use
+from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from castsim.reports.notebooks.figures import (
@@ -37,4 +37,4 @@ _HOMES = {
     "verdict_grid": "figures",
 }
 
-__getattr__ = on_use(__name__, _HOMES)
+__getattr__ = lazy_exports(__name__, _HOMES)

@@ -9,7 +9,7 @@ import numpy as np
 from castsim.planning.counterexample import Counterexample
 from castsim.planning.lowering_answers import Answer
 from castsim.reports.lower import code_text, number_text, required_text
-from castsim.reports.lower_text import cost_text, headline, option_text
+from castsim.reports.lower_text import cost_text, evidence_text, headline, option_text
 from castsim.reports.notebooks.columns import Columns
 from castsim.reports.notebooks.markup import line, program_text, table, whole
 from castsim.reports.notebooks.presentation import Presentation
@@ -42,11 +42,10 @@ class LoweringPresentation(Presentation):
         demand, steps = found.demand, self._steps()
         rows = list(zip(*steps.values(), strict=True))
         return whole(
-            line(f"{demand.src.name} -> {demand.dst.name} on {found.target.name}, as {demand.label} asks"),
-            line(headline(result), bold=True),
+            line(f"{demand.src.name} -> {demand.dst.name} on {found.target.name}{headline(result)}", bold=True),
             *(line(option_text(found.target, name, value)) for name, value in result.settings),
             table(("step", "instruction", "from", "to", "options"), rows, ("step",)) if rows else "",
-            line(f"{found.claim}: {found.evidence.argument}") if found.evidence is not None else "",
+            line(evidence_text(found, found.evidence)) if found.evidence is not None else "",
             line(cost_text(found.cost)) if found.cost is not None else "",
             self._failing(found.counterexample) if found.counterexample is not None else "",
             program_text(result.text) if result.text is not None else "",

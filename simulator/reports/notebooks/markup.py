@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 from castsim.reports.notebooks.colours import cause_colour, meanings
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share

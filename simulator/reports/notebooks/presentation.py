@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError
 from castsim.reports import notebooks
 from castsim.reports.notebooks.columns import Columns
-from castsim.reports.notebooks.frames import frame_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from castsim.execution.notebook_display import Frame
+
+
+# Columns as frames of pandas or polars.
+
+LIBRARIES = ("pandas", "polars")
+"""Libraries of frames, the one that is taken first in front."""
+
+
+def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
+    """Return columns as a frame of a library, None: of the one that is installed, pandas of both.
+
+    Raises:
+        ReadError: another library, or it is not installed; before anything is made.
+    """
+    if library not in (None, *LIBRARIES):
+        raise ReadError(f"unknown library of frames '{library}'", legal=LIBRARIES)
+    wanted = LIBRARIES if library is None else (library,)
+    found = next((name for name in wanted if find_spec(name) is not None), None)
+    if found is None:
+        named = " or ".join(wanted)
+        install = "pip install polars" if library == "polars" else "pip install 'castsim[notebook]'"
+        raise ReadError(f"frames need the package {named}", legal=(install,))
+    return notebooks.pandas_frame(made()) if found == "pandas" else notebooks.polars_frame(made())
 
 
 class Presentation(ABC):
@@ -60,3 +84,38 @@ class DrawnPresentation(Presentation):
         figure = notebooks.empty_figure()
         self.draw(figure)
         return figure
+
+
+# The kinds of results that notebooks show; the module of a kind is imported once a result of it is shown.
+
+_ROOM = "castsim.reports.notebooks"
+
+_KINDS = {
+    "castsim.running.runs.Result": "runs:RunPresentation",
+    "castsim.estimating.estimates.Estimate": "estimates:EstimatePresentation",
+    "castsim.estimating.estimates.Estimates": "estimates:EstimatesPresentation",
+    "castsim.planning.lowering_answers.answer.Answer": "lowerings:LoweringPresentation",
+    "castsim.planning.conformance.matrix.Matrix": "conformance:ConformancePresentation",
+    "castsim.evidence.accuracy.tables.AccuracyTables": "accuracy:AccuracyPresentation",
+}
+"""What presents which class of results."""
+
+
+def presentation_of(result: object) -> Presentation:
+    """Return what presents a result, of one of the classes above or derived from one."""
+    places = (_KINDS.get(f"{each.__module__}.{each.__qualname__}") for each in type(result).__mro__)
+    module, _, name = next(filter(None, places)).partition(":")
+    made: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)
+    return made(result)
+
+
+def plot_of(result: object) -> Figure:
+    """Return a result drawn, of one of the classes above that are.
+
+    Raises:
+        ReadError: matplotlib is not installed.
+        EngineError: cycles are to be drawn, and the result has none.
+    """
+    made = presentation_of(result)
+    assert isinstance(made, DrawnPresentation)
+    return made.plot()

@@ -12,14 +12,14 @@ from castsim.execution.inputs import arrayed
 from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
-from castsim.reports.losses import lost_most
 from castsim.reports.notebooks.colours import cause_colour, colours_of
 from castsim.reports.notebooks.columns import Column, Columns, integers, numbers
+from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.markup import Mark, cause_bar, lanes, legend, line, table, whole
-from castsim.reports.notebooks.operations import shown_window
 from castsim.reports.notebooks.presentation import DrawnPresentation
 from castsim.reports.numbers import grouped
 from castsim.reports.pipes import causes_of, limiter, present_causes, share
+from castsim.reports.run_report import lost_most
 from castsim.reports.sections.head import clock, duration
 from castsim.running import Result
 from castsim.running.source_lines import source_lines

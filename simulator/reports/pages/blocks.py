@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from zlib import compress
 
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document
 
 
@@ -35,7 +35,7 @@ Cell: TypeAlias = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text; `tone` is plain, strong, warning or dim."""
+    """One line of text; `tone` is plain, answer, alarm, strong, warning or dim."""
 
     text: str
     tone: str = "plain"

@@ -1,4 +1,4 @@
-// The lines in which two programs differ. Packed are `lines` of the JSON, and `timelines`, the section of both timelines,
+// The lines in which two programs differ, by effect. Packed are `lines` of the JSON with the pipe cycles spent, and `timelines`, the section of both timelines,
 // empty if there is none.
 
 page.blocks.changes = page.view((_, data, host) => {
@@ -18,7 +18,7 @@ const changes = {};
 
 changes.table = (lines, timelines) => {
   const head = page.make("tr");
-  for (const [name, kind] of [["A", ""], ["B", ""], ["change", ""], ["cycles A", "number"], ["cycles B", "number"],
+  for (const [name, kind] of [["A", ""], ["B", ""], ["change", ""], ["pipe cycles A", "number"], ["pipe cycles B", "number"],
     ["B \u2212 A", "number"], ["text", ""]]) {
     page.add(head, page.make("th", kind, name)).lastChild.scope = "col";
   }
@@ -30,11 +30,11 @@ changes.table = (lines, timelines) => {
 changes.row = (line, timelines) => {
   const found = page.make("tr");
   found.dataset.change = line.change;
-  const more = (line.cycles_b || 0) - (line.cycles_a || 0);
-  const known = line.cycles_a !== null || line.cycles_b !== null;
+  const more = (line.spent_b || 0) - (line.spent_a || 0);
+  const known = line.spent_a !== null || line.spent_b !== null;
   page.add(found, changes.number(line.line_a, timelines, 0), changes.number(line.line_b, timelines, 1),
-    page.make("td", "", line.change), changes.cycles("A", page.number(line.cycles_a)),
-    changes.cycles("B", page.number(line.cycles_b)),
+    page.make("td", "", line.change), changes.cycles("A", page.number(line.spent_a)),
+    changes.cycles("B", page.number(line.spent_b)),
     changes.cycles("", known ? `${more > 0 ? "+" : ""}${page.number(more)}` : ""));
   const text = page.make("td", "change");
   const both = line.text_a === line.text_b;

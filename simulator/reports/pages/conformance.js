@@ -8,7 +8,7 @@ const WAYS = {
   chain: { sign: "2", tone: "serialising_branch", name: "chain: this many instructions" },
   copy: { sign: "=", tone: "mixed", name: "copy: no bit changes" },
   wrong: { sign: "\u00d7", tone: "bad", name: "none found: the closest chain fails on a value" },
-  "none found": { sign: "\u2013", tone: "", name: "none found: nothing leads there" },
+  "none found": { sign: "\u2013", tone: "", name: "no chain found" },
   impossible: { sign: "\u2013", tone: "", name: "impossible: no elements of the width" },
 };
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from castsim.graphs import GraphRun
 from castsim.reports.documents import Document
-from castsim.reports.graph import seconds_of
-from castsim.reports.graph_text import graph_text
+from castsim.reports.graph_text import graph_text, seconds_of
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Page, Section, Series
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_values import value_blocks

@@ -26,24 +26,28 @@ page.blocks.lanes = (block, section) => {
     page.button("All", "show everything", () => lanes.show(view, block.start, block.end)),
     page.make("span", "line dim", "wheel and drag, or + \u2212 \u2190 \u2192 , . on the focused chart; click selects"));
   for (const note of block.notes) page.add(found, page.make("p", "line dim", note));
-  page.add(found, page.legend(block.tones.filter((tone) => tone.name)), tools, host, detail);
+  page.add(found, host, page.legend(block.tones.filter((tone) => tone.name)), tools, detail);
   lanes.say(view, ["Nothing selected."]);
   lanes.whenNear(view);
   return found;
 };
 
 lanes.whenNear = (view) => {
-  const near = new IntersectionObserver(async (entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
+  const packed = lanes.unpack(view.block.packed);  // at once: paper cannot wait for it
+  const draw = (data) => {
+    if (view.data) return;
     near.disconnect();
-    const packed = await lanes.unpack(view.block.packed);
-    const rows = view.block.rows.map((_, number) => lanes.row(packed, number, view.block.start));
-    const operations = packed.operations ? lanes.operations(packed, rows, view.block.start) : null;
-    view.data = { rows, operations, texts: packed.texts || [] };
+    const rows = view.block.rows.map((_, number) => lanes.row(data, number, view.block.start));
+    const operations = data.operations ? lanes.operations(data, rows, view.block.start) : null;
+    view.data = { rows, operations, texts: data.texts || [] };
     lanes.start(view);
     if (view.wanted) lanes.goToLine(view, view.wanted);
+  };
+  const near = new IntersectionObserver(async (entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) draw(await packed);
   }, { rootMargin: "300px" });
   near.observe(view.host);
+  packed.then((data) => addEventListener("beforeprint", () => draw(data)));
 };
 
 lanes.start = (view) => {

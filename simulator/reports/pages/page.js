@@ -119,7 +119,30 @@ page.nextTheme = (button) => {
 // Leads to a line of the program, if the page shows it.
 page.rowOfLine = (line) => document.querySelector(`tr[data-line="${Number(line)}"]`);
 
+// Adds a text to an element; "line 39" leads there where the page shows the program.
+page.withLinks = (found, text) => {
+  const listed = page.data.sections.some(({ blocks }) => blocks.some(({ kind }) => kind === "program"));
+  const parts = listed ? text.split(/\b([Ll]ine \d+)\b/) : [text];
+  parts.forEach((part, number) => {
+    const link = number % 2 ? page.make("a", "", part) : document.createTextNode(part);
+    if (number % 2) link.href = `#line-${part.slice(5)}`;
+    page.add(found, link);
+  });
+  return found;
+};
+
+// The address of the page says which line is shown.
+page.followAddress = () => {
+  const line = /^#line-(\d+)$/.exec(location.hash);
+  if (line) page.showLine(line[1]);
+};
+
 page.goToLine = (line) => {
+  page.showLine(line);
+  if (page.rowOfLine(line)) location.hash = `line-${line}`;
+};
+
+page.showLine = (line) => {
   const row = page.rowOfLine(line);
   if (!row) return;
   for (const other of document.querySelectorAll("tr.found")) other.classList.remove("found");

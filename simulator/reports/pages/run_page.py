@@ -2,25 +2,256 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 
-from castsim.estimating.trust import WEIGHTIEST, Share
+from castsim.estimating.estimates import WEIGHTIEST, Share
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
-from castsim.reports.pages.blocks import Bars, Block, Cell, Figure, Figures, Page, Section, Series, Table, Text
+from castsim.reports.kernel_memory import BufferMap, BufferStretch, buffer_maps
+from castsim.reports.launches import written_launches
+from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Curve,
+    Curves,
+    Lanes,
+    Line,
+    Packed,
+    Page,
+    Program,
+    Section,
+    Series,
+    SourceRow,
+    Table,
+    Text,
+    Tone,
+)
 from castsim.reports.pages.from_text import text_blocks
-from castsim.reports.pages.run_memory import memory_blocks
-from castsim.reports.pages.run_program import program_block
-from castsim.reports.pages.run_timeline import RunTimeline, run_timeline, timeline_lanes
+from castsim.reports.pages.run_timeline import RunTimeline, interval_columns, run_timeline, timeline_lanes
 from castsim.reports.pages.run_values import output_blocks
 from castsim.reports.pipes import limiter, present_causes, share
 from castsim.reports.run import section
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.casts import heading_of
 from castsim.reports.sections.head import clock, duration
-from castsim.reports.views.timeline import DrawnOperation
-from castsim.reports.views.window import Window
+from castsim.reports.stale_reads import stale_notice
+from castsim.reports.views.perfetto import CounterTrack, counters
+from castsim.reports.views.recording import Window
+from castsim.reports.views.timeline import DrawnOperation, Timeline
+from castsim.running import Result
+from castsim.timing import WAITING, Cause, repeated
+
+# The buffers of a run over time: what their bytes hold, and how many of them are needed.
+
+_RUN_MEMORY_MOST_EXECUTIONS = 200_000
+"""Executions of which the accesses are looked at; of more the page has no map."""
+
+_MOST_ROWS = 40
+"""Stretches of a buffer that have a row; `--report kernel --json` has all."""
+
+_MOST_POINTS = 4000
+"""Changes of a curve that are kept; of more, the largest value of each stretch of cycles."""
+
+_TONES = (Tone("holds what is still needed", "live"), Tone("read", "read"), Tone("written", "write"))
+_LIVE, _READ, _WRITTEN = range(3)
+
+
+def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
+    """Yield the maps of the buffers that a run used, and their bytes in use; nothing for assembly, which has none."""
+    target = result.loaded.target
+    if not target.has_tiles:
+        return
+    if len(result.timing.executions) > _RUN_MEMORY_MOST_EXECUTIONS:
+        yield Text((Line(f"No map: more than {_RUN_MEMORY_MOST_EXECUTIONS} instructions were executed.", "dim"),))
+        return
+    sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}
+    for found in buffer_maps(result.loaded.tree, result.timing, target):
+        yield _lanes(found, result.cycles)
+    tracks = counters(result.loaded.tree, result.timing, timeline, sizes)
+    where = f"cycles {timeline.start} .. {timeline.end}"
+    for unit, what in (("bytes", "Bytes in use"), ("operations", "Operations that wait in the queues of pipes")):
+        own = [track for track in tracks if track.unit == unit]
+        if own:
+            curves = tuple(_curve(track, sizes, timeline) for track in own)
+            yield Curves(f"{what}, {where}", unit, timeline.start, timeline.end, curves)
+
+
+def _curve(track: CounterTrack, sizes: Mapping[str, int], timeline: Timeline) -> Curve:
+    return Curve(track.of, _fewer(track.values, timeline), sizes.get(track.of))
+
+
+def _lanes(found: BufferMap, total: int) -> Lanes:
+    stretches = found.stretches[:_MOST_ROWS]
+    columns = interval_columns([_intervals(each, number) for number, each in enumerate(stretches, 1)], 0)
+    columns["texts"] = [_told(found.name, each, total) for each in stretches]
+    more = len(found.stretches) - len(stretches)
+    return Lanes(
+        caption=f"Buffer {found.name}: at most {found.peak_bytes} of {found.capacity} bytes in use "
+        f"({share(found.peak_bytes, found.capacity)}), first in cycle {found.peak_cycle}",
+        unit="cycles",
+        start=0,
+        end=total,
+        rows=tuple(f"{each.start} .. {each.last_byte}" for each in stretches),
+        tones=_TONES,
+        packed=Packed(columns),
+        notes=(f"{more} more stretches: --report kernel --json has all.",) if more else (),
+    )
+
+
+def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]]:
+    """Return the cycles of a stretch: where it is written, else read, else only needed."""
+    layers = ((each.writes, _WRITTEN), (each.reads, _READ), (each.live, _LIVE))
+    edges = sorted({edge for intervals, _ in layers for interval in intervals for edge in interval})
+    found: list[tuple[int, int, int, int]] = []
+    nexts = [0] * len(layers)
+    for start, end in pairwise(edges):
+        tone = None
+        for layer, (intervals, kind) in enumerate(layers):
+            while nexts[layer] < len(intervals) and intervals[nexts[layer]][1] <= start:
+                nexts[layer] += 1
+            inside = nexts[layer] < len(intervals) and intervals[nexts[layer]][0] <= start
+            if inside and tone is None:
+                tone = kind
+        if tone is None:
+            continue
+        if found and found[-1][1] == start and found[-1][2] == tone:
+            found[-1] = (found[-1][0], end, tone, item)
+        else:
+            found.append((start, end, tone, item))
+    return found
+
+
+def _told(name: str, each: BufferStretch, total: int) -> list[str]:
+    scratch = ", scratch" if each.scratch else ""
+    return [
+        f"{name} bytes {each.start} .. {each.last_byte}{scratch}",
+        f"written by line {_numbers(each.written_by)}; read by line {_numbers(each.read_by)}",
+        f"needed {share(each.live_cycles, total)} of the time",
+    ]
+
+
+def _numbers(lines: Sequence[int]) -> str:
+    return ", ".join(map(str, lines)) or "-"
+
+
+def _fewer(points: Sequence[tuple[int, int]], timeline: Timeline) -> tuple[tuple[int, int], ...]:
+    """Return a curve's points; of very many, the largest of each of equally long stretches."""
+    if len(points) <= _MOST_POINTS:
+        return tuple(points)
+    width = max(1, (timeline.end - timeline.start) // (_MOST_POINTS // 2))
+    found: dict[int, tuple[int, int]] = {}
+    for cycle, value in points:
+        bucket = (cycle - timeline.start) // width
+        if bucket not in found or found[bucket][1] < value:
+            found[bucket] = (cycle, value)
+    return tuple(found.values())
+
+
+# The program of a run with the cycles of its lines and their causes.
+
+_MOST_LINES = 6000
+"""Lines that are shown with those around them; of longer programs, only those that cost cycles."""
+
+
+@dataclass(slots=True)
+class _Cost:
+    """The cycles of a line by cause, of its pipes together, and how often its instructions were executed."""
+
+    causes: dict[Cause, int] = field(default_factory=dict)
+    executions: int = 0
+    inserted: int = 0
+    inside: int = 0
+
+    @property
+    def cycles(self) -> int:
+        return sum(self.causes.values())
+
+    @property
+    def work(self) -> int:
+        """The cycles in which a pipe was occupied by the line; waiting for another one is no cost of the line."""
+        return sum(cycles for cause, cycles in self.causes.items() if cause not in WAITING)
+
+
+def program_block(result: Result) -> Program:
+    """Return the program with what its lines cost: the cycles that pipes spent on them, work and waiting.
+
+    Of the lines inside of a launch it is the cycles of the launch that went to them.
+    """
+    costs = {} if result.untimed else _costs(result)
+    total = 0 if result.untimed else result.cycles
+    lines = _lines(result)
+    shown = lines if len(lines) <= _MOST_LINES else {number: lines.get(number, "") for number in sorted(costs)}
+    cut = "" if shown is lines else f"; of {len(lines)} lines only those with cycles"
+    caption = "Cycles that pipes spent on each line; share: those of work, without waits for other pipes, of the run's"
+    if any(cost.inside for cost in costs.values()):
+        caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
+    return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
+
+
+def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> SourceRow:
+    cost = costs.get(number)
+    if cost is None or not (cost.cycles or cost.executions):
+        return SourceRow(number, text)
+    causes = tuple((identifier(cause), str(cause), cost.causes[cause]) for cause in Cause if cost.causes.get(cause))
+    share = cost.work / total if total else 0.0
+    return SourceRow(
+        number, text, cost.cycles, share, cost.executions or None, causes, "; ".join(_run_program_notes(cost))
+    )
+
+
+def _run_program_notes(cost: _Cost) -> Iterator[str]:
+    if cost.inserted:
+        yield f"{cost.inserted} of these cycles at inserted flags and barriers"
+
+
+def _costs(result: Result) -> dict[int, _Cost]:
+    tree, timing, file = result.loaded.tree, result.timing, result.loaded.file
+    found: dict[int, _Cost] = {}
+    executions = timing.executions
+    for operation, _, times in repeated(timing.operations):
+        instruction = tree.instructions[executions[operation.execution].instruction]
+        if instruction.span.file != file:
+            continue
+        cost = found.setdefault(instruction.span.line, _Cost())
+        for cause, cycles in operation.causes.items():
+            cost.causes[cause] = cost.causes.get(cause, 0) + times * cycles
+        cost.inserted += times * sum(operation.causes.values()) if instruction.inserted else 0
+    for execution, _, times in repeated(executions):
+        instruction = tree.instructions[execution.instruction]
+        if not instruction.inserted and instruction.span.file == file:
+            found.setdefault(instruction.span.line, _Cost()).executions += times
+    _add_launches(result, found)
+    return found
+
+
+def _add_launches(result: Result, found: dict[int, _Cost]) -> None:
+    for launches in written_launches(result.loaded.tree, result.loaded.target):
+        for line in launches.lines:
+            if line.number is None or line.number == launches.line:
+                continue
+            cost = found.setdefault(line.number, _Cost())
+            cost.executions += line.executions
+            cost.inside += line.cycles
+            for cause, cycles in line.causes.items():
+                cost.causes[cause] = cost.causes.get(cause, 0) + cycles
+
+
+def _lines(result: Result) -> dict[int, str]:
+    """Return the lines of the program; of a binary what its instructions say."""
+    source = result.loaded.source
+    if source:
+        return dict(enumerate(source.split("\n"), 1))
+    found: dict[int, list[str]] = {}
+    for instruction in result.loaded.tree.instructions:
+        texts = found.setdefault(instruction.span.line, [])
+        if not instruction.inserted and instruction.text not in texts:
+            texts.append(instruction.text)
+    return {number: "; ".join(found[number]) for number in sorted(found)}
+
 
 _WIDTH = 120
 """Columns that text sections are asked for: too few for the source lines, which the page has elsewhere."""
@@ -69,10 +300,13 @@ def _sections(
     report: RunReport, document: Document, shown: RunTimeline | None
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
-    yield "summary", "Summary", _summary(report)
-    yield "program", "Program", [program_block(result)]
+    said = tuple(_summary(report))
+    yield "summary", "Summary", [Text(said)] if said else []
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
+    yield "notes", "Notes", _notes(report, said)
+    yield "program", "Program", [program_block(result)]
+    if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
         yield "path", "Critical path", _path(report, shown)
@@ -93,32 +327,52 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
             yield from text_blocks(found.text(report, _WIDTH))
 
 
-def _summary(report: RunReport) -> Iterator[Block]:
+def _summary(report: RunReport) -> Iterator[Line]:
+    """Yield what makes the answer doubtful, the answer in a sentence, and the line that costs most."""
     result = report.result
-    if not result.untimed:
-        yield Figures(tuple(_figures(report)))
-    title = f"{result.loaded.file} @{result.loaded.entry}"
+    yield from (Line(text, "alarm") for text in _doubts(report))
+    if result.untimed:
+        return
+    time = _time(report).replace(" = ", ", ")
+    yield Line(f"{time}. {_why(report)}.", "answer")
+    if report.lost_most is not None:
+        yield Line(report.lost_most.sentence(), "strong")
+
+
+def _time(report: RunReport) -> str:
+    result = report.result
+    return f"{grouped(result.cycles)} cycles = {duration(report.seconds)} at {clock(result.loaded.target)}"
+
+
+def _why(report: RunReport) -> str:
+    found, latencies = limiter(report.result.timing), report.latencies
+    if latencies is not None and latencies.binds:
+        return latencies.sentence()
+    return found.sentence() if found else "No pipe had anything to do"
+
+
+def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
+    """Yield what else the text report says first."""
+    loaded = report.result.loaded
+    known = {f"{loaded.file} @{loaded.entry}", *(line.text for line in said)}
+    known |= set() if report.result.untimed else {_time(report), _why(report)}
     for block in _of_text(report, "notice", "head", "warnings", "races"):
-        if isinstance(block, Text):  # its first line is the title of the page
-            yield Text(tuple(line for line in block.lines if line.text != title))
+        if isinstance(block, Text):
+            yield Text(tuple(line for line in block.lines if line.text not in known))
         else:
             yield block
 
 
-def _figures(report: RunReport) -> Iterator[Figure]:
+def _doubts(report: RunReport) -> Iterator[str]:
+    """Yield what makes cycles or values doubtful."""
     result = report.result
-    found = limiter(result.timing)
-    target = result.loaded.target
-    yield Figure("total", result.cycles, "cycles", f"{duration(report.seconds)} at {clock(target)}")
-    latencies = report.latencies
-    if latencies is not None and latencies.binds:
-        yield Figure("bound by", "latency", note=latencies.longest.words())
-    elif found is not None:
-        yield Figure("bound by", found.pipe, note=f"{found.cause} {share(found.cycles, found.total)}")
-    if found is not None:
-        yield Figure(f"{found.pipe} occupied", share(found.occupied, found.total), note=f"{found.occupied:,} cycles")
-    yield Figure("operations", len(result.timing.operations))
-    yield Figure("instructions executed", len(result.timing.executions))
+    races, stale = len(result.races or ()), stale_notice(result.stale_reads)
+    if races:
+        yield f"{races} race{'s' * (races > 1)}: on the chip, values and cycles may differ from these from run to run"
+    if stale is not None:
+        yield stale
+    if result.placeholders is not None:
+        yield f"{len(result.placeholders.uses)} of its operations are not modelled: it takes longer than this"
 
 
 def _causes(report: RunReport) -> Iterator[Block]:

@@ -12,12 +12,9 @@ from castsim.engines import observe
 from castsim.execution.tree import Access, Tree, accesses, instances
 from castsim.reports.documents import Json, identifier
 from castsim.reports.pages.blocks import Lanes, Packed, Tone
-from castsim.reports.views.critical_path import PathStep, critical_path
-from castsim.reports.views.dependences import Dependence, dependences
-from castsim.reports.views.recording import PipeSegment, Recorder
+from castsim.reports.views.dependences import Dependence, PathStep, critical_path, dependences
+from castsim.reports.views.recording import PipeSegment, Recorder, Window, operation_segments
 from castsim.reports.views.timeline import DrawnOperation, Timeline, make_timeline
-from castsim.reports.views.whole_operations import operation_segments
-from castsim.reports.views.window import Window
 from castsim.running import Result
 from castsim.timing import Cause
 

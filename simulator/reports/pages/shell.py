@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from castsim.isa.escaping import escaped
+from castsim.isa.errors import escaped
 from castsim.reports.documents import Json
 from castsim.reports.pages.blocks import Page, compact, section_document, shown
 

@@ -26,6 +26,8 @@ page.build = () => {
     page.add(nav, link);
   }
   addEventListener("resize", () => { for (const resize of page.sized) resize(); });
+  addEventListener("hashchange", page.followAddress);
+  page.followAddress();
   document.documentElement.dataset.ready = "yes";
 };
 

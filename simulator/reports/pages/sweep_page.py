@@ -64,7 +64,7 @@ def _crossings(found: Summary) -> Block:
     rows = tuple((each.what, each.below, each.above, each.x) for each in found.crossings)
     if not rows:
         return Text((Line("None: of any two routes, one takes no more cycles at any size that both have.", "dim"),))
-    caption = "One route takes fewer cycles below a size, another from there on"
+    caption = "Break-even sizes: the route that is faster below, and the one from there on"
     return Table(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
 
 

@@ -2,7 +2,7 @@
 
 page.blocks.text = (block) => {
   const found = page.make("div");
-  for (const { text, tone } of block.lines) page.add(found, page.make("p", `line ${tone}`, text));
+  for (const { text, tone } of block.lines) page.add(found, page.withLinks(page.make("p", `line ${tone}`), text));
   return found;
 };
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from castsim.estimating.trust import Standing
-from castsim.execution.walk.memory import Origin
+from castsim.estimating.estimates import Standing
+from castsim.execution.interpreter.memory import Origin
 from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (
+    Bytes,
     CauseName,
     Column,
     Cycles,
@@ -24,10 +25,193 @@ from castsim.reports.schemas.keys import (
     absent,
 )
 from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
-from castsim.reports.schemas.run_kernel import Kernel
-from castsim.reports.schemas.run_launches import Launches
 from castsim.synchronisation.flags.insertion import Place
 from castsim.targets.schema import SourceKind, Status
+
+# Inside of the launches of vector functions.
+
+
+class Wait(Keys):
+    """What the executions of a line waited for, all together."""
+
+    cause: CauseName
+    """The cause."""
+    cycles: Annotated[float, Field(json_schema_extra={"unit": "cycles"})]
+    """How long; waits overlap each other."""
+    for_line: Line | None
+    """The line that makes what was waited for; null if it is not one line."""
+    for_op: str | None
+    """The instruction of that line; null as `for_line`."""
+
+
+class LaunchLine(Keys):
+    """One line of a launch."""
+
+    line: Line | None
+    """Line of the source, or number in the kernel of a tile operation; null for what belongs to the launch itself."""
+    op: str
+    """The instruction."""
+    executions: int
+    """How often it was executed."""
+    cycles: Cycles
+    """Cycles of the launches that went to it."""
+    causes: dict[CauseName, Cycles]
+    """The same by cause."""
+    waits: list[Wait]
+    """What its executions waited for, the longest first."""
+
+
+class Launches(Keys):
+    """All launches of one instruction of the source; of a tile operation, the first."""
+
+    line: Line
+    """Line of the source."""
+    op: str
+    """The instruction."""
+    pipe: str
+    """Its pipe."""
+    executions: int
+    """How many launches."""
+    cycles: Cycles
+    """Their cycles, those of the lines added up."""
+    pipe_cycles: Cycles
+    """What the engine counts of them."""
+    lines: list[LaunchLine]
+    """The lines."""
+
+
+class LineCycles(Keys):
+    """Cycles of a line."""
+
+    line: Line | None
+    """As in `lines`."""
+    op: str
+    """The instruction."""
+    cycles: Cycles
+    """Its cycles."""
+
+
+class LaunchesByCause(Launches):
+    """All launches of one instruction of the source, with the lines behind each cause."""
+
+    behind_causes: dict[CauseName, list[LineCycles]]
+    """The lines with cycles of each cause, most first."""
+
+
+# What `castsim run --report kernel` adds.
+
+_CYCLES_OF = Field(min_length=2, max_length=2, json_schema_extra={"unit": "cycles"})
+
+
+class KernelLine(Keys):
+    """The cost of a source line to its pipe."""
+
+    line: Line
+    """Line of the source."""
+    op: str
+    """The instruction."""
+    pipe: str
+    """Its pipe."""
+    executions: int
+    """How often it was executed."""
+    cycles: Cycles
+    """Cycles from start to end of its executions, which may overlap."""
+    pipe_cycles: Cycles
+    """Cycles that its pipe spent on it."""
+    share_of_pipe: float
+    """Part of its pipe's occupied cycles, from 0 to 1."""
+    causes: dict[CauseName, Cycles]
+    """The pipe's cycles by cause."""
+
+
+class PipesAtWork(Keys):
+    """The cycles in which so many pipes worked at once."""
+
+    pipes: int
+    """Number of pipes."""
+    cycles: Cycles
+    """Cycles in which exactly so many worked."""
+
+
+class Overlap(Keys):
+    """How far the pipes work at the same time."""
+
+    work_cycles: dict[Name, Cycles]
+    """Cycles in which each pipe has an instruction at work."""
+    serial_cycles: Cycles
+    """Their sum: one pipe after the other."""
+    covered_cycles: Cycles
+    """Cycles in which some pipe works."""
+    cycles_with_pipes_at_work: list[PipesAtWork]
+    """The same by the number of pipes at work."""
+    achieved: float | None
+    """Part of what the busiest pipe could hide that is hidden, from 0 to 1; null if only one pipe works."""
+
+
+class Bound(Keys):
+    """The bottleneck."""
+
+    pipe: str
+    """The pipe with the most occupied cycles."""
+    cause: CauseName
+    """The cause of most of them."""
+    cycles: Cycles
+    """Cycles of that cause."""
+    occupied_cycles: Cycles
+    """Cycles in which the pipe is occupied."""
+
+
+class Stretch(Keys):
+    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one behind the last."""
+
+    first_byte: int
+    """Address of the first byte."""
+    last_byte: int
+    """Address of the last byte."""
+    scratch: bool
+    """Whether it is some instruction's scratch tile."""
+    written_by_lines: list[Line]
+    """Lines that write it."""
+    read_by_lines: list[Line]
+    """Lines that read it."""
+    live_cycles: Cycles
+    """Cycles in which its content is still needed."""
+    live: list[Annotated[list[int], _CYCLES_OF]]
+    """When its content is needed."""
+    writes: list[Annotated[list[int], _CYCLES_OF]]
+    """When it is written."""
+    reads: list[Annotated[list[int], _CYCLES_OF]]
+    """When it is read."""
+
+
+class Buffer(Keys):
+    """A buffer over time."""
+
+    name: str
+    """Name of the memory."""
+    capacity_bytes: Bytes
+    """Its size."""
+    peak_live_bytes: Bytes
+    """The most bytes that live at once."""
+    peak_cycle: Cycles
+    """The first cycle in which they do."""
+    stretches: list[Stretch]
+    """Its stretches, by address."""
+
+
+class Kernel(Keys):
+    """A whole kernel."""
+
+    lines: list[KernelLine]
+    """The lines of the source."""
+    overlap: Overlap
+    """The overlap of the pipes."""
+    bound: Bound | None
+    """The bottleneck; null if no pipe did anything."""
+    launches: list[LaunchesByCause]
+    """Inside of launches."""
+    buffers: list[Buffer]
+    """The on-chip buffers."""
 
 
 class Pipe(Keys):
@@ -408,6 +592,8 @@ class Run(Form):
     """Outputs of which not all is computed, if there are any."""
     outputs_undefined: list[UndefinedOutput] = Field(default_factory=absent)
     """Outputs that rest in part on what nothing wrote, if there are any."""
+    printed: list[str] = Field(default_factory=absent)
+    """What a kernel in C printed, with file and line, if it did."""
     errors: list[ErrorEntry] = Field(default_factory=absent)
     """Why the run fails although it came to its end: races, outputs that are not computed."""
     casts: list[CastLine] = Field(default_factory=absent)

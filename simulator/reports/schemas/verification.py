@@ -183,7 +183,7 @@ class CheckedCell(LoweredCell):
     """A cast that was run again."""
 
     result: LoweredResult | None
-    """What it gave; null if nothing leads there."""
+    """What it gave; null if no chain was found."""
     computed_by: int | None
     """Who computed it: the place in `workers`, from 0; null if that was not kept."""
 
@@ -208,7 +208,7 @@ class LoweringVerification(Form):
     cells: int
     """How many casts."""
     cells_without_a_way: int
-    """To how many nothing leads."""
+    """For how many no chain was found."""
     programs_run: int
     """How many programs ran."""
     counterexamples_run: int

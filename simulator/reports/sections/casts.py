@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.cast_tally import CastPlace
-from castsim.execution.outcomes import Outcome, Outcomes
+from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.reports.documents import Document, json_of
 from castsim.reports.numbers import grouped
 from castsim.reports.run_report import RunReport

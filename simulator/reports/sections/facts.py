@@ -35,9 +35,9 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         return
     yield Text()
     count = len(report.facts)
-    counted = f"rests on {count} undocumented fact{'s' * (count > 1)}"
+    counted = f"{count} hardware number{'s are' if count > 1 else ' is'} not documented by the vendor"
     if not report.list_facts:
-        yield Text(f"{counted} (--facts lists {'them, by weight' if count > 1 else 'it'})", style="dim")
+        yield Text(f"{counted} (--facts)", style="dim")
         return
     yield Text(counted, style="bold")
     for fact in report.facts:

@@ -15,7 +15,7 @@ from castsim.reports.documents import Document, json_of, key
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.targets import Target, TileTarget
-from castsim.targets.residuals import measured_operation
+from castsim.targets.loader import measured_operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,14 @@ from castsim.reports.terminal import indented
 def _data(report: RunReport) -> Document:
     partial = {"outputs_not_computed": json_of(report.partial)} if report.partial else {}
     undefined = {"outputs_undefined": json_of(report.undefined)} if report.undefined else {}
-    return {"outputs": json_of(report.outputs), **partial, **undefined}
+    printed = {"printed": list(report.result.loaded.printed)} if report.result.loaded.printed else {}
+    return {"outputs": json_of(report.outputs), **partial, **undefined, **printed}
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
+    for line in report.result.loaded.printed:
+        yield Text.assemble(("printed: ", "bold"), line)
     if not report.outputs and not report.partial:
         yield Text("outputs: none computed" if report.result.loaded.arguments else "outputs: none")
         return

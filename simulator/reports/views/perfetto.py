@@ -14,17 +14,324 @@ at 1.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
 from castsim.machines.launches import LaunchSlice
-from castsim.reports.views.counters import CounterTrack
 from castsim.reports.views.dependences import Dependence
-from castsim.reports.views.instruction_tracks import InstructionSlice, instruction_slices
 from castsim.reports.views.recording import PipeSegment
-from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.timing import Cause
+from castsim.reports.views.timeline import DrawnOperation, ExecutionSpan, Timeline
+from castsim.targets.dataflow import BLOCK_BYTES
+from castsim.timing import Cause, Timing
+
+# The first use of bytes by the rest of a program, found without running it.
+
+_Moved = Sequence[Deltas] | None
+
+
+class ReadAhead:
+    """Looks for the first access to each block of one address space, from some instruction execution on.
+
+    Loops are unrolled only as long as they may touch a block of which nothing is known yet.
+    """
+
+    def __init__(self, tree: Tree, space: str, block: int) -> None:
+        self._tree = tree
+        self._space = space
+        self._block = block
+        self._counts: dict[int, int] = {}
+        self._open = np.zeros(0, np.bool_)
+        self._read = np.zeros(0, np.bool_)
+
+    def first_is_read(self, executions: int, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return those of the `asked` blocks that are read before they are written, behind the first `executions`.
+
+        An instruction that does both reads first.
+        """
+        self._open, self._read = asked.copy(), np.zeros_like(asked)
+        self._walk(self._tree.root, None, executions)
+        return self._read
+
+    def _walk(self, node: Node, moved: _Moved, skip: int) -> int:
+        """Look at all executions in `node` but the first `skip`; return how many are still to be skipped behind it."""
+        count = self._count(node)
+        if skip >= count:
+            return skip - count
+        if not self._open.any():
+            return 0
+        if isinstance(node, Block):
+            start = 0
+            for item in node.items:
+                end = start + width(item)
+                skip = self._walk(item, None if moved is None else moved[start:end], skip)
+                start = end
+        elif isinstance(node, Loop):
+            self._walk_loop(node, moved, skip)
+            return 0
+        elif isinstance(node, Lowered):
+            self._see(accesses(node, moved))
+        return skip
+
+    def _walk_loop(self, loop: Loop, moved: _Moved, skip: int) -> None:
+        done, skip = divmod(skip, self._count(loop.body))
+        for looked, trip in enumerate(range(done, loop.trips)):
+            # Looking at the rest costs as much as a trip, so it is not done in every one.
+            if looked & (looked - 1) == 0 and not self._touches(loop, moved, trip):
+                return
+            skip = self._walk(loop.body, _advanced(moved, loop, trip), skip)
+
+    def _see(self, touched: Sequence[Access]) -> None:
+        for write in (False, True):
+            for access in touched:
+                if access.space == self._space and access.write == write:
+                    part = slice(access.start // self._block, -(-access.end // self._block))
+                    if not write:
+                        self._read[part] |= self._open[part]
+                    self._open[part] = False
+
+    def _touches(self, loop: Loop, moved: _Moved, trip: int) -> bool:
+        """Whether an access of the trips from `trip` on may meet an open block; the extents are hulls."""
+        return any(
+            self._open[low // self._block : -(-high // self._block)].any()
+            for low, high in self._loop_extents(loop, moved, trip)
+        )
+
+    def _extents(self, node: Node, moved: _Moved) -> Iterator[tuple[int, int]]:
+        """Yield the hull of what each access touches in all trips around it."""
+        if isinstance(node, Block):
+            start = 0
+            for item in node.items:
+                end = start + width(item)
+                yield from self._extents(item, None if moved is None else moved[start:end])
+                start = end
+        elif isinstance(node, Loop):
+            yield from self._loop_extents(node, moved, 0)
+        elif isinstance(node, Lowered):
+            yield from ((each.start, each.end) for each in accesses(node, moved) if each.space == self._space)
+
+    def _loop_extents(self, loop: Loop, moved: _Moved, trip: int) -> Iterator[tuple[int, int]]:
+        """Addresses are affine in the trip, so first and last one bound the others."""
+        ends = (self._extents(loop.body, _advanced(moved, loop, each)) for each in (trip, loop.trips - 1))
+        for one, other in zip(*ends, strict=True):
+            yield min(one[0], other[0]), max(one[1], other[1])
+
+    def _count(self, node: Node) -> int:
+        """Return the number of instructions that `node` executes."""
+        if isinstance(node, Lowered):
+            return 1
+        if id(node) not in self._counts:
+            count = 0
+            if isinstance(node, Loop):
+                count = node.trips * self._count(node.body)
+            elif isinstance(node, Block):
+                count = sum(map(self._count, node.items))
+            self._counts[id(node)] = count
+        return self._counts[id(node)]
+
+
+def _advanced(moved: _Moved, loop: Loop, trip: int) -> _Moved:
+    """Return the distance that the elements of the body move in a trip, `moved` of it by loops around."""
+    if moved is None:
+        return [tuple(trip * step for step in row) for row in loop.steps]
+    return [
+        tuple(delta + trip * step for delta, step in zip(before, row, strict=True))
+        for before, row in zip(moved, loop.steps, strict=True)
+    ]
+
+
+# Quantities over the cycles of a window: operations waiting in queues, bytes of buffers that are still needed.
+
+BLOCK = BLOCK_BYTES
+"""Bytes of a buffer that are counted together, the unit of strides of the instruction set."""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterTrack:
+    """`values` are (cycle, value) where the value changes; it holds until the next one.
+
+    `of` is a pipe or a buffer, `unit` operations or bytes.
+    """
+
+    name: str
+    values: tuple[tuple[int, int], ...]
+    of: str
+    unit: str
+
+
+def counters(tree: Tree, timing: Timing, timeline: Timeline, capacities: Mapping[str, int]) -> tuple[CounterTrack, ...]:
+    """Return the queue of every pipe that had one, and every buffer of `capacities` (bytes by name) that was used.
+
+    A block of a buffer is needed from the first cycle of the instruction that writes it until the end of the last one
+    that reads it before it is written again, or until that write begins.
+    """
+    queues = []
+    for pipe in timeline.pipes:
+        rows = [row for row in timeline.rows if row.pipe == pipe and row.dispatched + 1 < row.start]
+        changes = [change for row in rows for change in ((row.dispatched + 1, 1), (row.start, -1))]
+        if changes:
+            queues.append(CounterTrack(f"{pipe} queue (operations)", _sums(changes, timeline), pipe, "operations"))
+    buffers = [
+        CounterTrack(f"{space} in use (bytes)", _sums(lives, timeline), space, "bytes")
+        for space, size in capacities.items()
+        for lives in [_lives(tree, timing, timeline, space, size)]
+    ]
+    return (*queues, *(buffer for buffer in buffers if any(value for _, value in buffer.values)))
+
+
+def _sums(changes: Iterable[tuple[int, int]], timeline: Timeline) -> tuple[tuple[int, int], ...]:
+    """Add up changes; those before the window count in its first cycle."""
+    by_cycle: dict[int, int] = {timeline.start: 0}
+    for cycle, change in changes:
+        at = max(cycle, timeline.start)
+        if timeline.holds(at):
+            by_cycle[at] = by_cycle.get(at, 0) + change
+    found: list[tuple[int, int]] = []
+    value = 0
+    for cycle in sorted(by_cycle):
+        value += by_cycle[cycle]
+        if not found or found[-1][1] != value:
+            found.append((cycle, value))
+    return tuple(found)
+
+
+def _lives(tree: Tree, timing: Timing, timeline: Timeline, space: str, size: int) -> list[tuple[int, int]]:
+    """Return the changes of the bytes in use: blocks come with the write and go with the last read.
+
+    Of what has not begun by the end of the window it matters only whether it reads what is there.
+    """
+    blocks = -(-size // BLOCK)
+    born, used = np.full(blocks, -1, np.int64), np.full(blocks, -1, np.int64)
+    found: dict[tuple[int, int], int] = {}
+    begun = zip(instances(tree), islice(timing.executions, timeline.executions), strict=False)
+    for (lowered, deltas), execution in begun:
+        touched = [access for access in accesses(lowered, deltas) if access.space == space]
+        for access in (each for each in touched if not each.write):
+            part = _blocks(access)
+            used[part] = np.where(born[part] >= 0, np.maximum(used[part], execution.end), -1)
+        for access in (each for each in touched if each.write):
+            part = _blocks(access)
+            # A write may begin before the last read of the same bytes has ended; they are no more bytes for that.
+            read = np.maximum(born[part], np.minimum(used[part], execution.start))
+            _count(born[part], np.where(used[part] >= 0, read, -1), found)
+            born[part], used[part] = execution.start, -1
+    if (born >= 0).any():
+        later = ReadAhead(tree, space, BLOCK).first_is_read(timeline.executions, born >= 0)
+        used[later] = timeline.total
+    _count(born, used, found)
+    return [
+        change for (first, last), count in found.items() for change in ((first, count * BLOCK), (last, -count * BLOCK))
+    ]
+
+
+def _count(born: NDArray[np.int64], used: NDArray[np.int64], found: dict[tuple[int, int], int]) -> None:
+    """Add the blocks whose lives end here; what nothing read was never in use."""
+    read = used >= 0
+    firsts, lasts = born[read], used[read]
+    if not len(firsts):
+        return
+    # Neighbours mostly live alike: sorting all of them, for each instruction, would take longer than all else here.
+    bounds = np.flatnonzero((np.diff(firsts) != 0) | (np.diff(lasts) != 0)) + 1
+    heads = np.concatenate(([0], bounds))
+    counts = np.diff(heads, append=len(firsts))
+    for first, last, count in zip(firsts[heads].tolist(), lasts[heads].tolist(), counts.tolist(), strict=True):
+        found[first, last] = found.get((first, last), 0) + count
+
+
+def _blocks(access: Access) -> slice:
+    return slice(access.start // BLOCK, -(-access.end // BLOCK))
+
+
+# Whole instructions as slices of tracks by pipe: when each was executed, and what it waited for until then.
+#
+# An execution is what the report's table says of it: from its first cycle of work to the end of its last effect.
+# Slices
+# of one track never overlap: a second instruction at the same time goes to another track of the pipe.
+#
+# What an instruction waits for is not its own time and stands on a track of its own, cut where the cause changes: from
+# its first sign, or the start of the instruction before it on the pipe, to its own start, without the cycles in which
+# the
+# pipe works. What only synchronises has no execution: its waits are those of the pipe, and of the instruction behind
+# it.
+
+ISSUE = "issue"
+"""The pipe has nothing to do: the instruction has not come to it yet."""
+_WAITS = (Cause.FLAG_WAIT, Cause.OPERAND_WAIT, Cause.BARRIER)
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSlice:
+    """Cycles [start, end) of an instruction on a track; `cause` is None where it was executed."""
+
+    track: str
+    start: int
+    end: int
+    span: ExecutionSpan
+    cause: str | None
+
+
+def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
+    """Return the slices of all instructions of a window, cut to it, in order of pipe, track and start."""
+    found: list[InstructionSlice] = []
+    for pipe in timeline.pipes:
+        working = [span for span in timeline.spans if span.pipe == pipe and not span.synchronises]
+        working.sort(key=lambda span: (span.start, span.end))
+        segments = [segment for segment in timeline.segments if segment.pipe == pipe]
+        for track, span in _tracks(f"{pipe} instructions", [(span.start, span.end, span) for span in working]):
+            found += _cut(timeline, track, span)
+        before: ExecutionSpan | None = None
+        for span in working:
+            lower = span.since if before is None else max(span.since, before.start)
+            found += _waited(timeline, f"{pipe} waits", span, lower, segments)
+            before = span
+    return tuple(found)
+
+
+def _tracks(name: str, wanted: Sequence[tuple[int, int, ExecutionSpan]]) -> Iterator[tuple[str, ExecutionSpan]]:
+    """Yield on which track each stands, in order of start: the lowest that is free."""
+    free: list[int] = []
+    taken: list[tuple[int, int]] = []
+    made = 0
+    for start, end, span in wanted:
+        while taken and taken[0][0] <= start:
+            heappush(free, heappop(taken)[1])
+        if not free:
+            made += 1
+            heappush(free, made)
+        number = heappop(free)
+        heappush(taken, (max(end, start + 1), number))
+        yield name if number == 1 else f"{name} ({number})", span
+
+
+def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
+    """Yield what of an execution lies in the window; of one without length, its moment."""
+    start, end = max(span.start, timeline.start), min(span.end, timeline.end)
+    if start < end or (span.start == span.end and timeline.holds(span.end)):
+        yield InstructionSlice(track, start, end, span, None)
+
+
+def _waited(
+    timeline: Timeline, track: str, span: ExecutionSpan, lower: int, segments: Sequence[PipeSegment]
+) -> Iterator[InstructionSlice]:
+    """Yield the cycles from `lower` to the start of an instruction in which its pipe does not work, by cause."""
+    first, last = max(lower, timeline.start), min(span.start, timeline.end)
+    begin = bisect_right(segments, first, key=lambda segment: segment.end)
+    for segment in islice(segments, begin, None):
+        if segment.start >= last:
+            break
+        cause = ISSUE if segment.cause is Cause.EMPTY else str(segment.cause)
+        start, end = max(segment.start, first), min(segment.end, last)
+        stands = segment.cause is Cause.EMPTY or segment.cause in _WAITS or segment.operation == span.first
+        if start < end and stands:
+            yield InstructionSlice(track, start, end, span, cause)
+
 
 _PROCESS = 1
 _LINES = "inside launches"

@@ -2,10 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
-from castsim.reports.views.window import Window
-from castsim.timing import Cause, IgnoresBlocks, Listener
+from castsim.isa.errors import ReadError
+from castsim.timing import WAITING, Cause, IgnoresBlocks, Listener, OperationTiming, Timing
+
+# The part of a run that a view shows.
+
+_FORM = re.compile(r"(\d*):(\d*)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Cycles [start, end); `end` None is the end of the run."""
+
+    start: int = 0
+    end: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `A:B`, `A:` or `:B`.
+
+        Raises:
+            ReadError: another form, or nothing between the two.
+        """
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise ReadError(f"--window {text}: not of the form A:B", legal=("100:200", "100:", ":200"))
+        start, end = (int(part) if part else None for part in found.groups())
+        if end is not None and end <= (start or 0):
+            raise ReadError(f"--window {text}: nothing happens between cycle {start or 0} and cycle {end}")
+        return cls(start or 0, end)
+
+    def within(self, total: int) -> tuple[int, int]:
+        """Return first cycle and end in a run of `total` cycles.
+
+        Raises:
+            ReadError: the window reaches beyond the run.
+        """
+        end = total if self.end is None else self.end
+        if end > total or self.start >= max(total, 1):
+            raise ReadError(
+                f"--window {self.start}:{'' if self.end is None else self.end}: the run ends in cycle {total}",
+                legal=(f"0:{total}",),
+            )
+        return self.start, end
+
 
 LIMIT = 500_000
 """Segments kept at the most: about 100 MB, and more than any viewer shows in comfort."""
@@ -74,3 +119,49 @@ class Recorder(IgnoresBlocks):
         self.segments.sort(key=lambda segment: segment.start)
         self.cut = self.segments[self._limit].start
         self.segments = [segment for segment in self.segments if segment.start < (self.cut or 0)]
+
+
+# The cycles of pipes operation by operation, from what every engine tells of an operation.
+#
+# An engine that tells each cycle of a pipe takes more time than a long run allows. An operation's cycles by cause, and
+# the cycle in which its pipe begins to work for it, say nearly as much: what it waits for comes before its work, and
+# the
+# fill of a pipe before its work as the drain comes behind it. The order of other causes within an operation is not
+# known.
+
+_WORK = tuple(cause for cause in Cause if cause not in WAITING and cause is not Cause.DRAIN)
+_ORDER = (Cause.FILL, *(cause for cause in _WORK if cause is not Cause.FILL), Cause.DRAIN)
+"""The order in which the cycles of an operation's work are told."""
+
+_WAITS = tuple(cause for cause in Cause if cause in WAITING)
+
+
+def operation_segments(timing: Timing, start: int, end: int) -> Iterator[PipeSegment]:
+    """Yield the cycles of every operation that began before `end` and did not end before `start`, on its own pipe."""
+    free = dict.fromkeys(timing.pipes, 0)
+    for operation in timing.operations:
+        spent = sum(operation.causes.values())
+        if not spent:  # its end is an effect, and none of its pipe's cycles
+            continue
+        at = _begin(operation, spent, free[operation.pipe])
+        free[operation.pipe] = at + spent
+        if at >= end or at + spent < start:
+            continue
+        waits_first = at < operation.start
+        for cause in (*_WAITS, *_ORDER) if waits_first else (*_ORDER, *_WAITS):
+            cycles = operation.causes.get(cause, 0)
+            if cycles:
+                yield PipeSegment(operation.pipe, at, at + cycles, cause, operation.index)
+            at += cycles
+
+
+def _begin(operation: OperationTiming, spent: int, free: int) -> int:
+    """Return the first cycle that the pipe, which is free from cycle `free` on, spent on behalf of an operation.
+
+    Waits are before its work, unless the pipe was not free then: the unit that sends a barrier works first.
+    """
+    waited = sum(operation.causes.get(cause, 0) for cause in WAITING)
+    if waited == spent:
+        return max(free, operation.end - spent)
+    before = operation.start - waited
+    return before if before >= free else max(free, operation.start)

@@ -14,8 +14,7 @@ from itertools import groupby
 
 from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.tree import Lowered, Tree, instances, operations
-from castsim.reports.views.recording import PipeSegment, Recorder
-from castsim.reports.views.window import Window
+from castsim.reports.views.recording import PipeSegment, Recorder, Window
 from castsim.timing import Cause, Execution, OperationTiming, Timing
 
 

@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.tiles import Part, Tile
 from castsim.execution.vector_operations.shapes import is_column
-from castsim.execution.walk import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from castsim.execution.dataflow.uncomputed import Uncomputed
+from castsim.execution.dataflow.uncomputed import TaintTracker
 from castsim.execution.dataflow.values import Follower
 from castsim.execution.micro import Issue, MicroMemory, Value, VectorUnit
-from castsim.execution.micro.copies import Copy
-from castsim.execution.micro.pointers import Pointer
+from castsim.execution.micro.unit import Copy, Pointer
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.nodes import MicroOperation
@@ -66,7 +65,7 @@ class Recording:
     def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
         """Begin to follow a tile program."""
         self._follow({BUFFER: buffer, **_global(arguments)})
-        if isinstance(follower, Uncomputed):
+        if isinstance(follower, TaintTracker):
             marks = {BUFFER: follower.buffer, **_global(follower.arguments)}
             self._follow({f"{UNKNOWN}{name}": each for name, each in marks.items()})
         return _Following(self, follower)
@@ -175,12 +174,16 @@ class _Recorded:
 
     recording: Recording
     inner: VectorUnit
+    inside: bool = False
+    """Whether a vector function is being executed."""
 
     def enter(self, scope: pto.Section) -> None:
         self._begin(Seen(scope, inside=False))
+        self.inside = True
         self.inner.enter(scope)
 
     def leave(self, scope: pto.Section) -> None:
+        self.inside = False
         self.inner.leave(scope)
 
     def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
@@ -221,12 +224,16 @@ class _Recorded:
 
     def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
         reach = [_reach(place, place.address, place.address + len(code))] if code else []
-        self._begin(Seen(node, inside=False), reach)
+        self._begin(Seen(node, inside=self.inside), reach)
         self.inner.element(node, place, code)
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
         self._begin(Seen(node, inside=False))
         self.inner.hold(node, pipe, buffer, release=release)
+
+    def external(self, node: pto.External) -> None:
+        self._begin(Seen(node, inside=False), [(BUFFER, 0, None)])
+        self.inner.external(node)
 
     def _begin(self, seen: Seen, reach: Sequence[Reach] = ()) -> None:
         self.recording.begin(reach)

@@ -5,8 +5,16 @@
 scalar takes part, so a program has the same flags whatever it is run with.
 """
 
-from castsim.synchronisation.flags.insertion import Insert, Place, Plan, insert, insert_barriers
-from castsim.synchronisation.flags.notes import Note, Synchronised, noted
+from castsim.synchronisation.flags.insertion import (
+    Insert,
+    Note,
+    Place,
+    Plan,
+    Synchronised,
+    insert,
+    insert_barriers,
+    noted,
+)
 
 __all__ = [
     "BARRIERS",

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from castsim.synchronisation.flags.elements import Buffer, Element, ElementKind
+from castsim.synchronisation.flags.removing import Buffer, Element, ElementKind
 from castsim.targets.dataflow import Pipes
 
 ACCUMULATOR = "acc"

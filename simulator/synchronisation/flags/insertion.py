@@ -2,23 +2,363 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from castsim.execution.walk import Lowerer
-from castsim.execution.walk.labels import order_text
+from castsim.execution.interpreter import Executed, Lowerer
+from castsim.execution.interpreter.structure import order_text
+from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
-from castsim.synchronisation.flags.dependence import Rules
-from castsim.synchronisation.flags.elements import Element, ElementKind, Listing
-from castsim.synchronisation.flags.emission import DRAIN, Emitted, Order, emit, tail_of
-from castsim.synchronisation.flags.events import assign_events
-from castsim.synchronisation.flags.moving import move_flags
+from castsim.synchronisation.flags.dependence import Rules, Touching, Uses, dependences, needs_no_barrier
 from castsim.synchronisation.flags.reading import Reading, read
-from castsim.synchronisation.flags.removing import remove_needless
-from castsim.synchronisation.flags.scanning import place_flags
+from castsim.synchronisation.flags.removing import (
+    BranchSpan,
+    Element,
+    ElementKind,
+    Hold,
+    Listing,
+    LoopSpan,
+    Mark,
+    Pair,
+    Set,
+    Wait,
+    assign_events,
+    remove_needless,
+)
 from castsim.targets.dataflow import DataflowTarget
+
+# Where flags and barriers have to stand, by the rules of the vendor's tool (docs/reference/pto.md section 5.2).
+#
+# For every operation the tool goes back over the elements before it, and at the end of every loop once more over the
+# trip
+# before. It keeps the pipes that are known to be ordered before the operation, directly or because whom it waits for
+# had waited for them; a flag is put where an operation on any other pipe shares bytes with it.
+
+
+def place_flags(listing: Listing, rules: Rules) -> list[Pair]:
+    """Put sets, waits and barriers of single pipes before and after the elements of a program; return the pairs."""
+    scanner = _Scanner(listing.elements, rules)
+    for number, element in enumerate(listing.elements):
+        if element.kind is ElementKind.OPERATION:
+            scanner.order(number)
+        elif element.kind is ElementKind.LOOP_END:
+            assert isinstance(element.region, LoopSpan)
+            scanner.close(element.region)
+    return scanner.pairs
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known while going back from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
+
+    ordered: set[str] = field(default_factory=set)
+    seen: set[int] = field(default_factory=set)
+
+    def copy(self) -> _State:
+        return _State(set(self.ordered), set(self.seen))
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One operation, what it depends on, and the loop whose trip before is looked at, if any.
+
+    `start` is the first element that is looked at; `nested` tells that what is learnt matters to another scan.
+    """
+
+    number: int
+    element: Element
+    touching: Touching
+    state: _State
+    loop: LoopSpan | None = None
+    start: int = 0
+    nested: bool = False
+    again: tuple[int, int] = (0, 0)
+    """Elements that are looked at, with the same state, when this scan is done."""
+
+    def matters(self, position: int) -> bool:
+        """Whether a flag or barrier may still be needed for elements before a position, or for those of `again`."""
+        ordered = self.state.ordered
+        touching = self.touching
+        return touching.any_within(self.start, position, ordered) or touching.any_within(*self.again, ordered)
+
+    def inside(self) -> _Scan:
+        """Return the scan of a region that may not be executed, with a state of its own."""
+        return _Scan(self.number, self.element, self.touching, self.state.copy(), self.loop, nested=True)
+
+
+@dataclass(slots=True)
+class _Scanner:
+    elements: list[Element]
+    rules: Rules
+    pairs: list[Pair] = field(default_factory=list)
+    uses: Uses = field(init=False)
+    stops: list[int] = field(init=False)
+    """Elements that every scan must look at, in order: ends and beginnings of regions, and operations with flags."""
+    holds: dict[str, list[int]] = field(default_factory=dict)
+    """Operations with a barrier of a pipe before them, in order."""
+
+    def __post_init__(self) -> None:
+        self.uses = Uses(self.elements, self.rules)
+        self.stops = [n for n, element in enumerate(self.elements) if element.kind is not ElementKind.OPERATION]
+
+    def order(self, number: int) -> None:
+        """Look at everything before an operation."""
+        element = self.elements[number]
+        self._scan_from(_Scan(number, element, self.uses.of(element), _State()), number, 0)
+
+    def close(self, loop: LoopSpan) -> None:
+        """Look, for every operation of a loop, at the trip before."""
+        for number in range(loop.begin + 1, loop.end):
+            element = self.elements[number]
+            if element.kind is not ElementKind.OPERATION:
+                continue
+            touching = self.uses.of(element)
+            if touching.any_within(loop.begin, loop.end):
+                state, start = _State(), loop.begin + 1
+                # Of a branch around the operation, the trip before is looked at as a whole.
+                first = _Scan(number, element, touching, state, start=start, again=(start, loop.end))
+                self._scan_from(first, number, start)
+                self._scan_from(_Scan(number, element, touching, state, loop, start), loop.end, number)
+
+    def _scan_from(self, scan: _Scan, end: int, start: int) -> None:
+        self._update(scan, self.elements[end].before)
+        self._scan(scan, end, start)
+
+    def _scan(self, scan: _Scan, end: int, start: int) -> None:
+        """Go back from before element `end` to element `start`."""
+        position = self._next(scan, end)
+        while position >= start:
+            element = self.elements[position]
+            if element.kind is ElementKind.OPERATION:
+                self._update(scan, element.after)
+                self._order(scan, position)
+                self._update(scan, element.before)
+            elif element.kind is ElementKind.LOOP_END:
+                position = self._loop(scan, element.region)
+            elif element.kind is ElementKind.IF_END:
+                position = self._branch(scan, element.region)
+            elif element.kind is ElementKind.ELSE_BEGIN:
+                # Whoever comes from inside the else part has not been through the then part.
+                assert isinstance(element.region, BranchSpan)
+                position = element.region.begin
+            position = self._next(scan, position)
+
+    def _next(self, scan: _Scan, position: int) -> int:
+        """Return the last element before a position that can matter, -1 for none."""
+        ordered, pipe = scan.state.ordered, scan.element.pipe
+        if not scan.nested and not scan.matters(position):
+            return -1
+        hold = -1 if pipe in ordered else _last(self.holds.get(pipe, ()), position)
+        return max(_last(self.stops, position), hold, scan.touching.last_before(position, ordered))
+
+    def _loop(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
+        """Go through a loop that may run no trip: what its waits have seen stays, the order does not."""
+        assert isinstance(region, LoopSpan)
+        inner = scan.inside()
+        self._scan(inner, region.end, region.begin + 1)
+        self._remember(scan, inner.state.seen)
+        return region.begin
+
+    def _branch(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
+        """Go through both parts of a branch: ordered is what either part orders."""
+        assert isinstance(region, BranchSpan)
+        ordered: list[set[str]] = []
+        seen: set[int] = set()
+        for start, end in region.parts:
+            inner = scan.inside()
+            self._scan(inner, end, start)
+            ordered.append(inner.state.ordered)
+            seen |= inner.state.seen
+        scan.state.ordered |= ordered[0] & ordered[1]
+        self._remember(scan, seen)
+        return region.begin
+
+    def _remember(self, scan: _Scan, seen: set[int]) -> None:
+        """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        if self.rules.literal:
+            scan.state.seen |= seen
+            return
+        pipes = {scan.element.pipe, *scan.state.ordered}
+        scan.state.seen |= {number for number in seen if self.pairs[number].waiter in pipes}
+
+    def _update(self, scan: _Scan, marks: list[Mark]) -> None:
+        """Learn from the marks at one place, in their order."""
+        state, pipe = scan.state, scan.element.pipe
+        for mark in marks:
+            if isinstance(mark, Hold):
+                if mark.pipe == pipe:
+                    state.ordered.add(pipe)
+            elif mark.pair.waiter == pipe or mark.pair.waiter in state.ordered:
+                if isinstance(mark, Wait):
+                    state.seen.add(mark.pair.number)
+                elif mark.pair.number in state.seen:
+                    state.ordered.add(mark.pair.signaller)
+
+    def _order(self, scan: _Scan, position: int) -> None:
+        """Put a flag or barrier between an operation and another one, if nothing orders them yet."""
+        now, front = scan.element, self.elements[position]
+        if front.pipe in scan.state.ordered or (position == scan.number and scan.loop is None):
+            return
+        pairs = dependences(now, front, self.rules)
+        if not pairs:
+            return
+        if front.pipe == now.pipe:
+            if scan.loop is None and needs_no_barrier(pairs, now, front, self.rules):
+                return
+            now.before.append(Hold(now.pipe))
+            _include(self.holds.setdefault(now.pipe, []), scan.number)
+        else:
+            pair = Pair(len(self.pairs), front.pipe, now.pipe, position, scan.number, scan.loop,
+                        frozenset(buffer for both in pairs for buffer in both))  # fmt: skip
+            self.pairs.append(pair)
+            front.after.append(Set(pair))
+            now.before.append(Wait(pair))
+            _include(self.stops, position)
+            _include(self.stops, scan.number)
+        scan.state.ordered.add(front.pipe)
+
+
+def _last(numbers: Sequence[int], position: int) -> int:
+    """Return the last of ordered numbers before a position, -1 for none."""
+    index = bisect_left(numbers, position)
+    return numbers[index - 1] if index else -1
+
+
+def _include(numbers: list[int], number: int) -> None:
+    index = bisect_left(numbers, number)
+    if index == len(numbers) or numbers[index] != number:
+        insort(numbers, number)
+
+
+# What stands before and after each element once the flags have their ids (docs/reference/pto.md section 5.6).
+
+Order = pto.SetFlag | pto.WaitFlag | pto.Barrier
+
+DRAIN = pto.Barrier(pto.Pipe.ALL, inserted=True)
+"""Waits for everything."""
+
+HINT = "pto.auto_sync_tail_hint"
+"""Attribute of a function that asks for another end than a barrier on all pipes."""
+
+_TAILS: dict[str, tuple[Order, ...]] = {
+    "mte3-to-s-event0": (
+        pto.SetFlag(pto.Pipe.MTE3, pto.Pipe.S, 0, inserted=True),
+        pto.WaitFlag(pto.Pipe.MTE3, pto.Pipe.S, 0, inserted=True),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """What is inserted at the start and the end of a function, and around each of its elements."""
+
+    start: tuple[Order, ...]
+    before: tuple[tuple[Order, ...], ...]
+    after: tuple[tuple[Order, ...], ...]
+    end: tuple[Order, ...]
+
+
+def emit(elements: list[Element], target: DataflowTarget, tail: tuple[Order, ...]) -> Emitted:
+    """Return what is inserted into a program; equal marks at one place become one."""
+    carried = [m.pair for e in elements for m in e.before if isinstance(m, Wait) and m.pair.loop and not m.pair.drained]
+    around = [pair for pair in carried if not pair.at_loop]
+    before, after = [], []
+    for element in elements:
+        first, last = list(_orders(element.before, target)), list(_orders(element.after, target))
+        if element.kind is ElementKind.LOOP_BEGIN:
+            first += [_set(pair) for pair in carried if pair.at_loop and pair.loop is element.region]
+        elif element.kind is ElementKind.LOOP_END:
+            last[:0] = [_wait(pair) for pair in carried if pair.at_loop and pair.loop is element.region]
+        before.append(_once(first))
+        after.append(_once(last))
+    start, end = _once(_set(pair) for pair in around), _once([*(_wait(pair) for pair in around), *tail])
+    return Emitted(start, tuple(before), tuple(after), end)
+
+
+def tail_of(function: pto.Function) -> tuple[Order, ...]:
+    """Return what ends a function."""
+    hint = next((text.strip('"') for key, text in function.attributes if key == HINT), "")
+    return _TAILS.get(hint, (DRAIN,))
+
+
+def _once(orders: Iterable[Order]) -> tuple[Order, ...]:
+    return tuple(dict.fromkeys(orders))
+
+
+def _orders(marks: list[Mark], target: DataflowTarget) -> Iterable[Order]:
+    for mark in marks:
+        if isinstance(mark, Hold):
+            # The tool leaves out barriers of a vector pipe that keeps the order by itself.
+            if mark.pipe != target.pipes.vector or target.synchronisation.inserted_barriers:
+                yield pto.Barrier(_pipe(mark.pipe), inserted=True)
+        elif mark.pair.drained:
+            yield DRAIN
+        else:
+            yield _set(mark.pair) if isinstance(mark, Set) else _wait(mark.pair)
+
+
+def _set(pair: Pair) -> pto.SetFlag:
+    return pto.SetFlag(_pipe(pair.signaller), _pipe(pair.waiter), pair.event, inserted=True)
+
+
+def _wait(pair: Pair) -> pto.WaitFlag:
+    return pto.WaitFlag(_pipe(pair.signaller), _pipe(pair.waiter), pair.event, inserted=True)
+
+
+def _pipe(name: str) -> pto.Pipe:
+    return pto.Pipe(f"PIPE_{name}")
+
+
+# Flags out of branches and loops: a set and its wait never stand on one path only (docs/reference/pto.md section 5.3).
+#
+# What belongs to the next trip of a loop stays inside it; barriers stay where they are.
+
+
+def move_flags(elements: list[Element]) -> None:
+    """Move waits before, and sets behind, the branches and loops that their other half is not in."""
+    for element in elements:
+        if element.kind is ElementKind.IF_BEGIN:
+            assert isinstance(element.region, BranchSpan)
+            for start, end in element.region.parts:
+                _move(elements, start, end, (element.region.begin, element.region.end))
+    for element in elements:
+        if element.kind is ElementKind.LOOP_END:
+            assert isinstance(element.region, LoopSpan)
+            _move(elements, element.region.begin + 1, element.region.end, (element.region.begin, element.region.end))
+
+
+def _move(elements: list[Element], start: int, end: int, ends: tuple[int, int]) -> None:
+    """Move what leaves the elements from `start` to before `end` to the two ends of their region."""
+    first, last = ends
+    loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
+
+    def leaves(mark: Mark) -> bool:
+        """Whether the other half of a mark is elsewhere, and not in the next trip of this loop."""
+        if isinstance(mark, Hold) or (loop is not None and mark.pair.loop is loop):
+            return False
+        other = mark.pair.set_at if isinstance(mark, Wait) else mark.pair.wait_at
+        return not start <= other < end
+
+    for element in elements[start:end]:
+        for mark in [mark for mark in element.before if leaves(mark)]:
+            element.before.remove(mark)
+            elements[first].before.append(mark)
+            _pair(mark).wait_at = first
+        for mark in [mark for mark in element.after if leaves(mark)]:
+            element.after.remove(mark)
+            elements[last].after.insert(0, mark)
+            _pair(mark).set_at = last
+        if loop is not None:
+            # The tool puts what stays into its new list from the front.
+            element.after.reverse()
+
+
+def _pair(mark: Mark) -> Pair:
+    assert not isinstance(mark, Hold)
+    return mark.pair
 
 
 class Place(StrEnum):
@@ -140,3 +480,45 @@ class _Writer:
             node = replace(order, span=span)
             made.append(node)
             self.inserts.append(Insert(node, place))
+
+
+# How often each inserted instruction is executed.
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An inserted instruction: how a program spells it, where it stands, and how often it is executed."""
+
+    text: str
+    place: Place
+    span: Span
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronised:
+    """What was inserted into a program, in the order of its text."""
+
+    notes: tuple[Note, ...]
+
+
+def noted(inserts: Sequence[Insert], executed: Executed) -> Synchronised:
+    """Return what was inserted into a function that has been walked since."""
+    times: dict[int, int] = {}
+    _count(executed.tree.root, 1, times)
+    return Synchronised(tuple(_note(each, executed.numbers, times) for each in inserts))
+
+
+def _note(each: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:
+    return Note(each.text, each.place, each.span, times.get(numbers.get(id(each.node), -1), 0))
+
+
+def _count(node: Node, factor: int, times: dict[int, int]) -> None:
+    """Add up the executions of every instruction of a node that is executed so many times."""
+    if isinstance(node, Lowered):
+        times[node.instruction] = times.get(node.instruction, 0) + factor
+    elif isinstance(node, Loop):
+        _count(node.body, factor * node.trips, times)
+    elif isinstance(node, Block):
+        for item in node.items:
+            _count(item, factor, times)

@@ -7,19 +7,316 @@ or scatters keep all.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
-from castsim.synchronisation.flags.elements import (
-    BranchSpan,
-    Element,
-    ElementKind,
-    Hold,
-    LoopSpan,
-    Mark,
-    Pair,
-    Set,
-    Wait,
-)
+# A program as the vendor's tool numbers it: operations, and where loops and branches begin and end.
+#
+# Nothing here depends on a value: loops are listed once, and so are both parts of every branch
+# (docs/reference/pto.md section 5.1).
+
+Range = tuple[int, int]
+"""Bytes of a memory: the first, and the first one behind the last."""
+
+
+class ElementKind(Enum):
+    """What an element is."""
+
+    OPERATION = "operation"
+    LOOP_BEGIN = "loop begin"
+    LOOP_END = "loop end"
+    IF_BEGIN = "if begin"
+    THEN_END = "then end"
+    ELSE_BEGIN = "else begin"
+    ELSE_END = "else end"
+    IF_END = "if end"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """What an operand stands for: an argument of the kernel, a tile, or stretches of bytes of one.
+
+    `space` is the memory, `root` what the bytes belong to: the name of an argument, the number of an allocation.
+    `ranges` are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid
+    elements of a tile without gaps between them; it is 0 for any other, and where the text does not tell.
+    """
+
+    space: str
+    root: str | int
+    ranges: tuple[Range, ...] | None = None
+    filled: int = 0
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether both may be the same bytes: what is not known to be apart within one root is not."""
+        if self.space != other.space:
+            return False
+        if self.ranges is None or other.ranges is None:
+            return self.root == other.root
+        return any(a < d and c < b for a, b in self.ranges for c, d in other.ranges)
+
+
+@dataclass(slots=True, eq=False)
+class LoopSpan:
+    """A loop: the numbers of its two elements."""
+
+    begin: int
+    end: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class BranchSpan:
+    """A branch: the numbers of its five elements, which it has also without an else part."""
+
+    begin: int
+    then_end: int = -1
+    else_begin: int = -1
+    else_end: int = -1
+    end: int = -1
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """First element and the one behind the last, of the then part and of the else part."""
+        return (self.begin + 1, self.then_end), (self.else_begin + 1, self.else_end)
+
+
+@dataclass(slots=True, eq=False)
+class Pair:
+    """A flag: set behind element `set_at`, waited for before element `wait_at`.
+
+    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` what the two operations
+    have in common. `event` is its id; `drained` says that there was none left, and a barrier does its work.
+    """
+
+    number: int
+    signaller: str
+    waiter: str
+    set_at: int
+    wait_at: int
+    loop: LoopSpan | None = None
+    buffers: frozenset[Buffer] = frozenset()
+    event: int = -1
+    at_loop: bool = False
+    """Whether the first set and the last wait of a carried pair stand at its loop instead of the function's ends."""
+    drained: bool = False
+
+    @property
+    def pipes(self) -> tuple[str, str]:
+        """Who signals and who waits."""
+        return self.signaller, self.waiter
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """The set of a pair."""
+
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The wait of a pair."""
+
+    pair: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A barrier of one pipe."""
+
+    pipe: str
+
+
+Mark = Set | Wait | Hold
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """One element: what it is, and the marks before and after it.
+
+    An operation has a pipe and what it `reads` and `writes`. `block` is the number of the innermost region that the
+    element itself stands in; the ends of a loop stand in the region around it.
+    """
+
+    kind: ElementKind
+    block: int
+    pipe: str = ""
+    reads: tuple[Buffer, ...] = ()
+    writes: tuple[Buffer, ...] = ()
+    gathers: bool = False
+    """Whether the program then keeps all its flags: the operation is a gather or scatter."""
+    region: LoopSpan | BranchSpan | None = None
+    before: list[Mark] = field(default_factory=list)
+    after: list[Mark] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Listing:
+    """The elements of a program in the order of its text."""
+
+    elements: list[Element] = field(default_factory=list)
+    _open: list[int] = field(default_factory=lambda: [0])
+    _blocks: int = 0
+
+    def operation(
+        self, pipe: str, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = (), *, gathers: bool = False
+    ) -> int:
+        """Add an operation; return its number."""
+        element = Element(ElementKind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
+        return self._add(element)
+
+    def begin_loop(self) -> LoopSpan:
+        """Add the head of a loop."""
+        loop = LoopSpan(len(self.elements))
+        self._mark(ElementKind.LOOP_BEGIN, loop)
+        self._enter()
+        return loop
+
+    def end_loop(self, loop: LoopSpan) -> None:
+        """Add the end of a loop."""
+        self._open.pop()
+        loop.end = self._mark(ElementKind.LOOP_END, loop)
+
+    def begin_branch(self) -> BranchSpan:
+        """Add the head of a branch, and begin its then part."""
+        branch = BranchSpan(len(self.elements))
+        self._mark(ElementKind.IF_BEGIN, branch)
+        self._enter()
+        return branch
+
+    def turn(self, branch: BranchSpan) -> None:
+        """End the then part of a branch, and begin its else part."""
+        self._open.pop()
+        branch.then_end = self._mark(ElementKind.THEN_END, branch)
+        branch.else_begin = self._mark(ElementKind.ELSE_BEGIN, branch)
+        self._enter()
+
+    def end_branch(self, branch: BranchSpan) -> None:
+        """Add the end of a branch."""
+        self._open.pop()
+        branch.else_end = self._mark(ElementKind.ELSE_END, branch)
+        branch.end = self._mark(ElementKind.IF_END, branch)
+
+    def _mark(self, kind: ElementKind, region: LoopSpan | BranchSpan) -> int:
+        return self._add(Element(kind, self._open[-1], region=region))
+
+    def _add(self, element: Element) -> int:
+        self.elements.append(element)
+        return len(self.elements) - 1
+
+    def _enter(self) -> None:
+        self._blocks += 1
+        self._open.append(self._blocks)
+
+
+# Event ids for planned flags (docs/reference/pto.md section 5.5).
+#
+# An id of a pair of pipes is taken from where its flag is set to where it is waited for; a flag that the next trip of
+# a
+# loop waits for takes it for the whole function. An id that was never used is preferred to one that is free again.
+# Where
+# none is free, a flag joins another one that guards the same buffers; failing that, flags of loops take their ids for
+# their loops only; failing that, a barrier on all pipes does the work of the flag.
+
+_Pipes = tuple[str, str]
+_Life = tuple[int, int]
+
+
+def assign_events(elements: list[Element], pairs: list[Pair], ids_of: Callable[[_Pipes], int]) -> list[Pair]:
+    """Give every pair an id, `ids_of` of which its pipes have, or let it be joined or drained; return who is left."""
+    by_pipes: dict[_Pipes, list[Pair]] = {}
+    for element in elements:
+        for mark in element.before:
+            if isinstance(mark, Wait):
+                by_pipes.setdefault(mark.pair.pipes, []).append(mark.pair)
+    kept: list[Pair] = []
+    for pipes, waiting in by_pipes.items():
+        kept += _Assignment(elements, len(elements), ids_of(pipes)).assign(waiting)
+    left = {pair.number for pair in kept}
+    return [pair for pair in pairs if pair.number in left]
+
+
+@dataclass(slots=True)
+class _Assignment:
+    """The ids of one pair of pipes; `lives` of those that have each."""
+
+    elements: list[Element]
+    count: int
+    ids: int
+    lives: dict[int, list[tuple[_Life, Pair]]] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    """Where the last life of each ends."""
+
+    def assign(self, waiting: list[Pair]) -> list[Pair]:
+        """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
+        kept: list[Pair] = []
+        for pair in waiting:
+            if self._take(pair):
+                kept.append(pair)
+            elif not self._join(pair, kept):
+                return self._again([*kept, *waiting[waiting.index(pair) :]])
+        return kept
+
+    def _again(self, waiting: list[Pair]) -> list[Pair]:
+        """Start over with flags of loops that hold their ids for their loops only."""
+        self.lives.clear()
+        self.ends.clear()
+        for pair in waiting:
+            pair.event, pair.at_loop = -1, pair.loop is not None
+        for pair in waiting:
+            if not self._take(pair):
+                pair.drained = True
+                self.elements[pair.set_at].after.remove(Set(pair))
+        for lives in self.lives.values():
+            for _, pair in lives:
+                # With an id of its own, a flag of a loop is set and waited for at the ends of the function.
+                pair.at_loop &= len(lives) > 1
+        return waiting
+
+    def _life(self, pair: Pair) -> _Life:
+        if pair.loop is None:
+            return 2 * pair.set_at + 1, 2 * pair.wait_at
+        return (2 * pair.loop.begin, 2 * pair.loop.end + 1) if pair.at_loop else (-1, 2 * self.count)
+
+    def _take(self, pair: Pair) -> bool:
+        """Give a pair the lowest id that was never used, or else the lowest one that is free; tell whether there is."""
+        life = self._life(pair)
+        free = (n for n in sorted(self.lives) if self._free(n, life))
+        event = next((n for n in range(self.ids) if n not in self.lives), next(free, -1))
+        if event < 0:
+            return False
+        pair.event = event
+        self.lives.setdefault(event, []).append((life, pair))
+        self.ends[event] = max(life[1], self.ends.get(event, life[1]))
+        return True
+
+    def _free(self, event: int, life: _Life) -> bool:
+        return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
+
+    def _join(self, pair: Pair, kept: list[Pair]) -> bool:
+        """Let a pair join an earlier one that stands in the same place and guards the same buffers.
+
+        The flag of both is set where the later one was, and waited for where the earlier one is.
+        """
+        block = self.elements[pair.set_at].block
+        for other in kept:
+            same = other.loop is pair.loop and other.buffers == pair.buffers
+            places = (other.set_at, other.wait_at, pair.wait_at)
+            together = all(self.elements[place].block == block for place in places)
+            if not same or not together or (pair.loop is None and other.wait_at <= pair.set_at):
+                continue
+            if other.set_at < pair.set_at:
+                self.elements[other.set_at].after.remove(Set(other))
+                self.elements[pair.set_at].after.append(Set(other))
+                other.set_at = pair.set_at
+            self.elements[pair.set_at].after.remove(Set(pair))
+            self.elements[pair.wait_at].before.remove(Wait(pair))
+            return True
+        return False
+
+
+def _meet(one: _Life, other: _Life) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def remove_needless(elements: list[Element], pairs: list[Pair]) -> list[Pair]:

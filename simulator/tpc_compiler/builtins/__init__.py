@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.isa.on_use import on_use
+from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.builtins.calling import Builtin, BuiltinResult, builtin, emitted
@@ -23,4 +23,4 @@ _HOMES = {
     "find_builtin": "lookup",
 }
 
-__getattr__ = on_use(__name__, _HOMES)
+__getattr__ = lazy_exports(__name__, _HOMES)

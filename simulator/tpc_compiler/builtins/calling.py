@@ -24,7 +24,7 @@ from castsim.timing import Timing
 from castsim.tpc_compiler.builtins.lookup import builtin_target, find_builtin
 from castsim.tpc_compiler.builtins.sequences import INPUT, OUTPUT, Built, build
 from castsim.tpc_compiler.builtins.signature import Vectors
-from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, issue, schedule
+from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, execute, issue, schedule
 
 _LANE_RULE = "unpacked_lane_order"
 

@@ -8,11 +8,348 @@ width is written as both steps, `trunc(fptoi)`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
 
-from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, direct_hop, path_of
-from castsim.tpc_compiler.compiled_casts.vector_types import bits_of, is_float, is_signed
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS, IntFormat, format_named
+from castsim.targets.schema import Status
+from castsim.targets.tpc_compiler import ChainReading, ChainRow, CType, Decomposition, c_types, chains
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+
+# Vector types of TPC-C: `float64` is 64 elements of f32, `short128` 128 of i16; and which casts C makes by itself.
+
+_VECTOR_TYPES_SPELLED = re.compile(r"([a-z]+?)(\d*)", re.ASCII)
+_MOST_DIGITS = 6
+_FLOAT_LIKE = re.compile(r"(minifloat|minihalf|bfloat|float|half)(\d*)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """Elements of one format; `elements` None leaves their number open."""
+
+    element: str
+    elements: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """Width of an element."""
+        return bits_of(self.element)
+
+    @property
+    def name(self) -> str:
+        """The C name, `short128`; of a scalar, and without a number of elements, that of the element, `short`."""
+        c_name = next((row.name for row in c_types() if row.element == self.element), self.element)
+        return f"{c_name}{'' if self.elements in (None, 1) else self.elements}"
+
+
+def bits_of(element: str) -> int:
+    """Return the width of an element type; `i1` is one bit of a vector predicate."""
+    return 1 if element == "i1" else FORMATS[element].bits
+
+
+def is_float(element: str) -> bool:
+    """Whether an element type is a float."""
+    return "f" in element
+
+
+def is_signed(element: str) -> bool:
+    """Whether an element type has negative numbers."""
+    if element == "i1":
+        return False
+    fmt = FORMATS[element]
+    return not isinstance(fmt, IntFormat) or fmt.signed
+
+
+def vector_type(text: str) -> VectorType:
+    """Return the type that a text names: a C vector type (`bfloat128`) or a format (`bf16`).
+
+    Raises:
+        ReadError: it names none.
+        IllegalError: a format with an exponent bias of its own.
+    """
+    found = _FLOAT_LIKE.fullmatch(text) or _VECTOR_TYPES_SPELLED.fullmatch(text)
+    rows = {row.name: row for row in c_types()}
+    if found and found[1] in rows and (found[2] or found[1] not in FORMATS):
+        if len(found[2]) > _MOST_DIGITS:
+            raise ReadError(f"'{text[:40]}' has more elements than any chip's registers", legal=(f"{found[1]}128",))
+        count = int(found[2]) if found[2] else None
+        if count == 0:
+            raise ReadError(f"'{text}' has no elements", legal=(f"{found[1]}128",))
+        return VectorType(rows[found[1]].element, count)
+    if text == "i1":
+        return VectorType(text)
+    try:
+        name = format_named(text).name
+        if name not in FORMATS:
+            message = f"'{text}': a register of the chip holds the exponent bias, a type of TPC-C does not name it"
+            raise IllegalError(message, legal=(name.partition("@")[0],))
+    except ReadError:
+        legal = (*(f"{name}N" for name in rows), "or a format: f32, bf16, i16, ...")
+        raise ReadError(f"'{text}' is neither a vector type of TPC-C nor a format", legal=legal) from None
+    return VectorType(name)
+
+
+def native_elements(element: str, target: VliwTarget) -> int:
+    """Return the number of elements in a vector register."""
+    return target.registers.vector_bytes * 8 // bits_of(element)
+
+
+def registers_of(kind: VectorType, target: VliwTarget) -> int:
+    """Return the number of vector registers that a type fills.
+
+    Raises:
+        IllegalError: not whole registers.
+    """
+    native = native_elements(kind.element, target)
+    assert kind.elements is not None
+    if kind.elements < native or kind.elements % native:
+        raise IllegalError(
+            f"{kind.name}: {kind.elements} elements of {kind.element} do not fill vector registers",
+            legal=[f"{native * count} elements" for count in (1, 2, 4)],
+        )
+    return kind.elements // native
+
+
+def matched(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[VectorType, VectorType]:
+    """Give both types of a conversion the same number of elements; where none is named, one register of the narrower.
+
+    Raises:
+        IllegalError: they have different numbers; more elements than all vector registers hold.
+    """
+    if src.elements is not None and dst.elements is not None and src.elements != dst.elements:
+        raise IllegalError(
+            f"a conversion keeps the number of elements: {src.name} has {src.elements}, {dst.name} {dst.elements}",
+            legal=[
+                f"{VectorType(src.element, count).name} -> {VectorType(dst.element, count).name}"
+                for count in (src.elements, dst.elements)
+                if all(count >= native_elements(each.element, target) for each in (src, dst) if each.element != "i1")
+            ],
+        )
+    count = src.elements or dst.elements
+    if count is None:
+        natives = [native_elements(kind.element, target) for kind in (src, dst) if kind.element != "i1"]
+        count = max(natives, default=native_elements("i1", target))
+    for kind in (src, dst):
+        most = native_elements(kind.element, target) * target.registers.V
+        if count > most:
+            whole = VectorType(kind.element, native_elements(kind.element, target))
+            asked = VectorType(kind.element, count)
+            raise IllegalError(f"{asked.name}: all vector registers hold {most} elements", legal=(whole.name,))
+    return VectorType(src.element, count), VectorType(dst.element, count)
+
+
+def one_register(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[VectorType, VectorType]:
+    """Give both types of a conversion of one register to one their numbers of elements.
+
+    A predicate has as many as the other type.
+
+    Raises:
+        IllegalError: a type is named with another number.
+    """
+    found = []
+    for kind, other in ((src, dst), (dst, src)):
+        count = native_elements(other.element if kind.element == "i1" else kind.element, target)
+        if kind.elements not in (None, count):
+            whole = VectorType(kind.element, count).name
+            message = f"lane order converts one register to one: {kind.name} is not one register"
+            raise IllegalError(message, legal=(whole, kind.element))
+        found.append(VectorType(kind.element, count))
+    return found[0], found[1]
+
+
+def promotes(src: str, dst: str) -> bool:
+    """Whether C converts by itself: the destination stands behind the source in the order of promotions."""
+    ranks = {row.element: row.promotion for row in c_types()}
+    return src in ranks and dst in ranks and ranks[src] < ranks[dst]
+
+
+def promotions_of(src: str) -> tuple[CType, ...]:
+    """Return the types that C promotes to by itself."""
+    return tuple(row for row in c_types() if promotes(src, row.element))
+
+
+# The instructions of a compiler's cast on a generation: one hop per instruction or small sequence.
+#
+# A pair that the vector unit converts goes directly; integers narrow by CONVERT_INT with shift 0, except where CONVERT
+# covers that family too; everything else is in the table of chains, whose links are found in the same way. Source:
+# docs/reference/tpc.md section 4.
+
+_NARROWEST = 8
+"""Casts to fewer bits exist only as CONVERT_INT8 and CONVERT_UINT8, whichever way the others narrow."""
+
+
+class HopMethod(StrEnum):
+    """The method of one hop."""
+
+    CONVERT = "CONVERT"
+    NARROW = "CONVERT_INT"
+    EXTEND = "zero extension"
+    CLAMP = "clamp"
+    OFFSET = "CONVERT with offset"
+    HALVE = "CONVERT with halving"
+    AND = "AND"
+    KEEP = "same bits"
+
+
+@dataclass(frozen=True, slots=True)
+class PathHop:
+    """One link of a path. `row` is the instruction's row in the target's tables; `through` the signed middle type.
+
+    `shift` and `integer_rounding` are those of CONVERT_INT; the compiler's casts shift by nothing. `word` is the
+    rounding of a CONVERT where the compiler has one for this pair, whatever the program says; `mask` the other operand
+    of AND.
+    """
+
+    means: HopMethod
+    src: str
+    dst: str
+    row: ConvertRow | IntegerConvertRow | None = None
+    through: str | None = None
+    shift: int = 0
+    integer_rounding: str = "rhne"
+    word: str | None = None
+    mask: int = 0
+
+    @property
+    def takes_mode(self) -> bool:
+        """Whether a rounding mode has a meaning here: in conversions from or to floats."""
+        return self.means in (HopMethod.CONVERT, HopMethod.OFFSET, HopMethod.HALVE) and (
+            is_float(self.src) or is_float(self.dst)
+        )
+
+    def __str__(self) -> str:
+        arrow = "~" if self.means is HopMethod.KEEP else "->"
+        return f"{self.src} {arrow} {self.dst} ({self.means})"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The hops of a cast. `status` and `sources` say how well the choice of the types between is known."""
+
+    src: str
+    dst: str
+    hops: tuple[PathHop, ...]
+    status: Status
+    sources: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types on the way, both ends included."""
+        return (self.src, *(hop.dst for hop in self.hops))
+
+    @property
+    def widest(self) -> int:
+        """Bits of the widest type on the way."""
+        return max(map(bits_of, self.types))
+
+    def modes(self, target: VliwTarget) -> tuple[str, ...]:
+        """Return the rounding modes that the path has: those of CONVERT if it meets a float, else none."""
+        return tuple(target.convert_rounding.modes) if any(hop.takes_mode for hop in self.hops) else ()
+
+    def __str__(self) -> str:
+        found = self.src
+        for hop in self.hops:
+            between = f"({hop.through}) " if hop.through else ""
+            found += f" {'~' if hop.means is HopMethod.KEEP else '->'} {between}{hop.dst}"
+        return found
+
+
+def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = ChainReading.COMPILER) -> Path:
+    """Return the path of a cast.
+
+    Raises:
+        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+    """
+    for element in (src, dst):
+        if element not in target.elements.formats:
+            raise IllegalError(f"{target.name} has no elements of {element}", legal=target.elements.formats)
+    if src == dst:
+        return Path(src, dst, (), Status.DOCUMENTED, ())
+    found = _path(src, dst, target, reading)
+    if found is None:
+        legal = [other for other in target.elements.formats if other != src and _path(src, other, target, reading)]
+        raise IllegalError(
+            f"{target.name} has no way from {src} to {dst}; from {src} it converts to: {', '.join(legal) or 'nothing'}",
+            legal=[f"{src} -> {other}" for other in legal],
+        )
+    return found
+
+
+def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> PathHop | None:
+    """Return the one instruction that makes a pair, None if there is none; an integer narrows by CONVERT_INT."""
+    narrowing = target.integer_convert(_narrowing(src), dst, unit)
+    convert = target.convert(src, dst, unit)
+    if narrowing is not None and not (convert is not None and _converts_narrow(target)):
+        return PathHop(HopMethod.NARROW, src, dst, narrowing)
+    return None if convert is None else PathHop(HopMethod.CONVERT, src, dst, convert)
+
+
+def _narrowing(src: str) -> str:
+    if is_float(src):
+        return ""
+    return f"convert_{'int' if is_signed(src) else 'uint'}{bits_of(src)}"
+
+
+def _converts_narrow(target: VliwTarget) -> bool:
+    """Whether CONVERT makes every narrowing of integers to 8 bits or more that CONVERT_INT makes."""
+    rows = [row for row in target.integer_converts if row.unit == "vpu" and bits_of(row.dst) >= _NARROWEST]
+    return all(target.convert(row.src, row.dst) is not None for row in rows)
+
+
+def _path(src: str, dst: str, target: VliwTarget, reading: ChainReading) -> Path | None:
+    hop = direct_hop(src, dst, target, "spu" if reading is ChainReading.SCALAR else "vpu")
+    if hop is not None:
+        return Path(src, dst, (hop,), Status.DOCUMENTED, (f"instruction set of {target.name}",))
+    row = _chain(src, dst, reading)
+    if row is None or not {name for name, _ in row.steps} <= set(target.elements.formats):
+        return None
+    hops = _links(row, target, reading)
+    if hops is None:
+        return None
+    assumed = row.status is Status.ASSUMED or any(status is Status.ASSUMED for _, status, _ in hops)
+    return Path(
+        src,
+        dst,
+        tuple(hop for found, _, _ in hops for hop in found),
+        Status.ASSUMED if assumed else row.status,
+        tuple(dict.fromkeys([row.source, *(source for _, _, sources in hops for source in sources)])),
+    )
+
+
+def _chain(src: str, dst: str, reading: ChainReading) -> ChainRow | None:
+    """Return the row of a pair: of the reading, else the one that all share, else, for scalars, the vectors'."""
+    rows = {row.reading: row for row in chains() if (row.src, row.dst) == (src, dst)}
+    found = rows.get(reading) or rows.get(None)
+    return found or (rows.get(ChainReading.COMPILER) if reading is ChainReading.SCALAR else None)
+
+
+_Links = list[tuple[tuple[PathHop, ...], Status, tuple[str, ...]]]
+_MEANS = {
+    Decomposition.EXTEND: HopMethod.EXTEND,
+    Decomposition.CLAMP: HopMethod.CLAMP,
+    Decomposition.OFFSET: HopMethod.OFFSET,
+    Decomposition.HALVE: HopMethod.HALVE,
+}
+
+
+def _links(row: ChainRow, target: VliwTarget, reading: ChainReading) -> _Links | None:
+    """Return the hops of a row of the table of chains, None if one of them does not exist here."""
+    if row.how is not Decomposition.CHAIN:
+        through = row.steps[1][0] if len(row.steps) > 2 else None
+        return [((PathHop(_MEANS[row.how], row.src, row.dst, through=through),), row.status, ())]
+    found: _Links = []
+    for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
+        if not converted:
+            found.append(((PathHop(HopMethod.KEEP, before, after),), Status.DOCUMENTED, ()))
+            continue
+        link = _path(before, after, target, reading)
+        if link is None:
+            return None
+        found.append((link.hops, link.status, link.sources if len(link.hops) > 1 else ()))
+    return found
+
 
 NONE = "N/A"
 _SUFFIX = {HopMethod.CONVERT: "C", HopMethod.NARROW: "C-INT"}

@@ -6,7 +6,7 @@ conversion, reinterpret_cast). Values are those of the emitted assembly in the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,30 +17,157 @@ from typing import Any, TypeVar
 import numpy as np
 
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import Slot
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.machines.vliw import source as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
 from castsim.targets.schema import Status
-from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
-from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.building import RESULT, SOURCE, Order, build, build_bool, build_kept
-from castsim.tpc_compiler.compiled_casts.ir_paths import ir_path
-from castsim.tpc_compiler.compiled_casts.paths import HopMethod, Path, PathHop, path_of
-from castsim.tpc_compiler.compiled_casts.scalars import build_scalar
-from castsim.tpc_compiler.compiled_casts.vector_types import (
+from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, Sequence, Value, execute, schedule
+from castsim.tpc_compiler.compiled_casts.building import (
+    RESULT,
+    SOURCE,
+    Order,
+    build,
+    build_bool,
+    build_kept,
+    largest,
+    rounded,
+)
+from castsim.tpc_compiler.compiled_casts.c_table import (
+    HopMethod,
+    Path,
+    PathHop,
     VectorType,
     bits_of,
     is_float,
     matched,
     one_register,
+    path_of,
     promotes,
     promotions_of,
     registers_of,
     vector_type,
 )
-from castsim.tpc_compiler.emission import KernelResult, ScheduledKernel, execute, schedule
+
+# The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
+#
+# A scalar takes its mode from the register wherever it rounds, an integer step rounds to nearest even; a vector takes
+# the
+# register's between integers of different widths and rounds to nearest even elsewhere. `targets/tpc_ir_casts.csv` has
+# the
+# casts that go otherwise. Source: docs/reference/tpc.md section 4.
+
+_SCALAR, _VECTOR = "scalar", "vector"
+_UNITS = {_SCALAR: "spu", _VECTOR: "vpu"}
+_NEAREST, _IR_PATHS_FROM_REGISTER = "rhne", "csr"
+
+
+def ir_path(src: VectorType, dst: VectorType, target: VliwTarget) -> Path:
+    """Return the path of a cast of LLVM IR between scalars (one element) or vectors.
+
+    Raises:
+        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+    """
+    unit = _SCALAR if src.elements == 1 else _VECTOR
+    row = _row(unit, src, dst, target)
+    if row is None:
+        reading = ChainReading.SCALAR if unit == _SCALAR else ChainReading.COMPILER
+        found = path_of(src.element, dst.element, target, reading)
+        return replace(found, hops=tuple(replace(hop, word=_ir_paths_word(hop, unit)) for hop in found.hops))
+    types = (src.element, *(step.dst for step in row.steps))
+    missing = next((each for each in types if each not in target.elements.formats), None)
+    if missing is not None:
+        raise _text_only(row, missing, target)
+    hops = tuple(_ir_paths_hop(before, step, unit, target) for before, step in zip(types, row.steps, strict=False))
+    return Path(src.element, dst.element, hops, row.status, (row.source,))
+
+
+def _text_only(row: IrCastRow, missing: str, target: VliwTarget) -> IllegalError:
+    steps = ", ".join(f"AND {step.mask:#x}" if step.mask else f"CONVERT to {step.dst}" for step in row.steps)
+    return IllegalError(
+        f"{target.name} has no elements of {missing}; the vendor's compiler prints {row.src} -> {row.dst} for it all "
+        f"the same ({steps}; {row.source}), and nothing executes it",
+        legal=target.elements.formats,
+    )
+
+
+def _row(unit: str, src: VectorType, dst: VectorType, target: VliwTarget) -> IrCastRow | None:
+    pair = unit, src.element, dst.element
+    for row in ir_casts():
+        sizes = row.elements or (src.elements,)
+        if (row.unit, row.src, row.dst) == pair and target.name in row.generations and src.elements in sizes:
+            return row
+    return None
+
+
+def _ir_paths_hop(src: str, step: IrStep, unit: str, target: VliwTarget) -> PathHop:
+    if step.mask:
+        return PathHop(HopMethod.AND, src, step.dst, mask=step.mask)
+    row = convert_row(src, step.dst, _UNITS[unit], target)
+    if row is None:
+        raise TargetDataError(f"tpc_ir_casts.csv: {target.name} has no {unit} CONVERT {src} -> {step.dst}")
+    return PathHop(HopMethod.CONVERT, src, step.dst, row, word=step.word)
+
+
+def convert_row(src: str, dst: str, unit: str, target: VliwTarget) -> ConvertRow | None:
+    """Return the CONVERT of a pair: the instruction set's, else one that only the compiler prints; None: neither."""
+    shown = (row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst))
+    return target.convert(src, dst, unit) or next(shown, None)
+
+
+def _ir_paths_word(hop: PathHop, unit: str) -> str:
+    integers = not is_float(hop.src) and not is_float(hop.dst)
+    if unit == _SCALAR:
+        return _NEAREST if integers else _IR_PATHS_FROM_REGISTER
+    return _IR_PATHS_FROM_REGISTER if integers and bits_of(hop.src) != bits_of(hop.dst) else _NEAREST
+
+
+# A path in the scalar unit: one element in S registers, brought to a vector at the end so that it can be stored.
+
+_WIDTH = 32
+
+
+def build_scalar(path: Path, mode: Callable[[PathHop], str]) -> Sequence:
+    """Return the instructions of a scalar cast; `mode` gives the rounding word of a hop.
+
+    Raises:
+        IllegalError: a step that only vectors have.
+    """
+    sequence = Sequence()
+    value = sequence.scalar(SOURCE, f"u{_WIDTH}")
+    for hop in path.hops:
+        value = _hop(sequence, hop, value, mode(hop))
+    result = sequence.vector()
+    sequence.add(Slot.LOAD, f"mov.i{bits_of(path.dst)}", result, value)
+    sequence.output(RESULT, path.dst, result)
+    return sequence
+
+
+def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+    if hop.means is HopMethod.KEEP:
+        return source
+    result = sequence.register()
+    if hop.means is HopMethod.CONVERT:
+        sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source)
+    elif hop.means is HopMethod.NARROW:
+        assert isinstance(hop.row, IntegerConvertRow)
+        width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == _WIDTH else ""
+        sequence.spu(f"{hop.row.mnemonic} {hop.integer_rounding}{width}", result, source, hop.shift)
+    elif hop.means is HopMethod.EXTEND:
+        sequence.spu("and.i32", result, source, (1 << bits_of(hop.src)) - 1)
+    elif hop.means is HopMethod.AND:
+        sequence.spu("and.i32", result, source, hop.mask)
+    elif hop.means is HopMethod.CLAMP:
+        sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
+    else:
+        raise IllegalError(f"{hop} has no scalar form in any source", legal=("a vector order",))
+    return result
+
 
 _Word = TypeVar("_Word", bound=StrEnum)
 

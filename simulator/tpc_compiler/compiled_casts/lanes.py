@@ -10,7 +10,7 @@ from collections.abc import Sequence as Items
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.reordering import (
+from castsim.tpc_compiler.builtins.sequences import (
     pack_four,
     pack_two_all,
     pack_two_printed,
@@ -21,7 +21,7 @@ from castsim.tpc_compiler.builtins.reordering import (
     unpack_two_single,
     unpack_two_swapped,
 )
-from castsim.tpc_compiler.emission import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, Value
 
 _PAIR = 2
 

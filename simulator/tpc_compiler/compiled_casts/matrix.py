@@ -13,8 +13,8 @@ from castsim.isa.errors import IllegalError
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind, lowering_matrix
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.building import Order
+from castsim.tpc_compiler.compiled_casts.c_table import VectorType, bits_of, native_elements
 from castsim.tpc_compiler.compiled_casts.compiling import CompiledCast, SourceForm, kept, prepared
-from castsim.tpc_compiler.compiled_casts.vector_types import VectorType, bits_of, native_elements
 
 _BYTE_BITS = 8
 """Narrower elements have no PACK and UNPACK, so that no linear order."""

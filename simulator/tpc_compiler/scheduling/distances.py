@@ -13,7 +13,7 @@ from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.pairs import Placed as Site
 from castsim.machines.vliw.pairs import applies
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
-from castsim.targets.vliw_spacing import names
+from castsim.targets.vliw import names
 from castsim.tpc_compiler.scheduling.operations import (
     Operation,
     Operations,

@@ -19,10 +19,9 @@ from castsim.isa.tpc import (
     TensorDeclaration,
     TpcInstruction,
 )
-from castsim.isa.tpc.declarations import read_declarations
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.parser import LABEL
+from castsim.isa.tpc.parser import LABEL, read_declarations
 from castsim.isa.tpc.program import JUMPS
 from castsim.isa.tpc.text import AssemblySource, Comment, Word
 from castsim.isa.tpc.values import read_register

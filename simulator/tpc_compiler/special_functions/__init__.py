@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from castsim.isa.on_use import on_use
+from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.special_functions.calling import (
@@ -34,4 +34,4 @@ _HOMES = dict.fromkeys(__all__, "calling") | {
     "descriptor_call": "descriptors",
 }
 
-__getattr__ = on_use(__name__, _HOMES)
+__getattr__ = lazy_exports(__name__, _HOMES)

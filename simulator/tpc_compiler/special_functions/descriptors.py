@@ -13,7 +13,7 @@ from castsim.machines.vliw.assembled import assemble, execute
 from castsim.targets.tpc_special_functions import SpecialFunction, descriptors_of
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Timing
-from castsim.tpc_compiler.emission import ScheduledKernel, Sequence, schedule
+from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 
 _TYPES = {"int": (32, True), "short": (16, True), "ushort": (16, False), "char": (8, True), "uchar": (8, False)}
 """Bits of a pad value's type, and whether it is signed."""

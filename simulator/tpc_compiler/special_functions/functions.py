@@ -3,26 +3,204 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, field
+from struct import pack, unpack
 
-from castsim.tpc_compiler.emission import Value
-from castsim.tpc_compiler.special_functions.blocks import (
-    HALF,
-    INFINITY,
-    MAGNITUDE,
-    MINUS_HALF,
-    MINUS_ONE,
-    NAN,
-    ONE,
-    SIGN,
-    TWO,
-    Writer,
-    bits,
-    exp_cephes,
-    log2,
-    pow2,
-    reciprocal_fast,
-    sqrt,
-)
+from castsim.isa.tpc import Feature, Slot
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.code_generation import Sequence, Value
+
+# What the vendor's float functions are built from: polynomials, a step of a look-up table, exponents apart.
+#
+# Source: docs/reference/tpc.md section 3.1 (algorithms, constants, order of operations, instruction counts). Where
+# that
+# names an operation without its operands, in selects of special cases above all, they are inferred.
+
+SIGN, MAGNITUDE, EXPONENT = 0x80000000, 0x7FFFFFFF, 0x7F800000
+INFINITY, MINUS_INFINITY, NAN = 0x7F800000, 0xFF800000, 0x7FFFFFFF
+ONE, HALF, MINUS_ONE, MINUS_HALF, TWO = 0x3F800000, 0x3F000000, 0xBF800000, 0xBF000000, 0x40000000
+_SMALLEST_NORMAL = 0x00800000
+_FRACTION_BITS = 23
+
+
+def bits(number: float) -> int:
+    """Return the code of the f32 nearest to a number."""
+    return int(unpack("<I", pack("<f", number))[0])
+
+
+@dataclass(slots=True)
+class Writer:
+    """Appends instructions to a sequence; `tables` gathers the names of the look-up tables that they read."""
+
+    target: VliwTarget
+    functions: dict[str, int]
+    """Function ids of the generation by table."""
+    sequence: Sequence = field(default_factory=Sequence)
+    tables: list[str] = field(default_factory=list)
+
+    def do(self, head: str, *operands: Value | int) -> Value:
+        """Append an instruction of the vector slot with a new result."""
+        found = self.sequence.vector()
+        self.sequence.vpu(head, found, *operands)
+        return found
+
+    def mask(self, head: str, *operands: Value | int) -> Value:
+        """Append a compare with a new predicate."""
+        found = self.sequence.mask()
+        self.sequence.vpu(head, found, *operands)
+        return found
+
+    def change(self, head: str, value: Value, *operands: Value | int, where: Value, inverted: bool = False) -> None:
+        """Append an instruction that replaces a value in some lanes."""
+        self.sequence.vpu(head, value, *operands, where=where, inverted=inverted)
+
+    def select(self, head: str, a: Value, b: Value | int, then: Value | int, other: Value | int) -> Value:
+        """Append a select: `then` where the condition holds of a and b; constants in registers, one immediate aside."""
+        loaded = [self.constant(each) if isinstance(each, int) else each for each in (then, other)]
+        return self.do(head, a, b, *loaded)
+
+    def constant(self, code: int) -> Value:
+        """Return a register with a code in every lane, filled in the LOAD slot."""
+        return self.sequence.broadcast(code, "f32")
+
+    def fma(self, start: Value | int, a: Value, b: Value | int, *, negative: bool = False) -> Value:
+        """Return start + a * b, or start - a * b, in a new register that the LOAD slot fills with start."""
+        total = self.constant(start) if isinstance(start, int) else self.sequence.copy(start)
+        self.sequence.vpu(f"mac.f32{' neg' if negative else ''}", total, a, b)
+        return total
+
+    def horner(self, x: Value, coefficients: Items[int]) -> Value:
+        """Return a polynomial, highest power first, a MAC a step."""
+        total = self.constant(coefficients[0])
+        for each in coefficients[1:]:
+            total = self.fma(each, total, x)
+        return total
+
+    # --------------------------------------------------------------------------------------------------- exponents
+
+    def exponent(self, x: Value) -> Value:
+        """Return exponents less the bias, as integers."""
+        biased = Feature.BIASED_EXPONENT in self.target.dialect.features
+        return self.do("extract_exp.f32" if biased else "extract_exp.f32 subtract_bias", x)
+
+    # ------------------------------------------------------------------------------------------------------ tables
+
+    def table_step(
+        self, x: Value, table: str, binade_bits: int, variant: str = "", offset: Value | None = None
+    ) -> Value:
+        """Return c0 + v (c1 + v c2), v from the start of the interval; `offset` is added to the entry where it holds.
+
+        Each binade has 2 ** binade_bits intervals.
+        """
+        if table not in self.tables:
+            self.tables.append(table)
+        entry = self.sequence.vector(2)
+        head = " ".join(filter(None, ("get_lut_entry_and_interval_start.f32", variant)))
+        self.sequence.vpu(head, entry, x, _FRACTION_BITS - binade_bits)
+        if offset is not None:
+            self.change("add.i32", entry[0], entry[0], 1 << binade_bits, where=offset)
+        away = self.do("sub.f32", x, entry[1])
+        later = Feature.TYPED_LOOKUP in self.target.dialect.features
+        one, two = ("lookup_1c", "lookup_2c") if later else ("lookup_c0", "lookup_c1c2")
+        c0, others = self.sequence.vector(), self.sequence.vector(2)
+        function = self.functions[table]
+        self.sequence.add(Slot.LOAD, f"{two} BV32", others, entry[0], function)
+        self.sequence.add(Slot.LOAD, f"{one} BV32", c0, entry[0], function)
+        self.sequence.vpu("mac.f32", others[0], others[1], away)
+        self.sequence.vpu("mac.f32", c0, others[0], away)
+        return c0
+
+
+def reciprocal_fast(w: Writer, x: Value) -> Value:
+    """Append 1 / x: significand by table, exponent by integers."""
+    m = w.do("form_fp_num.f32 force_sign0", ONE, x, x)
+    r = w.table_step(m, "rcp", 7)
+    of_r, of_x = w.do("and.i32", r, EXPONENT), w.do("and.i32", x, EXPONENT)
+    away = w.do("sub.i32", of_r, of_x)
+    y = w.do("form_fp_num.f32 exp_add_bias", away, x, r)
+    y = w.select("sel_less.i32", of_x, _SMALLEST_NORMAL, INFINITY, y)
+    return w.select("sel_leq.i32", away, -ONE & 0xFFFFFFFF, 0, y)
+
+
+def sqrt(w: Writer, x: Value) -> Value:
+    """Append the square root: significand and parity of the exponent by table, half the exponent by integers."""
+    e = w.exponent(x)
+    parity = w.do("and.i32", e, 1)
+    even = w.do("sub.i32", e, parity)
+    m = w.do("form_fp_num.f32 exp_add_bias force_sign0 exp_is_num", parity, x, x)
+    r = w.table_step(m, "sqrt", 6, "sqrt_rsqrt")
+    y = w.do("add.i32", r, w.do("shl.i32", even, _FRACTION_BITS - 1))
+    y = w.select("sel_less.f32", x, 0, NAN, y)
+    y = w.select("sel_eq.i32", w.do("and.i32", x, EXPONENT), 0, 0, y)
+    y = w.select("sel_eq.f32", x, 0, x, y)
+    y = w.select("sel_eq.f32", x, INFINITY, INFINITY, y)
+    return w.select("sel_grt.i32", x, INFINITY, NAN, y)
+
+
+_LOG = (*(0x3D9021BB, 0xBDEBD1B8, 0x3DEF251A, 0xBDFE5D4F, 0x3E11E9BF, 0xBE2AAE50, 0x3E4CCEAC, 0xBE7FFFFC, 0x3EAAAAAA),)
+_INVERSE_ROOT, _REST_OF_LOG2E, _LN2 = 0x3F3504F3, 0x3EE2A8ED, 0x3F317218
+
+
+def log2(w: Writer, x: Value, *, full: bool, natural: bool = False) -> Value:
+    """Append the binary or natural logarithm; `full` with the results of special operands."""
+    e = w.do("add.i32", w.exponent(x), 1)
+    m = w.do("form_fp_num.f32", HALF, x, x)
+    below = w.do("shr.i32", w.do("sub.f32", m, _INVERSE_ROOT), 31)
+    exponent = w.do("convert.i32 target_type=fp32 rhne", w.do("sub.i32", e, below))
+    more = w.do("mul.f32", w.do("convert.i32 target_type=fp32 rhne", below), m)
+    m = w.do("add.f32", m, w.do("add.f32", more, MINUS_ONE))
+    square = w.do("mul.f32", m, m)
+    t = w.do("mul.f32", m, w.do("mul.f32", square, w.horner(m, _LOG)))
+    t = w.do("add.f32", t, w.do("mul.f32", square, MINUS_HALF))
+    r = w.do("mul.f32", t, _REST_OF_LOG2E)
+    r = w.do("add.f32", r, w.do("mul.f32", m, _REST_OF_LOG2E))
+    for each in (t, m, exponent):
+        r = w.do("add.f32", r, each)
+    if natural:
+        r = w.do("mul.f32", r, _LN2)
+    if not full:
+        return r
+    r = w.select("sel_less.f32", x, 0, NAN, r)
+    r = w.select("sel_grt.u32", x, INFINITY, NAN, r)
+    r = w.select("sel_eq.f32", x, 0, MINUS_INFINITY, r)
+    return w.select("sel_eq.f32", x, INFINITY, INFINITY, r)
+
+
+_LOG2E, _LN2_HIGH, _LN2_LOW = 0x3FB8AA3B, 0x3F318000, 0xB95E8083
+_EXP = (0x39506967, 0x3AB743CE, 0x3C088908, 0x3D2AA9C1, 0x3E2AAAAA, HALF)
+_LOWEST, _HIGHEST = 0xC2AEAC08, 0x42B171AA
+
+
+def exp_cephes(w: Writer, x: Value, *, full: bool) -> Value:
+    """Append the exponential function; `full` with the results of special operands."""
+    z = w.do("nearbyint.f32 rd", w.fma(HALF, x, _LOG2E))
+    r = w.fma(x, z, _LN2_HIGH, negative=True)
+    w.sequence.vpu("mac.f32 neg", r, z, _LN2_LOW)
+    square = w.do("mul.f32", r, r)
+    y = w.do("add.f32", r, ONE)
+    w.sequence.vpu("mac.f32", y, w.horner(r, _EXP), square)
+    power = w.do("shl.i32", w.do("convert.f32 target_type=int32 rhne", z), _FRACTION_BITS)
+    y = w.do("add.i32", y, power)
+    if not full:
+        return y
+    y = w.select("sel_leq.f32", x, _LOWEST, 0, y)
+    y = w.select("sel_geq.f32", x, _HIGHEST, INFINITY, y)
+    return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
+
+
+def pow2(w: Writer, x: Value) -> Value:
+    """Append 2 ** x: the fraction in [1, 2) by table, the integer as the exponent."""
+    low = w.do("max.f32", w.do("min.f32", x, bits(128.0)), bits(-127.0))
+    whole = w.do("nearbyint.f32 rd", low)
+    m = w.do("add.f32", w.do("sub.f32", low, whole), ONE)
+    r = w.table_step(m, "pow2", 6)
+    power = w.do("convert.f32 target_type=int32 rhne", whole)
+    y = w.do("form_fp_num.f32 exp_add_bias force_sign0 exp_is_num", power, r, r)
+    y = w.select("sel_geq.f32", x, bits(128.0), INFINITY, y)
+    y = w.select("sel_less.f32", x, bits(-126.0), 0, y)
+    return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
+
 
 Build = Callable[[Writer, tuple[Value, ...]], Value]
 """Appends a function of vectors and returns its result."""

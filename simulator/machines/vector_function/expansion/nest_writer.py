@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
+from castsim.execution.tree import Block, Node
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.expansion.computes import accumulated, write_compute
-from castsim.machines.vector_function.expansion.constants import Given, constant_register
-from castsim.machines.vector_function.expansion.extents import NestRules
-from castsim.machines.vector_function.expansion.nests import (
-    Written,
-    element_of,
-    pointer_number,
-)
+from castsim.machines.vector_function.expansion.computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.expansion.registers import Place, Registers, pointed
 from castsim.machines.vector_function.expansion.texts import near, unwritten, vector
 from castsim.machines.vector_function.expansion.writer import Writer
@@ -27,6 +23,281 @@ from castsim.machines.vector_function.operations import (
     TripSelect,
     VectorFunction,
 )
+
+# Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
+#
+# The nests of an operation are lowered for many extents. A number of theirs is taken for a rule of one extent only if
+# the
+# rule gives it for all of them, and nothing else of the nests may change.
+
+Extents = Mapping[str, int]
+"""Values for the names of extents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """ceil(value of `name` times / over) - less, at least 0; a constant `less` without a name."""
+
+    name: str | None
+    times: int = 1
+    over: int = 1
+    less: int = 0
+
+    def value(self, extents: Extents) -> int:
+        """Return the number for some extents."""
+        if self.name is None:
+            return self.less
+        return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
+
+    def text(self, out: Writer) -> str:
+        """Write what computes it; return a value of type index."""
+        if self.name is None:
+            return out.constant(self.less)
+        found = self.name
+        if self.times != 1:
+            found = out.define("many", f"arith.muli {found}, {out.constant(self.times)} : index")
+        if self.over != 1:
+            found = out.define("trips", f"arith.ceildivsi {found}, {out.constant(self.over)} : index")
+        if self.less:
+            found = out.define("less", f"arith.subi {found}, {out.constant(self.less)} : index")
+            found = out.define("left", f"arith.maxsi {found}, {out.constant(0)} : index")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class NestRules:
+    """The numbers of a nest that extents decide."""
+
+    rows: Rule
+    trips: Rule
+    counters: Mapping[str, Rule]
+
+
+def samples(most: Extents) -> list[dict[str, int]]:
+    """Return extents to look at, up to the greatest; those come last."""
+    steps = {1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 255, 256, 257}
+    if len(most) > 1:
+        steps = {1, 2, 3, 33, 64, 65, 128, 129}
+    choices = [sorted({each for each in steps if each < bound} | {max(1, bound - 1), bound}) for bound in most.values()]
+    return [dict(zip(most, values, strict=True)) for values in product(*choices)]
+
+
+def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block, tuple[NestRules, ...]]:
+    """Return what an operation is lowered to at its greatest extents, and how its nests follow them.
+
+    Raises:
+        IllegalError: they follow in no such way.
+    """
+    found = [(extents, lowered(extents)) for extents in samples(most)]
+    last = found[-1][1]
+    functions = [(extents, _function(block, last)) for extents, block in found]
+    pattern = functions[-1][1]
+    for _, function in functions:
+        if len(function.nests) != len(pattern.nests) or _fixed(function) != _fixed(pattern):
+            raise _unsteady(most)
+    rules = []
+    for number, nest in enumerate(pattern.nests):
+        seen = [(extents, function.nests[number]) for extents, function in functions]
+        divisors = (nest.elements, 1, 2, pattern.register_bytes)
+        pitches = (1, 2, 4, max(1, nest.destination_row))
+        rules.append(
+            NestRules(
+                _rule([(extents, each.rows) for extents, each in seen], divisors, pitches),
+                _rule([(extents, each.trips) for extents, each in seen], divisors, (*pitches, *_row_bytes(pattern))),
+                {
+                    name: _rule([(extents, each.counters[name]) for extents, each in seen], divisors, pitches)
+                    for name in nest.counters
+                },
+            )
+        )
+    return last, tuple(rules)
+
+
+def _row_bytes(function: VectorFunction) -> list[int]:
+    return sorted({nest.destination_row for nest in function.nests if nest.destination_row})
+
+
+def _function(block: Block, pattern: Block) -> VectorFunction:
+    """Return the one vector function of a lowered operation, around which all is as in the pattern."""
+    items, others = _plain(block), _plain(pattern)
+    found = [each for each in items if isinstance(each, VectorFunction)]
+    rest = [each for each in items if not isinstance(each, VectorFunction)]
+    if len(found) != 1 or rest != [each for each in others if not isinstance(each, VectorFunction)]:
+        raise IllegalError("the loops of its vector function do not follow its extents")
+    return found[0]
+
+
+def _plain(block: Block) -> list[Node]:
+    return [item for item in block.items if isinstance(item, Node)]
+
+
+def _fixed(function: VectorFunction) -> tuple[object, ...]:
+    """Return what of a function extents must leave alone."""
+
+    def fixed(nest: Nest) -> Nest:
+        return replace(nest, rows=1, trips=1, count=1, counters=dict.fromkeys(nest.counters, 0))
+
+    return (*function.addresses, function.setup, *map(fixed, function.nests))
+
+
+def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors: Sequence[int]) -> Rule:
+    """Return the first rule that gives every number that was seen."""
+    extents, last = seen[-1]
+    if all(value == last for _, value in seen):
+        return Rule(None, less=last)
+    for name, over, times in product(extents, divisors, factors):
+        plain = Rule(name, times, over)
+        less = plain.value(extents) - last
+        rule = replace(plain, less=less)
+        if less >= 0 and all(rule.value(each) == value for each, value in seen):
+            return rule
+    raise _unsteady(extents)
+
+
+def _unsteady(extents: Extents) -> IllegalError:
+    names = " and ".join(extents)
+    return IllegalError(f"its loops follow {names} in a way that expand does not write", legal=("--arg NAME=VALUE",))
+
+
+# The loop nests of a function as they are written: what differs from the nests that are timed.
+#
+# Source: docs/reference/micro.md section 7.
+
+WIDE = 64
+"""Bits of elements that are moved as two words."""
+
+MASK_ELEMENT = "u8"
+"""The element of pointers to predicates in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A nest that is written. `offsets` are bytes by which loads stand beyond their trip's place."""
+
+    nest: Nest
+    offsets: Mapping[Load, int] = field(default_factory=dict)
+
+
+def written(nest: Nest, given: Given | None) -> tuple[Written, ...]:
+    """Return a nest in the form in which it is written."""
+    if given is None:
+        return (Written(nest),)
+    if given.structure == "compare":
+        keeps = ("spare_mask_bits", "keep") in given.behaviour.choices
+        return _comparisons(nest, given.format.storage_bits, keeps=keeps)
+    if given.structure == "row_expansion":  # a block is not its first element again and again
+        return (Written(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
+    if given.operation.accumulates:
+        return (Written(_with_destination(nest)),)
+    if given.format.storage_bits == WIDE:
+        return (Written(_in_words(nest)),)
+    return (Written(nest),)
+
+
+def _spread(item: RegisterOperation, width: int) -> RegisterOperation:
+    return replace(item, distribution=f"BRC_B{width}") if isinstance(item, Load) else item
+
+
+def _with_destination(nest: Nest) -> Nest:
+    """Load what the destination holds too, which an instruction that adds to it needs."""
+    load = Load(("before",), "NORM", -1, (nest.destination_row, nest.destination_trip))
+    return replace(nest, trip=(load, *nest.trip))
+
+
+def _in_words(nest: Nest) -> Nest:
+    """Move elements of 64 bits as two of 32: no predicate has lanes of 64."""
+    trip: list[RegisterOperation] = []
+    for item in nest.trip:
+        if isinstance(item, CountDown):
+            trip.append(replace(item, width=32, take=2 * item.take))
+        elif isinstance(item, Store):
+            trip.append(replace(item, distribution="NORM_B32"))
+        else:
+            trip.append(item)
+    return replace(nest, trip=tuple(trip), counters={name: 2 * start for name, start in nest.counters.items()})
+
+
+def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Written, ...]:
+    """Return a comparison as its stores of predicates can be: of 16 bytes or 32.
+
+    What a row has beyond them comes first, with the bits that are there kept, then all full ones.
+    """
+    each = 256 if width == 8 else 128
+    full, rest = nest.count // each * each, nest.count % each
+    return (
+        *([_comparison(nest, width, full, rest, keeps=keeps)] if rest else []),
+        *([_comparison(nest, width, 0, full, keeps=keeps)] if full else []),
+    )
+
+
+def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> Written:
+    """Return the comparison of some columns. 32-bit lanes go two registers a trip, unless there are fewer."""
+    counter = next(iter(nest.counters))
+    counters = {counter: count}
+    each = 256 if width == 8 else 128
+    registers = 2 if width == 32 and count > nest.elements else 1
+    trip, offsets, found = _compared(nest, width, first, registers, counter)
+    bits = min(16, width)
+    if first or count < each:
+        old = Load(("old",), f"MASK_B{bits}", -1, (nest.destination_row, each // 8))
+        offsets[old] = first // 8
+        counters["bits"] = count if keeps else -(-count // 8) * 8
+        chosen = Compute("psel", ("kept",), (found, "old", "taken"), bits)
+        trip, found = [old, *trip, CountDown("taken", bits, each, "bits"), chosen], "kept"
+    store = Store(found, "p", f"MASK_B{bits}", first // 8)
+    whole = replace(
+        nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
+        destination_trip=each // 8,
+    )  # fmt: skip
+    return Written(whole, offsets)
+
+
+def _compared(
+    nest: Nest, width: int, first: int, registers: int, counter: str
+) -> tuple[list[RegisterOperation], dict[Load, int], str]:
+    """Return the instructions up to a predicate of lanes of 8 or 16 bits, the places of their loads, its name."""
+    trip: list[RegisterOperation] = []
+    offsets: dict[Load, int] = {}
+    loads = [item for item in nest.trip if isinstance(item, Load)]
+    (compare,) = (item for item in nest.trip if isinstance(item, Compute))
+    for number in range(registers):
+        for load in loads:
+            row, step = load.steps or (nest.source_row, nest.source_trip)
+            one = replace(
+                load, results=tuple(f"{name}{number}" for name in load.results), steps=(row, registers * step)
+            )
+            offsets[one] = first * width // 8 + number * step
+            trip.append(one)
+    for number in range(registers):
+        sources = tuple(f"{name}{number}" for name in compare.sources)
+        trip.append(CountDown(f"p{number}", width, nest.elements, counter))
+        trip.append(replace(compare, results=(f"q{number}",), sources=sources))
+    if width < 32:
+        return trip, offsets, "q0"
+    names = tuple(f"q{number}" for number in range(registers))
+    trip.append(Compute("pdintlv" if registers > 1 else "ppack", ("q",), names, width))
+    return trip, offsets, "q"
+
+
+def needs_barrier(given: Given | None) -> bool:
+    """Whether each nest of an operation loads what the one before it has stored."""
+    return given is not None and (given.structure == "part" or given.work.binary)
+
+
+def element_of(function: VectorFunction, nest: Nest, item: Load | Store) -> str:
+    """Return the element of the pointer of an access."""
+    if item.distribution.startswith("MASK"):
+        return MASK_ELEMENT
+    if isinstance(item, Load):
+        return (function.destination_format if item.operand < 0 else function.source_format).name
+    return (function.destination_format if nest.writes is None else function.source_format).name
+
+
+def pointer_number(nest: Nest, item: Load | Store) -> int:
+    """Return the number of an access's address among those of the function."""
+    if isinstance(item, Load):
+        return 1 + item.operand
+    return 0 if nest.writes is None else 1 + nest.writes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,20 @@ from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto.micro.conversions import CONVERSIONS, plain_word
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import LogicalVectorType, ScalarType
-from castsim.isa.pto.vmi.conversions import How, Route, Step
 from castsim.isa.pto.vmi.nodes import VmiOperation
-from castsim.isa.pto.vmi.rules import conversion_formats, conversion_words, route_of
-from castsim.machines.vector_function.logical.emitter import Emitter, Reg, Use
-from castsim.machines.vector_function.logical.masks import Masks
-from castsim.machines.vector_function.logical.shapes import Shapes
-from castsim.machines.vector_function.logical.values import LogicalMask, Vector, per_register, physical, register_count
+from castsim.isa.pto.vmi.rules import How, Route, Step, conversion_formats, conversion_words, route_of
+from castsim.machines.vector_function.logical.emitter import (
+    Emitter,
+    LogicalMask,
+    Masks,
+    Reg,
+    Shapes,
+    Use,
+    Vector,
+    per_register,
+    physical,
+    register_count,
+)
 
 _WIDEST = 64
 

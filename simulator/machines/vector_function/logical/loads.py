@@ -2,16 +2,250 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import gcd
 
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import AlignType, LogicalVectorType, ScalarType, Type
-from castsim.machines.vector_function.logical.addresses import Address
-from castsim.machines.vector_function.logical.emitter import I16, INDEX, Emitter, Reg, Use, vector
-from castsim.machines.vector_function.logical.masks import Masks
-from castsim.machines.vector_function.logical.shapes import Shapes
-from castsim.machines.vector_function.logical.values import Vector, per_register, physical, register_count
+from castsim.isa.pto.value_types import AlignType, LogicalVectorType, PointerType, ScalarType, Type
+from castsim.isa.pto.vmi.nodes import VmiOperation
+from castsim.machines.vector_function.logical.emitter import (
+    I16,
+    INDEX,
+    Emitter,
+    Masks,
+    Reg,
+    Shapes,
+    Use,
+    Vector,
+    per_register,
+    physical,
+    register_count,
+    vector,
+)
 from castsim.targets.dataflow import BLOCK_BYTES
+
+# What is known of addresses before a program runs: constants, and numbers by which others can be divided.
+#
+# Loads and stores of whole registers need aligned addresses; where alignment is not known, slower ones are chosen.
+
+_MOST_ROUNDS = 8
+
+
+@dataclass(slots=True)
+class Divisors:
+    """Facts by name while a function is walked, and by access when it has been: an address's divisor in bytes."""
+
+    divisors: dict[str, int] = field(default_factory=dict)
+    """0: the value is 0, which every number divides."""
+    constants: dict[str, int] = field(default_factory=dict)
+    accesses: dict[int, int] = field(default_factory=dict)
+    strides: dict[int, int] = field(default_factory=dict)
+
+    def see(self, body: Sequence[pto.Operation]) -> list[str]:
+        """Take in a region; return what it yields."""
+        for node in body:
+            if isinstance(node, pto.Yield):
+                return list(node.values)
+            self._see(node)
+        return []
+
+    def of(self, name: str) -> int:
+        """Return a number by which a value can be divided; addresses count bytes."""
+        return self.divisors.get(name, 1)
+
+    def _see(self, node: pto.Operation) -> None:
+        match node:
+            case pto.Constant() if isinstance(node.value, int):
+                self.constants[node.result], self.divisors[node.result] = int(node.value), abs(int(node.value))
+            case pto.Arith():
+                self._arith(node)
+            case pto.Convert():
+                self._set(node.result, self.of(node.operand) if "index_cast" in node.operation else 1)
+            case pto.AddPointer():
+                self._set(node.result, gcd(self.of(node.pointer), self.of(node.offset) * _size(node.type)))
+            case MicroOperation():
+                for name in node.results:
+                    self._set(name, self.of(node.operands[0]) if node.mnemonic == "castptr" else 1)
+            case VmiOperation():
+                self._access(node)
+            case pto.For() | pto.If() | pto.Section():
+                self._regions(node)
+
+    def _regions(self, node: pto.For | pto.If | pto.Section) -> None:
+        if isinstance(node, pto.For):
+            self._loop(node)
+        elif isinstance(node, pto.If):
+            yielded = [self.see(region) for region in (node.then_body, node.else_body)]
+            for number, name in enumerate(node.results):
+                self._set(name, gcd(*(self.of(each[number]) for each in yielded if number < len(each)), 0))
+        else:
+            for name, outer in zip(node.carried, node.initial, strict=True):
+                self._set(name, self.of(outer))
+                if outer in self.constants:
+                    self.constants[name] = self.constants[outer]
+            self.see(node.body)
+
+    def _set(self, name: str, divisor: int) -> None:
+        self.divisors[name] = divisor
+        self.constants.pop(name, None)
+
+    def _arith(self, node: pto.Arith) -> None:
+        if not node.operands:  # a number of the core
+            self._set(node.result, 1)
+            return
+        near, far = self.of(node.operands[0]), self.of(node.operands[-1])
+        if node.operation == "muli":
+            self._set(node.result, near * far)
+        elif node.operation in ("addi", "subi", "select", "minsi", "minui", "maxsi", "maxui"):
+            given = node.operands[1:] if node.operation == "select" else node.operands
+            self._set(node.result, gcd(*(self.of(name) for name in given)))
+        elif node.operation == "shli" and node.operands[1] in self.constants:
+            self._set(node.result, near << self.constants[node.operands[1]])
+        else:
+            self._set(node.result, 1)
+
+    def _loop(self, node: pto.For) -> None:
+        self._set(node.variable, gcd(self.of(node.lower), self.of(node.step)))
+        found = [self.of(name) for name in node.initial]
+        for _ in range(_MOST_ROUNDS):
+            for name, divisor in zip(node.carried, found, strict=True):
+                self._set(name, divisor)
+            further = [gcd(one, self.of(name)) for one, name in zip(found, self.see(node.body), strict=True)]
+            if further == found:
+                break
+            found = further
+        else:
+            found = [1] * len(found)
+            for name in node.carried:
+                self._set(name, 1)
+            self.see(node.body)
+        for name, divisor in zip(node.results, found, strict=True):
+            self._set(name, divisor)
+
+    def _access(self, node: VmiOperation) -> None:
+        """Note the divisors of an access: of its address in bytes, of its stride in elements."""
+        place = next((n for n, kind in enumerate(node.operand_types) if isinstance(kind, PointerType)), None)
+        if place is None:
+            return
+        pointer = node.operand_types[place]
+        assert isinstance(pointer, PointerType)
+        scalars = [
+            name for name, kind in zip(node.operands, node.operand_types, strict=True) if isinstance(kind, ScalarType)
+        ]
+        offset = self.of(scalars[0]) if scalars else 0
+        self.accesses[id(node)] = gcd(self.of(node.operands[place]), offset * _size(pointer))
+        self.strides[id(node)] = self.of(scalars[1]) if len(scalars) > 1 else 0
+
+
+def _size(kind: PointerType) -> int:
+    return lane_bits(kind.element) // 8
+
+
+# Where an access goes: a pointer, an offset, rows or blocks apart, and what is known of their alignment.
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """Scalar arithmetic of addresses: constants where the text gives them."""
+
+    out: Emitter
+    facts: Divisors
+
+    def known(self, name: str) -> int | None:
+        """Return the value of a scalar that the text gives."""
+        return self.facts.constants.get(name)
+
+    def as_index(self, use: Use) -> str:
+        """Return a whole number as an index."""
+        name, kind = use
+        assert isinstance(kind, ScalarType)
+        if name in self.facts.constants:
+            return self.constant(self.facts.constants[name])
+        return self.out.converted("index_cast", name, kind, INDEX)
+
+    def constant(self, value: int) -> str:
+        """Return a constant of type index."""
+        name = self.out.constant(value, INDEX)
+        self.facts.constants[name] = value
+        return name
+
+    def plus(self, name: str, more: int) -> str:
+        """Return an index and a number more."""
+        if more == 0:
+            return name
+        known = self.known(name)
+        if known is not None:
+            return self.constant(known + more)
+        return self.out.arith("addi", (name, self.constant(more)), INDEX)
+
+    def times(self, name: str, factor: int) -> str:
+        """Return an index so many times."""
+        known = self.known(name)
+        if known is not None or factor == 0:
+            return self.constant((known or 0) * factor)
+        return name if factor == 1 else self.out.arith("muli", (name, self.constant(factor)), INDEX)
+
+    def sum(self, one: str, other: str) -> str:
+        """Return the sum of two indices."""
+        for name, further in ((one, other), (other, one)):
+            known = self.known(name)
+            if known is not None:
+                return self.plus(further, known)
+        return self.out.arith("addi", (one, other), INDEX)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Elements of `width` bits from a pointer on; `unit` is how many of the pointer's elements make one.
+
+    `divisor` divides the address in bytes.
+    """
+
+    scalars: Scalars
+    pointer: str
+    kind: PointerType
+    offset: str
+    width: int
+    divisor: int
+
+    @property
+    def unit(self) -> int:
+        """How many of the pointer's elements one of these is."""
+        return self.width // lane_bits(self.kind.element)
+
+    def further(self, elements: int) -> Address:
+        """Return the address so many elements on."""
+        offset = self.scalars.plus(self.offset, elements * self.unit)
+        return self._at(offset, gcd(self.divisor, abs(elements) * self.width // 8))
+
+    def row(self, number: int, stride: str, divisor: int) -> Address:
+        """Return the address of a row: rows are `stride` of the pointer's elements apart, which `divisor` divides."""
+        offset = self.scalars.sum(self.offset, self.scalars.times(stride, number))
+        return self._at(offset, gcd(self.divisor, number * divisor * lane_bits(self.kind.element) // 8))
+
+    def _at(self, offset: str, divisor: int) -> Address:
+        return Address(self.scalars, self.pointer, self.kind, offset, self.width, divisor)
+
+    def is_aligned(self, number: int) -> bool:
+        """Whether the address is a multiple of so many bytes for all that is known."""
+        return self.divisor % number == 0
+
+    def operands(self) -> list[Use]:
+        """Return pointer and offset."""
+        return [(self.pointer, self.kind), (self.offset, INDEX)]
+
+    def moved(self) -> Use:
+        """Return a pointer to the address."""
+        if self.scalars.known(self.offset) == 0:
+            return self.pointer, self.kind
+        out = self.scalars.out
+        name = out.fresh("p")
+        out.add(pto.AddPointer(name, self.pointer, self.offset, self.kind, span=out.span))
+        return name, self.kind
+
 
 _UNPACKED_ALIGNMENT = 16
 _FEW = 4

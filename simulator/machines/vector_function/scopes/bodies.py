@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.execution.micro.bodies import LOAD, STORE, Body, Step
-from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope
+from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope, time_scope
 from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
-from castsim.machines.vector_function.scopes.timing import time_scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
 

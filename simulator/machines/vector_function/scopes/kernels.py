@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from castsim.isa.pto.micro.conversions import ROUNDINGS
-from castsim.machines.vector_function.nest_plan import row_address
 from castsim.machines.vector_function.operations import (
     Bitwise,
     Compute,
@@ -29,7 +28,7 @@ from castsim.machines.vector_function.operations import (
 from castsim.machines.vector_function.profile import mnemonic
 from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
 from castsim.machines.vector_function.timing import bytes_of_row
-from castsim.machines.vector_function.trip_shape import Computing, LoadStep, StoreStep, trip_shape
+from castsim.machines.vector_function.trip_timing import Computing, LoadStep, StoreStep, row_address, trip_shape
 from castsim.targets.register_text import Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 

@@ -2,32 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import isfinite
 
+import numpy as np
+
 from castsim.execution.dataflow.operations import Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
-from castsim.execution.micro.copies import Copy
-from castsim.execution.micro.pointers import Pointer
-from castsim.execution.micro.unit import Issue, Value
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.micro.unit import Copy, Issue, Pointer, Value
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.execution.walk.dependence import Scalar
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.forms import OPAQUE
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import MaskType, PointerType, ScalarType, VectorType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vector_function.scopes.extents import leading_bits, rows_of, touched
-from castsim.machines.vector_function.scopes.facts import ScopeFacts
-from castsim.machines.vector_function.scopes.hazards import overtaking_loads
-from castsim.machines.vector_function.scopes.instructions import instruction_of
+from castsim.machines.vector_function.scopes.instructions import extents, instruction_of, leading_bits, rows_of, touched
 from castsim.machines.vector_function.scopes.operation import MicroFunction
 from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
-from castsim.machines.vector_function.scopes.scope import Kind, Scope
+from castsim.machines.vector_function.scopes.scope import Kind, Scope, ScopeFacts
 from castsim.targets.vector_function import VectorFunctionTarget
+
+# Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
+
+STORE_ORDERING = ("VST_VST", "VV_ALL")
+"""What a `mem_bar` orders that keeps vector stores behind earlier vector stores."""
+
+ORDERING = ("VST_VLD", "VV_ALL")
+"""What a `mem_bar` orders that keeps vector loads behind earlier vector stores."""
+
+
+def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
+
+    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; what lies beyond it is
+    not looked at.
+    """
+    writer = np.zeros(capacity, np.int64)
+    lines = [0]
+    ordered = 0
+    found: set[tuple[int, int]] = set()
+    for issue, start, end in extents(scope):
+        instruction = issue.instruction
+        touched = slice(max(start, 0), max(end, 0))
+        match instruction.kind:
+            case Kind.BARRIER if instruction.word in ORDERING:
+                ordered = len(lines) - 1
+            case Kind.STORE:
+                writer[touched] = len(lines)
+                lines.append(instruction.line)
+            case Kind.LOAD if writer[touched].size:
+                last = writer[touched]
+                number = int(last.max())
+                pair = instruction.line, lines[number]
+                if number > ordered and pair not in found:
+                    found.add(pair)
+                    yield *pair, issue.address + int(np.argmax(last))
+
+
+def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
+    """Return the lines of the first store over bytes of an earlier one of its launch that no barrier is between; None.
+
+    Both may be one line, in two trips of a loop. Extents and `capacity` are as for `overtaking_loads`.
+    """
+    writer = np.zeros(capacity, np.int64)
+    lines = [0]
+    ordered = 0
+    for issue, start, end in extents(scope):
+        instruction = issue.instruction
+        touched = slice(max(start, 0), max(end, 0))
+        if instruction.kind is Kind.BARRIER and instruction.word in STORE_ORDERING:
+            ordered = len(lines) - 1
+        elif instruction.kind is Kind.STORE and writer[touched].size:
+            before = int(writer[touched].max())
+            if before > ordered:
+                return instruction.line, lines[before]
+            writer[touched] = len(lines)
+            lines.append(instruction.line)
+    return None
+
 
 _FIRST_BUFFER = 1 << 10
 """Numbers of the flags that stand for buffers begin here, beyond those of events."""
@@ -199,6 +255,11 @@ class Recorder:
 
     def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
+        if self._scope is not None:
+            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=node.mnemonic))
+            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
+            self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
+            return
         pipe = self.target.pipes.scalar
         kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
         operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
@@ -220,6 +281,11 @@ class Recorder:
             event = _FIRST_BUFFER + buffer
             self._items[place] = replace(self._items[place], body=Block((SetFlag(holder, pipe, event),)))
             self._add(node, node.mnemonic, pipe, (WaitFlag(pipe, holder, event),), ())
+
+    def external(self, node: pto.External) -> None:
+        """Note that there are no cycles."""
+        self.incomplete = True
+        self._refuse(node.untimed)
 
     def _has_pipes(self, *names: str) -> bool:
         """Whether the target has these pipes; a program that names others has no cycles."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from castsim.machines.vliw.lint.checking import RULES, breaches, lint
 from castsim.machines.vliw.lint.finding import LintFinding
-from castsim.machines.vliw.lint.flow import Flow
-from castsim.machines.vliw.lint.noticing import notices
+from castsim.machines.vliw.lint.flow import Flow, notices
 
 __all__ = ["RULES", "Flow", "LintFinding", "breaches", "lint", "notices"]

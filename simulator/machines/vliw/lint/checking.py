@@ -2,16 +2,609 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
-from castsim.isa.tpc import TpcProgram
-from castsim.machines.vliw.lint import bundles, paths, spacing, stale, unread
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import (
+    Comparison,
+    DimensionMask,
+    Immediate,
+    Register,
+    RegisterDeclaration,
+    Slot,
+    Special,
+    TpcInstruction,
+    TpcProgram,
+)
+from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
+from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File
+from castsim.machines.vliw.configuration_space import ConfigurationSpace
+from castsim.machines.vliw.latency import STORED, horizon
+from castsim.machines.vliw.lint import bundles
 from castsim.machines.vliw.lint.finding import LintFinding
-from castsim.machines.vliw.lint.flow import Flow
-from castsim.targets.vliw import VliwTarget
+from castsim.machines.vliw.lint.flow import Flow, MissedWrite, Reading, WriteHistory, Writers
+from castsim.machines.vliw.pairs import Placed, applies
+from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
+from castsim.machines.vliw.registers import is_constant
+from castsim.machines.vliw.structure import LoopShape, holds, signed
+from castsim.targets.vliw import BundleDistance, VliwTarget, names
+
+# Results that nothing reads: liveness of registers over all paths.
+
+_KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
+
+
+def unread_result(flow: Flow) -> Iterator[LintFinding]:
+    """A result of which no register is read before it is overwritten or the program ends: no fault, as code goes on."""
+    live = _live_after(flow)
+    for index, plans in enumerate(flow.plans):
+        for plan in plans:
+            names = [cell.name for cell in plan.results]
+            if names and not plan.samples and not live[index].intersection(names):
+                message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
+                yield LintFinding("unread result", index, message, plan.site.span, certain=False)
+
+
+def _live_after(flow: Flow) -> list[set[str]]:
+    """Return, for each bundle, the registers that some path behind it reads."""
+    after: list[set[str]] = [set() for _ in flow.bundles]
+    reads = [_reads(plans) for plans in flow.plans]
+    kills = [_kills(plans) for plans in flow.plans]
+    waiting = list(range(len(flow.bundles)))
+    while waiting:
+        index = waiting.pop()
+        before = (after[index] - kills[index]) | reads[index]
+        for earlier in flow.predecessors[index]:
+            if not before <= after[earlier]:
+                after[earlier] |= before
+                waiting.append(earlier)
+    return after
+
+
+def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
+    found = set()
+    for plan in plans:
+        operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
+        if plan.income is not None and keeps_income(plan.instruction):
+            operands.append(plan.income)
+        found |= {cell.name for operand in operands for cell in operand.cells}
+    return found
+
+
+def _kills(plans: tuple[InstructionPlan, ...]) -> set[str]:
+    return {cell.name for plan in plans if not keeps_income(plan.instruction) for cell in plan.results}
+
+
+def keeps_income(instruction: TpcInstruction) -> bool:
+    """Whether part of the destination may keep its old value."""
+    if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
+        return True
+    if instruction.form.half is not None or instruction.switch("partial"):
+        return True
+    if instruction.operand("section") is not None:
+        return True
+    mask = instruction.operand("mask")
+    if mask is not None:
+        return not isinstance(mask, DimensionMask) or mask.bits != 0b11111
+    if instruction.form.family is Family.CONVERSION and instruction.switch("lane_sel") is not None:
+        return instruction.switch("num_lanes") != "all_lanes" and _narrows(instruction)
+    return False
+
+
+def _narrows(instruction: TpcInstruction) -> bool:
+    """Whether a conversion writes narrower elements than it reads; the integer ones always do."""
+    to = instruction.switch("target_type")
+    if to is None or instruction.type is None:
+        return True
+    return FORMATS[str(to)].bits < FORMATS[instruction.type].bits
+
+
+# Rules between bundles: how far apart instructions must be issued.
+
+Wanted = Callable[[InstructionPlan], bool]
+
+
+def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
+    """A tensor access exactly so many bundles behind a tensor store."""
+    distance = flow.target.issue_rules.forbidden_after_tensor_store
+    if not distance:
+        return
+    for index, _ in _all(flow, _accesses(MemoryOperation.TENSOR_STORE)):
+        for later in sorted(flow.after(index, distance)):
+            for other in flow.plans[later]:
+                if other.memory in TENSORS:
+                    message = f"{other.instruction.mnemonic} is {distance} bundles after ST_TNSR of bundle {index}"
+                    yield LintFinding("tensor store spacing", later, message, other.site.span)
+
+
+def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
+    """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
+    needed = flow.target.issue_rules.tensor_half_distance
+    low, high = _loads_half(Half.LOW), _loads_half(Half.HIGH)
+    yield from _too_close(flow, "tensor half spacing", low, _loads_half(Half.HIGH, None), needed)
+    yield from _too_close(flow, "tensor half spacing", high, low, needed)
+    for half in (low, high):
+        yield from _too_close(flow, "tensor half spacing", half, half, min(needed, 1))
+
+
+def mapped_store(flow: Flow) -> Iterator[LintFinding]:
+    """Something that depends on the configuration space too soon behind a store there."""
+    rules = flow.target.issue_rules
+    yield from _too_close(flow, "mapped store", _stores_mapped, _rounds_by_register, rules.mapped_store_to_rounding)
+    yield from _too_close(flow, "mapped store", _stores_mapped, _depends_on_space, rules.mapped_store_to_access)
+
+
+def random_spacing(flow: Flow) -> Iterator[LintFinding]:
+    """Uses of the random generator too close to each other."""
+    yield from _too_close(flow, "random spacing", _draws, _draws, flow.target.issue_rules.random_distance)
+
+
+def product_write(flow: Flow) -> Iterator[LintFinding]:
+    """A write of a register too soon behind the result of the multiplier pipe that goes there."""
+    for index, plan in _all(flow, lambda plan: in_multiplier(plan.instruction, flow.target)):
+        cells = {cell.name for cell in plan.results}
+        for distance in range(1, flow.target.issue_rules.product_write_distance):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    for cell in other.results:
+                        if cell.name in cells:
+                            first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
+                            message = f"{cell.name} is written {distance} after {first}"
+                            yield LintFinding("product write", later, message, other.site.span)
+
+
+def issue_distance(flow: Flow) -> Iterator[LintFinding]:
+    """Two instructions too close to each other by a rule that no other rule of the linter looks for."""
+    rules = [rule for rule in flow.target.bundle_distances if not rule.linted]
+    for index, plan in _all(flow, lambda plan: any(_begins(rule, plan) for rule in rules)):
+        for rule in rules:
+            for distance in range(1, max((rule.distance - 1, *rule.excluded)) + 1):
+                if distance < rule.distance or distance in rule.excluded:
+                    yield from _breaches(flow, rule, plan, index, distance)
+
+
+def _begins(rule: BundleDistance, plan: InstructionPlan) -> bool:
+    return names(rule.first, plan.site.slot.name.lower(), plan.instruction.mnemonic)
+
+
+def _breaches(
+    flow: Flow, rule: BundleDistance, plan: InstructionPlan, index: int, distance: int
+) -> Iterator[LintFinding]:
+    """Yield the instructions at a distance from one that a rule forbids."""
+    first = Placed(plan.site.slot, plan.instruction)
+    for later in sorted(flow.after(index, distance)):
+        for other in flow.plans[later]:
+            if applies(rule, flow.target, first, Placed(other.site.slot, other.instruction)):
+                who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
+                message = f"{who} of bundle {index}: {rule.rule}"
+                yield LintFinding("issue distance", later, message, other.site.span)
+
+
+def overtaken_predicate(flow: Flow) -> Iterator[LintFinding]:
+    """A write of a predicate that lands before an earlier load into it."""
+    for index, plan in _all(flow, lambda plan: plan.into_predicate and plan.loads):
+        cells = {cell.name for cell in plan.results}
+        for distance in range(1, flow.target.distances.predicate_load_then_write):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    for cell in other.results:
+                        if cell.name in cells and not other.loads:
+                            message = f"{cell.name} is written {distance} after the load of bundle {index}"
+                            yield LintFinding("overtaken predicate", later, message, other.site.span)
+
+
+def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int) -> Iterator[LintFinding]:
+    for index, plan in _all(flow, first):
+        for distance in range(needed):
+            for later in sorted(flow.after(index, distance)):
+                for other in flow.plans[later]:
+                    if second(other) and (distance or other.site.slot > plan.site.slot):
+                        message = (
+                            f"{other.instruction.mnemonic} is {distance} bundles after "
+                            f"{plan.instruction.mnemonic} of bundle {index}; needed: {needed}"
+                        )
+                        yield LintFinding(rule, later, message, other.site.span)
+
+
+def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
+    for index, plans in enumerate(flow.plans):
+        yield from ((index, plan) for plan in plans if wanted(plan))
+
+
+def _accesses(memory: MemoryOperation) -> Wanted:
+    return lambda plan: plan.memory is memory
+
+
+def _draws(plan: InstructionPlan) -> bool:
+    """Whether an instruction advances the vector generator, as far as its text tells."""
+    instruction = plan.instruction
+    return (instruction.draws and plan.vector) or instruction.operand("src_a") == Special("LFSR")
+
+
+def _loads_half(*halves: Half | None) -> Wanted:
+    return lambda plan: plan.memory is MemoryOperation.TENSOR_LOAD and plan.instruction.form.half in halves
+
+
+def _stores_mapped(plan: InstructionPlan) -> bool:
+    return plan.memory is MemoryOperation.SCALAR_STORE and plan.instruction.switch("mmio") == 1
+
+
+def _rounds_by_register(plan: InstructionPlan) -> bool:
+    """Whether an instruction takes its rounding from a register: float arithmetic, conversions in mode CSR."""
+    instruction = plan.instruction
+    return rounds_by_register(instruction) or instruction.switch("rounding") == "csr"
+
+
+def _depends_on_space(plan: InstructionPlan) -> bool:
+    """Whether an instruction accesses the configuration space, tensors or a generator."""
+    instruction = plan.instruction
+    mapped = instruction.switch("mmio") == 1
+    tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
+    return mapped or tensors or plan.samples is not None or instruction.draws
+
+
+# How many trips hardware loops make, where the text tells.
+
+_PLAIN = (None, "i32", "u32", "f32")
+"""Types under which MOV fills all of an S register."""
+
+
+def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
+    """Return the trips of every loop, by its number: `most` stands for that many or more, None for unknown.
+
+    Known are immediates, registers that only a declaration gives a value, and those that only one MOV of an immediate
+    writes, on every path and early enough.
+    """
+    return tuple(_trips(flow, loop, most) for loop in flow.loops)
+
+
+def _trips(flow: Flow, loop: LoopShape, most: int) -> int | None:
+    instruction = flow.loop_head(loop).instruction
+    compare = instruction.operand("compare")
+    assert isinstance(compare, Comparison)
+    start, bound, step = (_constant(flow, loop, instruction, role) for role in ("start", "bound", "step"))
+    if start is None or bound is None or step is None:
+        return None
+    value, trips = signed(start), 0
+    while trips < most and holds(compare, value, signed(bound)):
+        value, trips = signed((value + step) & WORD_MASK), trips + 1
+    return trips
+
+
+def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: str) -> int | None:
+    operand = instruction.operand(role)
+    if isinstance(operand, Immediate):
+        return operand.value & WORD_MASK
+    if not isinstance(operand, Register) or operand in map(flow.structure.iterator, range(len(flow.loops))):
+        return None
+    writes = flow.writers.get(str(operand), ())
+    declared = [
+        each.values[0]
+        for each in flow.program.declarations
+        if isinstance(each, RegisterDeclaration) and each.register == operand
+    ]
+    if not writes and declared:
+        return int(declared[0]) & WORD_MASK
+    if declared or len(writes) != 1:
+        return None
+    ((index, plan),) = writes
+    mov, value = plan.instruction, plan.instruction.operand("src_a")
+    on_every_path = not any(place < loop.head for place, _ in flow.jumps) and not flow.structure.enclosing[index]
+    early = loop.head - index >= flow.target.loop_rules.register_distance
+    plain = mov.mnemonic == "mov" and mov.predicate is None and mov.type in _PLAIN and operand.file is File.S
+    return value.value & WORD_MASK if isinstance(value, Immediate) and plain and on_every_path and early else None
+
+
+# Reads that come before what they should see: stale values, and registers that nothing has written.
+
+
+def stale_read(flow: Flow) -> Iterator[LintFinding]:
+    """A register, configuration register or generator read inside the latency window of its last write.
+
+    What happens on some paths only, or under a predicate, is possible and not certain.
+    """
+    places = _Places(flow)
+    far = horizon(flow.target)
+    history = WriteHistory(flow, places.writers, trip_counts(flow, far + 2), far + 2)
+    for reading in places.readings():
+        verdict = history.judge(reading)
+        for missed in sorted(verdict.certain | verdict.possible, key=lambda each: (each.distance, each.writer.bundle)):
+            message = _sentence(reading, missed)
+            yield LintFinding("stale read", reading.bundle, message, reading.plan.site.span, missed in verdict.certain)
+
+
+def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
+    """A register read that nothing has written on any path; possible only: the caller may have given it a value."""
+    written = _written_before(flow)
+    for index, plans in enumerate(flow.plans):
+        if index not in flow.reached:
+            continue
+        for plan in plans:
+            for operand in _operands(plan):
+                for cell in operand.cells:
+                    if cell.name not in written[index] and not cell.written:
+                        message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
+                        yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
+
+
+def _sentence(reading: Reading, missed: MissedWrite) -> str:
+    site = missed.writer
+    plural = "s" * (missed.distance != 1)
+    late = ", in the previous trip" if site.bundle >= reading.bundle else ""
+    return (
+        f"{reading.plan.instruction.mnemonic} reads {reading.place} {missed.distance} bundle{plural} after "
+        f"{site.instruction.mnemonic} in bundle {site.bundle} (line {site.span.line}){late}, and gets the old value; "
+        f"needed: {missed.needed}"
+    )
+
+
+class _Places:
+    """The places that a program writes and reads: registers, and the state beside them that is written late."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._space = ConfigurationSpace(flow.target, horizon(flow.target))
+        self.writers: Writers = tuple(map(self._written, flow.plans))
+        self._by_place: dict[str, dict[object, InstructionPlan]] = {}  # one of those that no reader tells apart
+        for own in self.writers:
+            for place, plans in own.items():
+                found = self._by_place.setdefault(place, {})
+                for plan in plans:
+                    found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
+
+    def readings(self) -> Iterator[Reading]:
+        """Yield the reads that could be stale: of a place that something writes late enough."""
+        for index, plans in enumerate(self._flow.plans):
+            for plan in plans if index in self._flow.reached else ():
+                if not _never_acts(plan):
+                    yield from self._of_registers(index, plan)
+                    yield from self._of_state(index, plan)
+
+    def _of_registers(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
+        for operand in _operands(plan):
+            if plan.instruction.mnemonic == "loop" and operand is not plan.predicate:
+                continue  # the rule on registers of loops tells of these
+            for name, file in {cell.name: cell.file for cell in operand.cells}.items():
+                reach = max(map(operand.needed, self._by_place.get(name, {}).values()), default=0)
+                if reach > 1:
+                    in_order = file not in PREDICATES
+                    yield Reading(index, plan, operand.role, name, operand.needed, reach, in_order)
+
+    def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
+        for name in sorted(plan.generators) if plan.reseeds is None else ():
+            seen = self._seen_by(plan)
+            reach = max(map(seen, self._by_place.get(name, {}).values()), default=0)
+            if reach:
+                yield Reading(index, plan, "random", name, seen, reach, in_order=False)
+        loaded = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_LOAD else None
+        for name in (*plan.depends, *([loaded] if loaded else [])):
+            if name in self._by_place:
+                needed = self._space.distances(name)[STORED]
+                yield Reading(index, plan, "configuration", name, _always(needed), needed)
+
+    def _seen_by(self, plan: InstructionPlan) -> Callable[[InstructionPlan], int]:
+        """Return from which distance on a draw sees what another instruction did to its generator."""
+        reseed = self._flow.target.distances.reseed
+        return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
+
+    def _written(self, plans: tuple[InstructionPlan, ...]) -> dict[str, tuple[InstructionPlan, ...]]:
+        """Return the writes of a bundle by place."""
+        found: dict[str, tuple[InstructionPlan, ...]] = {}
+        for plan in plans:
+            stored = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_STORE else None
+            steps = plan.reseeds is None and (plan.samples is None or plan.samples.steps)
+            stepped = sorted(plan.generators) if steps else ()
+            state = [*(name for name in (stored, plan.reseeds) if name is not None), *stepped]
+            for name in dict.fromkeys([*(cell.name for cell in plan.results), *state]):
+                found[name] = (*found.get(name, ()), plan)
+        return found
+
+    def _mapped(self, plan: InstructionPlan) -> str | None:
+        """Return the configuration register that an access names by an immediate address, None for others."""
+        address = plan.instruction.operand("src_a")
+        if not plan.instruction.switch("mmio") or not isinstance(address, Immediate):
+            return None
+        return self._space.name_at(address.value) or f"mmio {address.value:#x}"
+
+
+def _always(needed: int) -> Callable[[InstructionPlan], int]:
+    return lambda _: needed
+
+
+def _operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
+    return (*plan.sources, *([plan.predicate] if plan.predicate else []))
+
+
+def _never_acts(plan: InstructionPlan) -> bool:
+    """Whether a predicate that is constantly false keeps an instruction from doing anything."""
+    predicate = plan.instruction.predicate
+    return predicate is not None and predicate.inverted and is_constant(predicate.register)
+
+
+def _written_before(flow: Flow) -> list[frozenset[str]]:
+    """Return, for each bundle, the registers that some path to it may have written."""
+    declared = {str(each.register) for each in flow.program.declarations if isinstance(each, RegisterDeclaration)}
+    own = [frozenset(cell.name for plan in plans for cell in plan.results) for plans in flow.plans]
+    for loop in flow.loops:
+        own[loop.head] |= {str(flow.structure.iterator(loop.depth))}
+    before: list[frozenset[str] | None] = [None] * len(flow.bundles)
+    if before:
+        before[0] = frozenset(declared)
+    waiting = deque([0] if before else [])
+    while waiting:
+        index = waiting.popleft()
+        known = before[index]
+        assert known is not None
+        left = known | own[index]
+        for edge in flow.edges[index]:
+            old = before[edge.second]
+            if old is None or not left <= old:
+                before[edge.second] = left if old is None else old | left
+                waiting.append(edge.second)
+    return [frozenset() if each is None else each for each in before]
+
+
+# Rules of jumps, hardware loops and the end of the program.
+
+_BOUNDS = ("start", "bound", "step")
+
+
+def jump_delay(flow: Flow) -> Iterator[LintFinding]:
+    """Something in a delay bundle of a jump, outside the slots that may be used there."""
+    rules = flow.target.jump_rules
+    for index, jump in flow.jumps:
+        for delay in range(index + 1, index + 1 + rules.delay_bundles):
+            if delay >= len(flow.bundles):
+                yield LintFinding("jump delay", index, f"no delay bundle follows {jump.mnemonic}", jump.span)
+                continue
+            for plan in flow.plans[delay]:
+                if plan.site.slot.name.lower() not in rules.delay_slots:
+                    message = f"{plan.instruction.mnemonic} in the delay bundle of {jump.mnemonic}, which may only use"
+                    yield LintFinding("jump delay", delay, f"{message} {', '.join(rules.delay_slots)}", plan.site.span)
+
+
+def convert_before_delay(flow: Flow) -> Iterator[LintFinding]:
+    """A scalar conversion shortly before the delay bundle of a jump or loop, or in it."""
+    reach = flow.target.jump_rules.scalar_convert_distance
+    ends = [index + flow.target.jump_rules.delay_bundles for index, _ in flow.jumps]
+    ends += [loop.start - 1 for loop in flow.loops]
+    for delay in ends:
+        if delay >= len(flow.bundles):
+            continue
+        for distance in range(reach + 1):
+            for index in sorted(flow.before(delay, distance)):
+                plan = flow.at(index, Slot.SPU)
+                if plan is not None and plan.instruction.form.family is Family.CONVERSION:
+                    message = f"{plan.instruction.mnemonic} of the SPU is {distance} before delay bundle {delay}"
+                    yield LintFinding("convert before delay", index, message, plan.site.span)
+
+
+def after_jump(flow: Flow) -> Iterator[LintFinding]:
+    """A scalar conversion or HALT too soon behind a jump, whether or not it is taken."""
+    rules = flow.target.jump_rules
+    for index, jump in flow.jumps:
+        for distance in range(1, max(rules.scalar_convert_after, rules.halt_distance)):
+            for later in sorted(flow.after(index, distance)):
+                plan = flow.at(later, Slot.SPU)
+                if plan is None:
+                    continue
+                mnemonic = plan.instruction.mnemonic
+                needed = rules.halt_distance if mnemonic == "halt" else 0
+                needed = rules.scalar_convert_after if plan.instruction.form.family is Family.CONVERSION else needed
+                if distance < needed:
+                    message = f"{mnemonic} is {distance} after {jump.mnemonic} of bundle {index}; needed: {needed}"
+                    yield LintFinding("after jump", later, message, plan.site.span)
+
+
+def loop_body(flow: Flow) -> Iterator[LintFinding]:
+    """A loop body that is too short."""
+    least = flow.target.loop_rules.body_bundles
+    for loop in flow.loops:
+        if loop.end - loop.start < least:
+            message = f"the body of the loop has {loop.end - loop.start} bundles; needed: {least}"
+            yield LintFinding("loop body", loop.head, message, flow.loop_head(loop).site.span)
+
+
+def loop_registers(flow: Flow) -> Iterator[LintFinding]:
+    """Start, bound or step of a loop written too shortly before it."""
+    needed = flow.target.loop_rules.register_distance
+    for loop in flow.loops:
+        head = flow.loop_head(loop)
+        read = {str(head.instruction.operand(r)) for r in _BOUNDS if isinstance(head.instruction.operand(r), Register)}
+        for distance in range(1, needed):
+            for index in sorted(flow.before(loop.head, distance)):
+                for plan in flow.plans[index]:
+                    for cell in plan.results:
+                        if cell.name in read:
+                            message = f"{cell.name} is written {distance} bundles before LOOP; needed: {needed}"
+                            yield LintFinding("loop registers", index, message, plan.site.span)
+
+
+def iterator_read(flow: Flow) -> Iterator[LintFinding]:
+    """A loop's iterator read shortly before the loop, or by the VPU at the end of its body."""
+    rules = flow.target.loop_rules
+    for loop in flow.loops:
+        name = str(flow.structure.iterator(loop.depth))
+        for distance in range(1, max(rules.iterator_before, rules.iterator_before_access) + 1):
+            for index in sorted(flow.before(loop.head, distance)):
+                for plan in flow.plans[index]:
+                    most = rules.iterator_before if plan.site.slot is Slot.VPU else rules.iterator_before_access
+                    if distance <= most and _uses(plan, name):
+                        message = (
+                            f"{plan.instruction.mnemonic} reads the iterator {name} in the {most} bundles before LOOP"
+                        )
+                        yield LintFinding("iterator read", index, message, plan.site.span)
+        for index in range(max(loop.start, loop.end - rules.iterator_at_end), loop.end):
+            vector = flow.at(index, Slot.VPU)
+            if vector is not None and _uses(vector, name):
+                where = f"in the last {rules.iterator_at_end} bundles of the body"
+                message = f"{vector.instruction.mnemonic} reads the iterator {name} {where}"
+                yield LintFinding("iterator read", index, message, vector.site.span)
+
+
+def _uses(plan: InstructionPlan, iterator: str) -> bool:
+    """Whether an instruction of the VPU, an access of vector memory or a MOV of the LOAD slot reads a register."""
+    slot, moves = plan.site.slot, plan.instruction.mnemonic == "mov"
+    concerned = slot is Slot.VPU or plan.memory in LOCAL_VECTORS or (slot is Slot.LOAD and moves)
+    return concerned and any(cell.name == iterator for source in plan.sources for cell in source.cells)
+
+
+def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
+    """A jump, or where it goes, too near the end of a loop body."""
+    rules = flow.target.loop_rules
+    for index, jump in flow.jumps:
+        loop = _innermost(flow, index)
+        if loop is None:
+            continue
+        if loop.end - index < rules.jump_before_end:
+            message = f"{jump.mnemonic} is {loop.end - index} before the end of the loop body; needed: "
+            yield LintFinding("jump in loop", index, f"{message}{rules.jump_before_end}", jump.span)
+        goal = flow.structure.static_target(index, jump)
+        if goal is not None and loop.end - goal < rules.target_before_end:
+            message = f"{jump.mnemonic} goes to {loop.end - goal} before the end of the loop body; needed: "
+            yield LintFinding("jump in loop", index, f"{message}{rules.target_before_end}", jump.span)
+
+
+def halt(flow: Flow) -> Iterator[LintFinding]:
+    """No HALT, or one that does not stand in all slots that it needs."""
+    wanted = flow.target.end_rules.halt_slots
+    found = [index for index in range(len(flow.bundles)) if flow.halts(index)]
+    if not found:
+        last = len(flow.bundles) - 1
+        if last >= 0:
+            yield LintFinding("halt", last, "the program has no HALT", flow.bundles[last].span)
+    for index in found:
+        slots = [_slot(plan) for plan in flow.plans[index] if plan.instruction.mnemonic == "halt"]
+        if set(slots) != set(wanted):
+            message = f"HALT is in {', '.join(slots)}; it needs {', '.join(wanted)} of one bundle"
+            yield LintFinding("halt", index, message, flow.bundles[index].span)
+
+
+def stores_at_end(flow: Flow) -> Iterator[LintFinding]:
+    """Too few empty bundles behind the last store; those behind HALT count."""
+    needed = flow.target.end_rules.empty_after_store
+    stores = [(index, plan) for index, plans in enumerate(flow.plans) for plan in plans if plan.memory in STORES]
+    if not stores:
+        return
+    index, plan = stores[-1]
+    empty = sum(not plans for plans in flow.plans[index + 1 :])
+    if empty < needed:
+        message = f"{empty} empty bundles follow the last store; needed: {needed}"
+        yield LintFinding("stores at end", index, message, plan.site.span)
+
+
+def _innermost(flow: Flow, index: int) -> LoopShape | None:
+    inside = [loop for loop in flow.loops if loop.holds(index)]
+    return max(inside, key=lambda loop: loop.depth, default=None)
+
+
+def _slot(plan: InstructionPlan) -> str:
+    return plan.site.slot.name.lower()
+
 
 RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
-    "stale read": stale.stale_read,
+    "stale read": stale_read,
     "slot count": bundles.slot_count,
     "two results": bundles.two_results,
     "field overlay": bundles.field_overlay,
@@ -20,24 +613,24 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "loop bundle": bundles.loop_bundle,
     "scalar beside load": bundles.scalar_beside_load,
     "minifloat beside store": bundles.minifloat_beside_store,
-    "tensor store spacing": spacing.tensor_store_spacing,
-    "tensor half spacing": spacing.tensor_half_spacing,
-    "mapped store": spacing.mapped_store,
-    "random spacing": spacing.random_spacing,
-    "product write": spacing.product_write,
-    "issue distance": spacing.issue_distance,
-    "overtaken predicate": spacing.overtaken_predicate,
-    "jump delay": paths.jump_delay,
-    "convert before delay": paths.convert_before_delay,
-    "after jump": paths.after_jump,
-    "loop body": paths.loop_body,
-    "loop registers": paths.loop_registers,
-    "iterator read": paths.iterator_read,
-    "jump in loop": paths.jump_in_loop,
-    "halt": paths.halt,
-    "stores at end": paths.stores_at_end,
-    "unwritten register": stale.unwritten_register,
-    "unread result": unread.unread_result,
+    "tensor store spacing": tensor_store_spacing,
+    "tensor half spacing": tensor_half_spacing,
+    "mapped store": mapped_store,
+    "random spacing": random_spacing,
+    "product write": product_write,
+    "issue distance": issue_distance,
+    "overtaken predicate": overtaken_predicate,
+    "jump delay": jump_delay,
+    "convert before delay": convert_before_delay,
+    "after jump": after_jump,
+    "loop body": loop_body,
+    "loop registers": loop_registers,
+    "iterator read": iterator_read,
+    "jump in loop": jump_in_loop,
+    "halt": halt,
+    "stores at end": stores_at_end,
+    "unwritten register": unwritten_register,
+    "unread result": unread_result,
 }
 """Name of each rule, as findings carry it, and what looks for breaches."""
 

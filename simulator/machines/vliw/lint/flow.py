@@ -2,16 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
+from itertools import product
 
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
-from castsim.isa.tpc.program import JUMPS
-from castsim.machines.vliw.lint.edges import Edge, Jump, edges_of
-from castsim.machines.vliw.plans import InstructionPlan, planned
-from castsim.machines.vliw.registers import Registers
+from castsim.isa.tpc.program import JUMPS, File, TpcInstruction
+from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.lint.finding import LintFinding
+from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
+from castsim.machines.vliw.registers import GENERATORS, Registers, is_constant
 from castsim.machines.vliw.structure import LoopShape, Structure
 from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw_latency import PREDICATE
+
+# From which bundle to which: every step that a program may take, with what hardware loops do on the way.
+#
+# Meaning of LOOP and the jumps: docs/reference/tpc.md section 7.1, control.
+
+Jump = tuple[int, TpcInstruction]
+"""The bundle of a jump, and the jump."""
+
+
+class LoopStep(StrEnum):
+    """The action of a hardware loop on a step from one bundle to another."""
+
+    ENTER = "enter"
+    """Its first trip begins."""
+    BACK = "back"
+    """Another trip begins."""
+    EXIT = "exit"
+    """The last trip has ended."""
+    SKIP = "skip"
+    """The loop runs zero times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A step from one bundle to another.
+
+    `cycles` is what the distance between the two counts (1, and the bubbles of a taken jump), `loops` what hardware
+    loops do on the way, in the order of time, each with its number.
+    """
+
+    first: int
+    second: int
+    cycles: int = 1
+    loops: tuple[tuple[LoopStep, int], ...] = ()
+
+
+def edges_of(
+    bundles: Sequence[Bundle], structure: Structure, jumps: Sequence[Jump], halts: Sequence[bool], target: VliwTarget
+) -> tuple[tuple[Edge, ...], ...]:
+    """Return, for each bundle, the steps that may follow it; those of a jump through a register are not known."""
+    return _Steps(bundles, structure, jumps, halts, target).all()
+
+
+class _Steps:
+    """Finds the steps of one program."""
+
+    def __init__(
+        self,
+        bundles: Sequence[Bundle],
+        structure: Structure,
+        jumps: Sequence[Jump],
+        halts: Sequence[bool],
+        target: VliwTarget,
+    ) -> None:
+        self._count = len(bundles)
+        self._structure = structure
+        self._halts = halts
+        self._entered = {loop.start - 1: loop for loop in structure.loops}
+        self._ending: dict[int, list[LoopShape]] = {}
+        for loop in sorted(structure.loops, key=lambda loop: -loop.depth):
+            self._ending.setdefault(loop.end, []).append(loop)
+        self._cost = 1 + int(target.option("taken_jump_cycles"))
+        delay = target.jump_rules.delay_bundles
+        self._jumps = {index + delay: (index, jump) for index, jump in jumps}
+        goals = {structure.static_target(index, jump) for index, jump in jumps}
+        self._landed_on = goals | {loop.start for loop in structure.loops} | {loop.end for loop in structure.loops}
+
+    def all(self) -> tuple[tuple[Edge, ...], ...]:
+        """Return the steps behind every bundle."""
+        return tuple(
+            tuple(edge for edge in self._behind(index) if edge.second < self._count) for index in range(self._count)
+        )
+
+    def _behind(self, index: int) -> Iterator[Edge]:
+        loop = self._entered.get(index)
+        if loop is not None:
+            yield Edge(index, loop.start, 1, ((LoopStep.ENTER, loop.number),))
+            yield from self._arrivals(index, loop.end, 1, ((LoopStep.SKIP, loop.number),))
+            return
+        goes_on = not self._halts[index]
+        if index in self._jumps:
+            place, jump = self._jumps[index]
+            goal = self._structure.static_target(place, jump)
+            if goal is not None:
+                yield from self._arrivals(index, goal, self._cost, ())
+            # A delay bundle that is reached on another way than from its jump goes on to the next one.
+            goes_on &= not _surely_taken(jump) or index in self._landed_on
+        if goes_on:
+            yield from self._arrivals(index, index + 1, 1, ())
+
+    def _arrivals(
+        self, index: int, following: int, cycles: int, before: tuple[tuple[LoopStep, int], ...]
+    ) -> Iterator[Edge]:
+        """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
+        for loop in self._ending.get(following, ()):
+            if loop.holds(index):
+                yield Edge(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
+                before = (*before, (LoopStep.EXIT, loop.number))
+        yield Edge(index, following, cycles, before)
+
+
+def _surely_taken(jump: TpcInstruction) -> bool:
+    """Whether a jump has no predicate, or one that is constantly true."""
+    predicate = jump.predicate
+    return predicate is None or (is_constant(predicate.register) and not predicate.inverted)
 
 
 class Flow:
@@ -117,3 +227,354 @@ class Flow:
         for _ in range(distance):
             places = frozenset(each for place in places for each in edges[place])
         return places
+
+
+# What a register was written by on the way to one of its readers: every path backwards, judged as the machine would.
+#
+# A read is *certain* to be stale if it is on every way of getting there. Ways that the text decides do not weaken
+# that:
+# the first trip of a loop and its later ones both happen, so it is enough if the read is stale in one of them. A loop
+# whose count of trips the text does not tell is taken to make many.
+
+_MOST_PATHS = 256
+"""Paths looked at for one read, beyond which nothing is called certain."""
+_MOST_DOUBTFUL = 6
+"""Writes under predicates on one path, beyond which nothing is called certain either."""
+
+Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
+"""For each bundle, the instructions that write a place, in the order of slots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A read of one place by one instruction.
+
+    `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them. `in_order` says
+    whether what is written there lands in the order of the program: predicates and random generators do not.
+    """
+
+    bundle: int
+    plan: InstructionPlan
+    role: str
+    place: str
+    needed: Callable[[InstructionPlan], int]
+    reach: int
+    in_order: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MissedWrite:
+    """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
+
+    writer: Site
+    distance: int
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaleVerdict:
+    """The writes that a read surely misses, none if it is not surely stale, and those that it may miss besides."""
+
+    certain: frozenset[MissedWrite] = frozenset()
+    possible: frozenset[MissedWrite] = frozenset()
+
+    def doubted(self) -> StaleVerdict:
+        """Return the same with nothing certain."""
+        return StaleVerdict(possible=self.certain | self.possible)
+
+
+def _all_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
+    """Return the verdict if each of these happens sometimes and nothing tells which: certain if all are."""
+    merged = _any_of(verdicts)
+    return merged if all(verdict.certain for verdict in verdicts) else merged.doubted()
+
+
+def _any_of(verdicts: Sequence[StaleVerdict]) -> StaleVerdict:
+    """Return the verdict if each of these surely happens some time."""
+    certain = frozenset(each for verdict in verdicts for each in verdict.certain)
+    return StaleVerdict(certain, frozenset(each for verdict in verdicts for each in verdict.possible) - certain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A write on a path; `doubtful` if a predicate decides whether it happens."""
+
+    plan: InstructionPlan
+    distance: int
+    doubtful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The progress of a walk back.
+
+    `passed` holds, for each loop that it is inside of, how many ends of trips it has crossed, and whether it came in
+    from behind the last one. `same_predicate` is False once the reader's predicate was written on the way.
+    """
+
+    bundle: int
+    distance: int = 0
+    writes: tuple[_Write, ...] = ()
+    passed: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
+    same_predicate: bool = True
+
+
+class WriteHistory:
+    """Judges reads of one program; `trips` are the counts of its loops, `many` what stands for many of them."""
+
+    def __init__(self, flow: Flow, writers: Writers, trips: Sequence[int | None], many: int) -> None:
+        self._flow = flow
+        self._writers = writers
+        self._reaches: dict[tuple[str, str, int], int] = {}
+        self._trips = [many if count is None else count for count in trips]
+        self._unknown = [count is None for count in trips]
+        self._conditional = [flow.loop_head(loop).instruction.predicate is not None for loop in flow.loops]
+        self._iterators = {str(flow.structure.iterator(loop.depth)): loop.depth for loop in flow.loops}
+        self._many = many
+        self._window = flow.target.distances.predicate_load_then_write
+
+    def judge(self, reading: Reading) -> StaleVerdict:
+        """Return whether a read is stale."""
+        beside = tuple(
+            _Write(plan, 0, doubtful=plan.instruction.predicate is not None)
+            for plan in reversed(self._writers[reading.bundle].get(reading.place, ()))
+            if plan.site.slot < reading.plan.site.slot
+        )
+        walk = _Walk(self, reading)
+        found = walk.before(_Place(reading.bundle, writes=beside), strict=False)
+        return found if walk.paths <= _MOST_PATHS else found.doubted()
+
+    # ------------------------------------------------------------------------------------------------------- paths
+
+    def incoming(self, bundle: int) -> tuple[Edge, ...]:
+        """Return the steps that may lead to a bundle."""
+        return self._flow.incoming[bundle]
+
+    def written(self, bundle: int) -> Iterable[str]:
+        """Return the places that a bundle writes."""
+        return self._writers[bundle]
+
+    def steps_to(self, at: _Place) -> Iterator[tuple[Edge, Mapping[int, tuple[int, bool]], bool]]:
+        """Yield the steps that may lead here, the loops passed with each, and whether it is one to be counted on."""
+        for edge in self._flow.incoming[at.bundle]:
+            passed: dict[int, tuple[int, bool]] | None = dict(at.passed)
+            usual = True
+            for step, loop in reversed(edge.loops):
+                passed = self._passed(step, loop, passed) if passed is not None else None
+                usual &= step is not LoopStep.SKIP or not self._unknown[loop] or self._conditional[loop]
+            if passed is not None:
+                yield edge, passed, usual
+
+    def _passed(
+        self, step: LoopStep, loop: int, passed: dict[int, tuple[int, bool]]
+    ) -> dict[int, tuple[int, bool]] | None:
+        """Return the loops passed behind a step backwards, None if the counts of trips forbid it."""
+        trips = self._trips[loop]
+        ends, from_behind = passed.get(loop, (0, False))
+        others = {number: count for number, count in passed.items() if number != loop}
+        match step:
+            case LoopStep.EXIT:
+                return others | {loop: (0, True)} if trips else None
+            case LoopStep.BACK:
+                return others | {loop: (ends + 1, from_behind)} if ends + 1 < trips or trips == self._many else None
+            case LoopStep.ENTER:
+                fits = trips > 0 and (not from_behind or (ends + 1 == trips and trips < self._many))
+                return others if fits else None
+            case LoopStep.SKIP:
+                return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
+
+    def sets(self, place: str, edge: Edge) -> bool:
+        """Whether a hardware loop gives a place its value on a step, for all readers."""
+        depth = self._iterators.get(place)
+        if depth is None:
+            return False
+        loops = self._flow.loops
+        return any(step is not LoopStep.SKIP and loops[number].depth == depth for step, number in edge.loops)
+
+    # ------------------------------------------------------------------------------------------------------ writes
+
+    def added(self, at: _Place, reading: Reading) -> _Place:
+        """Return a place on the way with what its bundle writes."""
+        predicate = reading.plan.predicate
+        same = at.same_predicate
+        if predicate is not None and any(cell.name in self._writers[at.bundle] for cell in predicate.cells):
+            same = False
+        writes = list(at.writes)
+        for plan in reversed(self._writers[at.bundle].get(reading.place, ())):
+            happens = self._happens(plan, at, reading, same=same)
+            if happens is not False:
+                writes.append(_Write(plan, at.distance, doubtful=happens is None))
+        return replace(at, writes=tuple(writes), same_predicate=same)
+
+    def _happens(self, writer: InstructionPlan, at: _Place, reading: Reading, *, same: bool) -> bool | None:
+        """Whether a write happens wherever the reader acts; None if that is not known."""
+        predicate = writer.instruction.predicate
+        if predicate is None:
+            return True
+        scalar = predicate.register.file is File.SP
+        unlike = False if scalar else None  # a mask without any lane is a write all the same
+        if is_constant(predicate.register):
+            return unlike if predicate.inverted else True
+        own = None if reading.role == PREDICATE else reading.plan.instruction.predicate
+        if own is None or own.register != predicate.register or not same or self._just_written(at, reading):
+            return None
+        return True if own.inverted == predicate.inverted else unlike
+
+    def _just_written(self, at: _Place, reading: Reading) -> bool:
+        """Whether the reader's predicate is written so shortly before a bundle that not all see it there."""
+        predicate = reading.plan.predicate
+        assert predicate is not None
+        names = [cell.name for cell in predicate.cells]
+        places = {at.bundle}
+        seen: set[int] = set()
+        for _ in range(self._reach(predicate, names)):
+            places = {edge.first for place in places for edge in self._flow.incoming[place]} - seen
+            seen |= places
+        return any(name in self._writers[place] for place in seen for name in names)
+
+    def _reach(self, operand: OperandPlan, names: Sequence[str]) -> int:
+        """Return the largest distance at which an operand may still miss a write of its register."""
+        key = (names[0], operand.role, id(operand.distances))
+        if key not in self._reaches:
+            writers = (plan for bundle in self._writers for name in names for plan in bundle.get(name, ()))
+            self._reaches[key] = max(map(operand.needed, writers), default=0)
+        return self._reaches[key]
+
+    def stale(self, writes: Sequence[_Write], reading: Reading) -> StaleVerdict:
+        """Judge one path, given what it wrote, the last write first."""
+        doubtful = [place for place, write in enumerate(writes) if write.doubtful]
+        missed: set[MissedWrite] = set()
+        certain = len(doubtful) <= _MOST_DOUBTFUL
+        for kept in product((True, False), repeat=min(len(doubtful), _MOST_DOUBTFUL)):
+            absent = {place for place, happens in zip(doubtful, kept, strict=False) if not happens}
+            found = self._read([write for place, write in enumerate(writes) if place not in absent], reading)
+            certain &= found is not None
+            missed |= {found} if found is not None else set()
+        return StaleVerdict(frozenset(missed)) if certain else StaleVerdict(possible=frozenset(missed))
+
+    def _read(self, writes: Sequence[_Write], reading: Reading) -> MissedWrite | None:
+        """Return the newest write that a reader misses.
+
+        Results land in program order, save loads into predicates, and save draws of random words that miss a reseed:
+        these go on with the old sequence.
+        """
+        delay = self._flow.target.distances.reseed
+        landing: list[_Write] = []
+        for write in reversed(writes):
+            overtaken = [
+                place
+                for place, older in enumerate(landing)
+                if older.plan.loads and older.distance - write.distance < self._window
+            ]
+            late = write.plan.into_predicate and not write.plan.loads and overtaken
+            if reading.place in GENERATORS and write.plan.reseeds is None:
+                overtaken = late = [
+                    place
+                    for place, older in enumerate(landing)
+                    if older.plan.reseeds is not None and older.distance - write.distance < delay
+                ]
+            landing.insert(overtaken[0] if late else len(landing), write)
+        missed = None
+        for write in reversed(landing):
+            if write.distance >= reading.needed(write.plan):
+                break
+            if write.distance and missed is None:
+                missed = MissedWrite(write.plan.site, write.distance, reading.needed(write.plan))
+        return missed
+
+    @property
+    def window(self) -> int:
+        """The distance before a write of a predicate within which a load lands after it."""
+        return self._window
+
+
+class _Walk:
+    """Walks all paths back from one read; `paths` counts them."""
+
+    def __init__(self, history: WriteHistory, reading: Reading) -> None:
+        self._history = history
+        self._reading = reading
+        self._in_order = reading.in_order
+        self._limit = reading.reach - 1 + (0 if self._in_order else history.window)
+        predicate = reading.plan.predicate
+        self._concerned = {reading.place, *(cell.name for cell in (predicate.cells if predicate else ()))}
+        self.paths = 0
+
+    def before(self, at: _Place, *, strict: bool) -> StaleVerdict:
+        """Judge the read over all paths that lead to a place; `strict` counts the trips of a loop as alternatives."""
+        at = self._through_others(at)
+        if at.distance > self._limit:
+            return self._leaf(at)
+        steps = list(self._history.steps_to(at))
+        begun: dict[tuple[LoopStep, int], list[StaleVerdict]] = {}
+        plain: list[StaleVerdict] = []
+        unusual: list[StaleVerdict] = []
+        beside = [_begins(edge) for edge, _, usual in steps if usual]
+        if at.bundle == 0:
+            beside.append(None)
+            plain.append(self._leaf(at))
+        for edge, passed, usual in steps:
+            if self.paths > _MOST_PATHS:
+                break
+            begins = _begins(edge)
+            found = self._along(edge, at, passed, strict=strict or beside.count(begins) > 1)
+            group = unusual if not usual else plain if begins is None else begun.setdefault(begins, [])
+            group.append(found)
+        trips = [_all_of(group) for group in begun.values()]
+        straight = [_all_of(plain)] if plain else []
+        if strict or not trips:
+            found = _all_of([*trips, *straight])
+        else:
+            found = _any_of([*trips, *(each.doubted() for each in straight)])
+        return _any_of([found, *(each.doubted() for each in unusual)])
+
+    def _through_others(self, at: _Place) -> _Place:
+        """Return how far back there is one way only, past bundles that have nothing to do with the read."""
+        bundle, distance = at.bundle, at.distance
+        while bundle and distance <= self._limit:
+            edge, *others = self._history.incoming(bundle) or (None,)
+            if (
+                edge is None
+                or others
+                or edge.loops
+                or not self._concerned.isdisjoint(self._history.written(edge.first))
+            ):
+                break
+            bundle, distance = edge.first, distance + edge.cycles
+        return at if bundle == at.bundle else replace(at, bundle=bundle, distance=distance)
+
+    def _along(self, edge: Edge, at: _Place, passed: Mapping[int, tuple[int, bool]], *, strict: bool) -> StaleVerdict:
+        """Judge the paths that end with one step."""
+        if self._history.sets(self._reading.place, edge) or at.distance + edge.cycles > self._limit:
+            return self._leaf(at)
+        place = replace(at, bundle=edge.first, distance=at.distance + edge.cycles, passed=passed)
+        place = self._history.added(place, self._reading)
+        if self._in_order and place.writes and not place.writes[-1].doubtful and place.writes[-1].distance:
+            return self._leaf(place)  # what was written before is neither seen nor missed
+        return self.before(place, strict=strict)
+
+    def _leaf(self, at: _Place) -> StaleVerdict:
+        self.paths += 1
+        return self._history.stale(at.writes, self._reading)
+
+
+def _begins(edge: Edge) -> tuple[LoopStep, int] | None:
+    """Return the trip of a loop that begins with a step: its first, or a later one."""
+    last = edge.loops[-1] if edge.loops else None
+    return last if last is not None and last[0] in (LoopStep.ENTER, LoopStep.BACK) else None
+
+
+# Forms that run but that the intrinsic header lacks: what is to be said of them, without running a program.
+#
+# They break no rule. Source: docs/reference/tpc.md section 2.7.
+
+
+def notices(flow: Flow) -> tuple[LintFinding, ...]:
+    """Return one notice per instruction and kind, in the order of the text; `rule` is the kind."""
+    return tuple(
+        LintFinding(notice.kind, plan.site.bundle, notice.text, plan.site.span)
+        for plans in flow.plans
+        for plan in plans
+        if plan.meaning is not None
+        for notice in plan.meaning.notices
+    )

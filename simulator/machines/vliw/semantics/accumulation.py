@@ -13,9 +13,9 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
-from castsim.machines.vliw.semantics import float_arithmetic, fused, integer_arithmetic
+from castsim.machines.vliw.semantics import float_arithmetic, integer_arithmetic
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
-from castsim.machines.vliw.semantics.float_arithmetic import FloatRules
+from castsim.machines.vliw.semantics.float_arithmetic import FloatRules, add, multiply
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import (
     broadcast,
@@ -28,11 +28,95 @@ from castsim.machines.vliw.semantics.lanes import (
     vector_of,
     vectors,
 )
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.placement import ElementPlacement, place, scattered
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import Policy, cast_codes
+from castsim.numerics.unpack import Unpacked, normalise, unpack
 from castsim.targets.vliw import VliwTarget
+
+# Products of floats added to an accumulator with one rounding (docs/reference/tpc.md section 5.3).
+#
+# The sum follows that of `float_arithmetic`, on a whole product in place of one operand.
+
+_HALF = np.uint64(32)
+_Bools = NDArray[np.bool_]
+
+
+def multiply_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
+    """Return c + a * b, or c - a * b: exact, then rounded once."""
+    product = _product(a, b, fmt, rules)
+    if negate:
+        product = _signed(product, product.negative ^ np.uint64(1))
+    return _packed(_sum(product, normalise(_unpacked(c, fmt, rules))), fmt, rules)
+
+
+def multiply_then_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
+    """Return the same with the product rounded on its own."""
+    product = multiply(a, b, fmt, rules)
+    return add(c, product ^ product.dtype.type(fmt.sign_bit) if negate else product, fmt, rules)
+
+
+def _unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
+
+
+def _signed(value: Unpacked, negative: NDArray[np.uint64]) -> Unpacked:
+    return Unpacked(negative, value.exponent, value.significand, value.nan, value.infinite)
+
+
+def _marked(found: _Bools | None, like: NDArray[np.uint64]) -> _Bools:
+    return np.zeros(like.shape, np.bool_) if found is None else found
+
+
+def _product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    """Return whole products: the upper halves of two significands hold all of their bits."""
+    first, second = _unpacked(a, fmt, rules), _unpacked(b, fmt, rules)
+    significand = (first.significand >> _HALF) * (second.significand >> _HALF)
+    nan, infinite = (
+        _marked(one, first.significand) | _marked(other, first.significand)
+        for one, other in ((first.nan, second.nan), (first.infinite, second.infinite))
+    )
+    zeros = [
+        (one.significand == 0) & ~_marked(one.nan, one.significand) & ~_marked(one.infinite, one.significand)
+        for one in (first, second)
+    ]
+    nan = nan | infinite & (zeros[0] | zeros[1])
+    exponent = first.exponent + second.exponent + 1
+    return normalise(Unpacked(first.negative ^ second.negative, exponent, significand, nan, infinite & ~nan))
+
+
+def _sum(first: Unpacked, second: Unpacked) -> tuple[Unpacked, _Bools, NDArray[np.uint64]]:
+    """Return the sum, where it is exactly zero, and whether both signs there are negative."""
+    swap = second.exponent > first.exponent
+    low, high = np.where(swap, first.exponent, second.exponent), np.where(swap, second.exponent, first.exponent)
+    large, small = (
+        np.where(swap, *pair) >> np.uint64(1)  # room for the carry
+        for pair in ((second.significand, first.significand), (first.significand, second.significand))
+    )
+    distance = np.minimum(high - low, 63).view(np.uint64)
+    shifted = small >> distance
+    # What falls off is one bit far below the last one kept: a product has 48 bits, and cancels only near by.
+    shifted |= (shifted << distance) != small
+    opposite = first.negative != second.negative
+    below = opposite & (shifted > large)
+    magnitude = np.where(opposite, np.where(below, shifted - large, large - shifted), large + shifted)
+    negative = np.where(swap, second.negative, first.negative) ^ below
+    infinite, other = _marked(first.infinite, large), _marked(second.infinite, large)
+    negative = np.where(infinite, first.negative, np.where(other, second.negative, negative))
+    nan = _marked(first.nan, large) | _marked(second.nan, large) | (infinite & other & opposite)
+    total = Unpacked(negative, high + 1, magnitude, nan, (infinite | other) & ~nan)
+    return total, opposite, first.negative
+
+
+def _packed(found: tuple[Unpacked, _Bools, NDArray[np.uint64]], fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Round the sum; an exact zero is negative if both addends are, or if rounding goes down and they differ."""
+    total, opposite, first = found
+    zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first)
+    special = _marked(total.nan, total.significand) | _marked(total.infinite, total.significand)
+    nothing = (total.significand == 0) & ~special
+    return float_arithmetic._packed(_signed(total, np.where(nothing, zero_sign, total.negative)), fmt, rules)
+
 
 ACCUMULATOR = "accumulator"
 """The role under which MAC is given its destination's old value."""
@@ -48,14 +132,14 @@ class Accumulation:
     """Products added to an accumulator, ready to run.
 
     `placement` is None in the scalar unit. `addend` is the role of the accumulator: the destination's old value, or an
-    operand of its own.
+    operand of its own; None: there is none, and the products are the results.
     """
 
     instruction: TpcInstruction
     target: VliwTarget
     dst: Format
     placement: ElementPlacement | None
-    addend: str
+    addend: str | None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the new accumulators in their registers."""
@@ -74,6 +158,7 @@ class Accumulation:
         return codes if self.placement is None else codes[self.placement.gather]
 
     def _addends(self, operands: OperandValues) -> Codes:
+        assert self.addend is not None
         value = operands.sources[self.addend]
         if self.placement is None:
             return broadcast(value, self.dst, 1)
@@ -87,6 +172,9 @@ class Accumulation:
             assert isinstance(self.dst, FloatFormat)
             a, b, dst = _widened(a, src, self.dst, rules), _widened(b, src, self.dst, rules), self.dst
             rules = _rules_of(dst, rules, self.target)
+        if self.addend is None:
+            found = float_arithmetic.multiply(a, b, dst, rules)
+            return float_arithmetic.negated(found, dst) if self.instruction.switch("neg") == 1 else found
         return _accumulated(self.instruction, self.target, (a, b, self._addends(operands)), dst, rules)
 
     def _integers(self, operands: OperandValues, src: IntFormat) -> Codes:
@@ -140,11 +228,19 @@ class PairOperation:
         a = self._half(given(self.instruction, operands, "src_a"), half, lanes)
         b = broadcast(given(self.instruction, operands, role), self.fmt, lanes)
         if self.addend is not None:
-            c = self._half(operands.sources[self.addend], half, lanes)
+            c = self._half(self._addend(operands), half, lanes)
             return _accumulated(self.instruction, self.target, (a, b, c), self.fmt, rules)
         function = {"mul": float_arithmetic.multiply, "add": float_arithmetic.add, "sub": float_arithmetic.subtract}
         result = function[self.instruction.mnemonic](a, b, self.fmt, rules)
         return float_arithmetic.negated(result, self.fmt) if self.instruction.switch("neg") == 1 else result
+
+    def _addend(self, operands: OperandValues) -> Value:
+        assert self.addend is not None
+        return (
+            operands.sources[ACCUMULATOR]
+            if self.addend == ACCUMULATOR
+            else given(self.instruction, operands, self.addend)
+        )
 
     def _half(self, value: Value, half: int, lanes: int) -> Codes:
         return broadcast(vectors(value)[half] if isinstance(value, tuple) else value, self.fmt, lanes)
@@ -162,7 +258,7 @@ def _accumulated(
     rules: FloatRules,
 ) -> Codes:
     """Return c + a * b or c - a * b, with one rounding or two (option product_sum)."""
-    function = fused.multiply_add if target.option("product_sum") == "fused" else fused.multiply_then_add
+    function = multiply_add if target.option("product_sum") == "fused" else multiply_then_add
     return function(*codes, fmt, rules, negate=instruction.switch("neg") == 1)
 
 
@@ -186,14 +282,16 @@ _GROUP = {File.D: 2, File.A: 4}
 
 
 def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Accumulation | PairOperation:
-    """Check a MAC or MADD, or an f32 operation on pairs.
+    """Check a MAC, a MADD, a MUL with wide results, or an f32 operation on pairs.
 
     Raises:
         IllegalError: the generation lacks the element type, or an immediate of which no source states the value.
     """
     name = check_element(instruction, target, instruction.type, whole_bytes(target))
     src = FORMATS[name]
-    addend = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    addend: str | None = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    if instruction.mnemonic == "mul":
+        addend = None
     if isinstance(src, FloatFormat) and instruction.switch("x2") == 1:
         has_addend = instruction.mnemonic in ("mac", "madd")
         return PairOperation(instruction, target, src, addend if has_addend else None)

@@ -15,8 +15,8 @@ from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import broadcast, given, lanes_of, merged, vector_of
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 

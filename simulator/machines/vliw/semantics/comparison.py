@@ -13,7 +13,6 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
-from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimensions
 from castsim.machines.vliw.semantics.interface import Effects, Mask, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import (
     broadcast,
@@ -24,8 +23,8 @@ from castsim.machines.vliw.semantics.lanes import (
     order_keys,
     vector_of,
 )
+from castsim.machines.vliw.semantics.moves import coordinates_of, masked_dimensions, signed_scalar
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import signed_scalar
 from castsim.targets.vliw import VliwTarget
 
 SEVERAL_DIMENSIONS = "a compare of several dimensions is true where it is for all of them, which no source states"

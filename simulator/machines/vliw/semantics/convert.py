@@ -14,10 +14,10 @@ from castsim.machines.vliw.semantics.configuration import check_mode, convert_mo
 from castsim.machines.vliw.semantics.conversion_forms import Notice, convert_form, is_lane_by_lane, registers_named
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
 from castsim.machines.vliw.semantics.lanes import given
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import converted, policy_of
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import ConvertRow, RoundingMode, VliwTarget
 

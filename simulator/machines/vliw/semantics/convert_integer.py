@@ -18,10 +18,10 @@ from castsim.machines.vliw.semantics.configuration import check_mode, draw
 from castsim.machines.vliw.semantics.conversion_forms import Notice, lane_form
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import elements, given, integers, signed_word, vectors
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import integer_policy
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import Scale, code_dtype, scaled_cast_codes
 from castsim.targets.vliw import IntegerConvertRow, RoundingMode, VliwTarget
 

@@ -15,9 +15,8 @@ from castsim.machines.vliw.semantics.conversion_forms import Notice
 from castsim.machines.vliw.semantics.convert import PreparedConversion, prepare_convert
 from castsim.machines.vliw.semantics.convert_integer import ConvertInteger, prepare_convert_integer
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_elementwise
-from castsim.machines.vliw.semantics.indices import MoveDimension, PermuteIndex, SetIndex
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
-from castsim.machines.vliw.semantics.moves import prepare_move
+from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move
 from castsim.machines.vliw.semantics.nearbyint import prepare_nearbyint
 from castsim.machines.vliw.semantics.products import prepare_product
 from castsim.machines.vliw.semantics.rearrange import prepare_rearrange

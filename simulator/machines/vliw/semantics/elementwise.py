@@ -20,7 +20,6 @@ from castsim.isa.modes import Rounding
 from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.vliw.semantics import float_arithmetic, integer_arithmetic
 from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
-from castsim.machines.vliw.semantics.indices import coordinates_of, masked_dimensions, written_dimensions
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import (
     WORD_MASK,
@@ -35,8 +34,8 @@ from castsim.machines.vliw.semantics.lanes import (
     signed_word,
     vector_of,
 )
+from castsim.machines.vliw.semantics.moves import coordinates_of, masked_dimensions, narrow_result, written_dimensions
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.targets.vliw import VliwTarget
 
 

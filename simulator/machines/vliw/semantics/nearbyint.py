@@ -24,10 +24,10 @@ from castsim.machines.vliw.semantics.configuration import (
 )
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
 from castsim.machines.vliw.semantics.lanes import given, vectors
+from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted, gathered, place, scattered
 from castsim.machines.vliw.semantics.policies import converted, integral_policy, policy_of
 from castsim.machines.vliw.semantics.registers import destination_file, group_of
-from castsim.machines.vliw.semantics.scalars import narrow_result
 from castsim.numerics import code_dtype, round_to_integral_codes
 from castsim.targets.vliw import RoundingMode, VliwTarget
 

@@ -13,19 +13,115 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.tpc.program import File, Register, TpcInstruction
+from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import check_element
 from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
-from castsim.machines.vliw.semantics.lanes import broadcast, elements, given, lanes_of, merged, vector_of
+from castsim.machines.vliw.semantics.lanes import WORD_MASK, broadcast, elements, given, lanes_of, merged, vector_of
+from castsim.machines.vliw.semantics.moves import narrow_result, scalar
 from castsim.machines.vliw.semantics.policies import nan_code
 from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
-from castsim.machines.vliw.semantics.scalars import narrow_result
-from castsim.machines.vliw.semantics.unstated import UnstatedError
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 
-_FLOATS = ("f32", "bf16", "f16")
+# Values that no source states: the instruction is read, encoded, linted and timed, and refused where values count.
+
+
+class UnstatedError(IllegalError):
+    """No source states what an instruction, or a word of it, computes."""
+
+
+# Values of UDIV_STEP, UDIV_4STEP and UDIV (docs/reference/tpc.md section 5.6): all of it inferred.
+
+_STEPS = {"udiv_step": 1, "udiv_4step": 4}
+DIVISIONS = (*_STEPS, "udiv")
+"""The mnemonics of this module."""
+
+_WORD_BITS = 32
+_UNSIGNED = ("u32", "u16", "u8")
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A whole division or some steps of one, ready to run.
+
+    A step shifts remainder and dividend left by one, subtracts the divisor from the remainder if that does not get
+    negative, and then sets the lowest bit. The pair holds dividend, at last quotient, in its lower register and the
+    remainder in its upper one, or (option division_pair) the other way round.
+    """
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    bits: int
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return quotient, or quotient and remainder."""
+        mask = (1 << self.bits) - 1
+        if self.instruction.mnemonic in _STEPS:
+            divisor = scalar(operands.sources["src_a"]) & mask
+            assert isinstance(operands.income, int)
+            return Effects(self._pair(*self._stepped(*self._parts(operands.income), divisor)))
+        dividend = scalar(operands.sources["src_a"]) & mask
+        divisor = self._second(operands) & mask
+        quotient, remainder = divmod(dividend, divisor) if divisor else (mask, dividend)
+        return Effects(self._pair(quotient, remainder) if self._paired() else quotient)
+
+    def _stepped(self, quotient: int, remainder: int, divisor: int) -> tuple[int, int]:
+        mask = (1 << self.bits) - 1
+        for _ in range(_STEPS[self.instruction.mnemonic]):
+            remainder = remainder << 1 | quotient >> (self.bits - 1)
+            quotient = quotient << 1 & mask
+            if remainder >= divisor:
+                remainder, quotient = remainder - divisor & mask, quotient | 1
+        return quotient, remainder
+
+    def _parts(self, pair: int) -> tuple[int, int]:
+        mask = (1 << self.bits) - 1
+        lower, upper = pair & mask, pair >> _WORD_BITS & mask
+        return (upper, lower) if self._swapped() else (lower, upper)
+
+    def _pair(self, quotient: int, remainder: int) -> int:
+        lower, upper = (remainder, quotient) if self._swapped() else (quotient, remainder)
+        return lower & WORD_MASK | (upper & WORD_MASK) << _WORD_BITS
+
+    def _swapped(self) -> bool:
+        return self.target.option("division_pair") == "remainder_first"
+
+    def _paired(self) -> bool:
+        return destination_file(self.instruction) is File.Z
+
+    def _second(self, operands: OperandValues) -> int:
+        operand = self.instruction.operand("src_b")
+        return operand.value if isinstance(operand, Immediate) else scalar(operands.sources["src_b"])
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Division:
+    """Check a division.
+
+    Raises:
+        IllegalError: a type that it lacks.
+        UnstatedError: an option that refuses, steps that have nowhere to put the remainder.
+    """
+    name = check_element(instruction, target, instruction.type, _UNSIGNED)
+    if target.option("division_values") == "refuse":
+        message = f"no source states what {instruction.mnemonic} computes (option division_values)"
+        raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
+    found = Division(instruction, target, FORMATS[name].bits)
+    if instruction.mnemonic in _STEPS and destination_file(instruction) is not File.Z:
+        operand = instruction.operand("dest")
+        assert isinstance(operand, Register)
+        first = operand.index - operand.index % 2
+        message = f"{instruction.mnemonic}: a step needs a pair, for dividend and remainder, not {operand}"
+        raise UnstatedError(message, legal=(f"Z{first}",))
+    return found
+
+
+_SPECIAL_RESULTS_FLOATS = ("f32", "bf16", "f16")
 _FLUSHED = ("f32", "bf16")
 
 
@@ -207,7 +303,7 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
         IllegalError: the generation lacks the type.
         UnstatedError: option special_results refuses.
     """
-    name = check_element(instruction, target, instruction.type, _FLOATS)
+    name = check_element(instruction, target, instruction.type, _SPECIAL_RESULTS_FLOATS)
     if target.option("special_results") == "refuse":
         message = f"no source tabulates the results of {instruction.mnemonic} (option special_results)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
@@ -234,3 +330,95 @@ def _code(answer: tuple[_Result, bool], fmt: FloatFormat) -> int:
     infinite = fmt.exponent_mask << fmt.fraction_bits
     magnitude = {_Result.INFINITE: infinite, _Result.ONE: fmt.bias << fmt.fraction_bits, _Result.ZERO: 0}[result]
     return magnitude | negative << (fmt.bits - 1)
+
+
+# Values of GET_LUT_ENTRY_AND_INTERVAL_START (docs/reference/tpc.md section 5.5).
+
+_FLOATS = ("f32", "bf16", "f16")
+_Intervals = tuple[NDArray[np.int64], NDArray[np.int64]]
+_Rule = Callable[[NDArray[np.int64], FloatFormat, int], _Intervals]
+"""From codes to the numbers of their entries and the codes of the starts; the shift leaves so many bits away."""
+
+
+def _by_fraction(codes: NDArray[np.int64], fmt: FloatFormat, shift: int, exponent_bits: int = 0) -> _Intervals:
+    """Return the entries that the highest fraction bits name, below some of the exponent's lowest bits."""
+    wanted = (1 << (fmt.fraction_bits + exponent_bits)) - 1
+    dropped = (1 << min(shift, fmt.fraction_bits)) - 1
+    return (codes & wanted) >> shift, codes & ~dropped
+
+
+def _by_parity(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    return _by_fraction(codes, fmt, shift, 1)
+
+
+def _uniform(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    """Return the entries of intervals of equal length from 0 on, as many as a binade has below 1, modulo 1 above."""
+    magnitude = codes & (fmt.sign_bit - 1)
+    exponent = np.maximum(magnitude >> fmt.fraction_bits, 1)
+    significand = (magnitude & fmt.fraction_mask) + np.where(magnitude > fmt.fraction_mask, 1 << fmt.fraction_bits, 0)
+    down = shift + fmt.bias - exponent  # an interval is 2 ** (shift - fraction bits) long
+    kept = np.clip(down, 0, fmt.fraction_bits + 1)
+    entries = (significand >> kept) & ((1 << max(0, fmt.fraction_bits - shift)) - 1)
+    starts = np.where(significand >> kept == 0, 0, magnitude & ~((1 << kept) - 1))
+    return np.where(down < 0, 0, entries), starts | codes & fmt.sign_bit
+
+
+def _by_binade(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
+    """Return equal intervals below 1, and from there on the binades of 1, 2 and 4 behind each other, modulo 8."""
+    entries, starts = _uniform(codes, fmt, shift)
+    above, beginnings = _by_fraction(codes, fmt, shift)
+    binade = ((codes & (fmt.sign_bit - 1)) >> fmt.fraction_bits) - fmt.bias + 1
+    count = 1 << max(0, fmt.fraction_bits - shift)
+    far = binade > 0
+    return np.where(far, above + binade % _BINADES * count, entries), np.where(far, beginnings, starts)
+
+
+_BINADES = 4
+_VARIANTS: Mapping[str, _Rule] = {"sqrt_rsqrt": _by_parity, "sin_cos": _uniform, "tanh": _by_binade}
+"""What the variants do, inferred from the sizes of the tables that the vendor's functions read by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """The instruction ready to run."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    fmt: FloatFormat
+    shift: int
+    rule: _Rule
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the numbers of the entries, and where their intervals begin."""
+        fmt = self.fmt
+        lanes = lanes_of(fmt, self.target.registers.vector_bytes)
+        codes = broadcast(given(self.instruction, operands, "src_a"), fmt, lanes).astype(np.int64)
+        entries, starts = (part.astype(code_dtype(fmt)) for part in self.rule(codes, fmt, self.shift))
+        return Effects(merged((vector_of(entries, fmt), vector_of(starts, fmt)), operands))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry:
+    """Check the instruction.
+
+    Raises:
+        IllegalError: the generation lacks the type.
+        UnstatedError: a variant or switch of which no source states the arithmetic.
+    """
+    name = check_element(instruction, target, instruction.type, _FLOATS)
+    for switch in ("opt", "exp0"):
+        if instruction.switch(switch) == 1:
+            message = f"no source states what {switch} does to the entry"
+            raise UnstatedError(message, legal=(f"{instruction.mnemonic} without {switch}",))
+    variant = str(instruction.switch("entry_variant"))
+    inferred = variant in _VARIANTS and target.option("lut_entry_variants") == "inferred"
+    if variant != "none" and not inferred:
+        options = (f"{variant} under option lut_entry_variants=inferred",) if variant in _VARIANTS else ()
+        raise UnstatedError(f"no source states which entry variant {variant} takes", legal=("no variant", *options))
+    shift = instruction.operand("shift")
+    fmt = FORMATS[name]
+    assert isinstance(shift, Immediate) and isinstance(fmt, FloatFormat)
+    return TableEntry(instruction, target, fmt, shift.value, _VARIANTS[variant] if inferred else _by_fraction)

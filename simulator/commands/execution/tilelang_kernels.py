@@ -1,0 +1,201 @@
+"""Kernels of TileLang as `run` and `expand` take them: FILE.py:FUNCTION on their line, and the file is executed.
+
+Nothing else executes one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.commands.execution.cpp_kernels import TILELANG
+from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.outcome import Outcome
+from castsim.execution.inputs import from_memory, make_inputs, read_input
+from castsim.execution.interpreter import ArgumentUse
+from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import Source
+from castsim.running import Result, load
+from castsim.synchronisation.races import STOP
+
+if TYPE_CHECKING:
+    from castsim.tilelang.lowering import Lowered
+    from castsim.tilelang.programs import Converted
+
+RunSource = Callable[..., Outcome]
+RUNNING = "castsim.tilelang.running"
+ALL_CORES = "all"
+
+
+def kernel_of(options: Namespace, program: str) -> Converted:
+    """Execute the file that a command names, and return what its function makes as a program of one core.
+
+    Arguments (`--arg`) that the function takes are its own; others are dimensions of the kernel, which the shapes of
+    inputs from files give too.
+
+    Raises:
+        CastsimError: as `castsim.tilelang.lowering.lowered_of` and `castsim.tilelang.programs.converted`.
+    """
+    lowered, given, dims = _asked(options, program)
+    found: Converted = import_module(RUNNING).program_for(lowered, _core(options.core), given, dims)
+    return found
+
+
+def _asked(options: Namespace, program: str) -> tuple[Lowered, dict[str, Codes], dict[str, float]]:
+    """Return the kernel, the arrays that files give, and the dimensions that options give."""
+    named = TILELANG.fullmatch(program)
+    if named is None or not named[2]:
+        raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
+    lowering = import_module("castsim.tilelang.lowering")
+    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    lowered, taken = lowering.lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
+    arrays = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
+    given = {name: array for name, array in arrays.items() if array is not None}
+    return lowered, given, {name: value for name, value in args.items() if name not in taken}
+
+
+def _array(name: str, text: str) -> Codes | None:
+    """Return an input of a file; those that are drawn have the sizes that the program asks for."""
+    return None if text.partition(":")[0] in ("zeros", "random") else read_input(text, name)
+
+
+def _core(text: str | None) -> int:
+    if text is not None and not text.isdecimal():
+        raise ReadError(f"--core {text[:40]}: not a core", legal=("--core 0", "--core all with run"))
+    return int(text or 0)
+
+
+def execute_tilelang(options: Namespace, run: RunSource) -> Outcome:
+    """Make the kernel and run it; what the source says of its vector functions' cycles stands beside them.
+
+    Raises:
+        CastsimError, EngineError: as `kernel_of` and `castsim.running.run`.
+    """
+    if options.all_entries or options.entry is not None:
+        raise ReadError("--entry is about .pto files", legal=("KERNEL.py:FUNCTION",))
+    if options.core == ALL_CORES:
+        if options.options:
+            raise ReadError("--core all takes no options of the target", legal=("--core N",))
+        return _on_all(options, run)
+    converted = kernel_of(options, options.program)
+    return _told(options, converted, run)
+
+
+def _told(
+    options: Namespace, converted: Converted, run: RunSource, settle: Callable[[Result], Result] = lambda result: result
+) -> Outcome:
+    """Run a program of one core; `settle` says what is told of it."""
+    seen: list[Result] = []
+    settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
+
+    def see(result: Result) -> Result:
+        seen.append(settle(result))
+        return seen[-1]
+
+    outcome = run(settled, source_of(converted), see)
+
+    def text(width: int) -> RenderableType:
+        return Group(outcome.text(width), *(table for result in seen for table in _functions(result, converted)))
+
+    return replace(outcome, text=text)
+
+
+def _on_all(options: Namespace, run: RunSource) -> Outcome:
+    """Run every core; the longest is told, with what all of them have stored."""
+    running = import_module(RUNNING)
+    lowered, given, dims = _asked(options, options.program)
+    specifications = assignments("--in", options.inputs)
+    if not options.timing_only:
+        given = _drawn(lowered, given, dims, specifications)
+    found = running.run_lowered(
+        lowered, given, ALL_CORES, dims, target=options.target, timing_only=options.timing_only, engine=options.engine,
+        races=options.races or STOP,
+    )  # fmt: skip
+
+    def settle(result: Result) -> Result:
+        uses = result.loaded.executed.arguments
+        stored = {name: array for name, array in found.outputs.items() if name in uses}
+        return replace(result, outputs={name: _codes(array, uses[name]) for name, array in stored.items()})
+
+    with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
+        for name, array in given.items():
+            plain = np.ascontiguousarray(array)
+            np.save(Path(folder) / name, plain if plain.dtype.isbuiltin == 1 else plain.view(f"u{plain.itemsize}"))
+        inputs = [f"{name}={folder}/{name}.npy" for name in given]
+        outcome = _told(
+            Namespace(**{**vars(options), "inputs": inputs}), found.programs[found.longest], run,
+            result_as_is if options.timing_only else settle,
+        )  # fmt: skip
+    cycles = [None if each.untimed else each.cycles for each in found.results]
+    timed = None not in cycles
+    head = f"{len(cycles)} cores, whose outputs are put together; core {found.longest} is shown\n"
+    if timed:
+        told = ", ".join(map(str, cycles))
+        head = f"{len(cycles)} cores; the longest, core {found.longest}, is shown. Cycles of each: {told}\n"
+    cores = {"cores": [{"block": number, "cycles": count} for number, count in enumerate(cycles)]} if timed else {}
+
+    def text(width: int) -> RenderableType:
+        return Group(Text(head), outcome.text(width))
+
+    return replace(outcome, document={**outcome.document, **cores}, text=text)
+
+
+def _codes(array: NDArray[Any], use: ArgumentUse) -> Codes:
+    return from_memory(
+        np.frombuffer(array.tobytes(), np.uint8), ArgumentUse(use.format, array.size, shapes={array.shape})
+    )
+
+
+def _drawn(
+    lowered: Lowered, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
+) -> dict[str, Codes]:
+    """Return arrays with those that are drawn (`random:SEED`, `zeros`), the same for all cores."""
+    arrays, programs = import_module("castsim.tilelang.arrays"), import_module("castsim.tilelang.programs")
+    bound = arrays.bind(lowered, given, dims)
+    used = load(programs.converted(lowered, 0, arrays.used_numbers(bound)).source(), None, None, {}).arguments
+    shapes = {
+        each.name: arrays.extent_of(bound, each)[0]
+        for each in lowered.arrays
+        if not isinstance(each, str) and each.name in specifications and each.name not in given and each.name in used
+    }
+    uses = {
+        name: ArgumentUse(use.format, prod(shapes[name]), shapes={shapes[name]}, viewed=prod(shapes[name]))
+        for name, use in used.items()
+        if name in shapes
+    }
+    return {**given, **make_inputs({name: specifications[name] for name in uses}, uses)}
+
+
+def result_as_is(result: Result) -> Result:
+    """Return a result as it is."""
+    return result
+
+
+def source_of(converted: Converted) -> Source:
+    """Return a kernel as castsim loads it."""
+    return converted.source()
+
+
+def _functions(result: Result, converted: Converted) -> list[RenderableType]:
+    """Return the table of vector functions for which the source names cycles; nothing if it does for none."""
+    rows = [row for row in import_module("castsim.tilelang.running").function_cycles(result, converted) if row.latency]
+    if not rows:
+        return []
+    table = Table("vector function", "launches", "cycles each", "latency=", box=None, header_style="")
+    for row in rows:
+        each = f"{row.cycles / row.launches:,.0f}" if row.launches else ""
+        table.add_row(Path(row.place).name, str(row.launches), each, f"{row.latency:,}")
+    return [Text("\nvector functions whose source gives a measured latency"), table]

@@ -1,0 +1,320 @@
+"""A conversion of somebody's own compared with a cast: where results differ, by how much, and on which inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from castsim.casting import cast, format_given
+from castsim.evidence.verification.inputs import Exhaustive, Samples
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat, TaperedFormat, format_named
+from castsim.isa.modes import Overflow
+from castsim.numerics import (
+    FormatLike,
+    array_from_codes,
+    code_dtype,
+    codes_from_array,
+    decode_to_float64,
+    format_name,
+    is_codes,
+    native_dtype,
+)
+from castsim.numerics.unpack import code_bits
+from castsim.targets import Target, load_target
+
+Conversion = Callable[[Codes], ArrayLike]
+"""Gets numbers in the native dtype of the source, or codes where it has none, and returns as many results."""
+
+EXHAUSTIVE_BITS = 16
+"""Up to so many bits of the source all codes are tried, and boundaries of a result of so many are tried one by one."""
+
+SAMPLES = 1 << 16
+"""Random codes of a wider source, every second one near a boundary between results."""
+
+_I64 = NDArray[np.int64]
+_UNREPEATABLE = ("stochastic", "hybrid")
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """An input whose result differs, all as codes; `given` is None, and `number` says what it is, where the destination
+    has no such number.
+    """
+
+    position: int
+    code: int
+    expected: int
+    given: int | None
+    number: float
+
+
+@dataclass(frozen=True, slots=True)
+class Binade:
+    """Inputs of one magnitude: from 2 ** `exponent` on; `kind` is number, zero, infinite or nan."""
+
+    kind: str
+    exponent: int | None
+    inputs: int
+    differing: int
+    largest_ulps: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """Results of a conversion from `src` to `dst` against those of a cast, abstract or of a `target`.
+
+    Of so many `inputs` so many are `differing`, the `first` among them; `all_codes`: every code was tried.
+    `largest_ulps` and `mean_ulps` count the numbers from one result to the other, where neither is NaN;
+    `unrepresentable` results are none that the destination has. `signal_to_noise_db` is of finite results against the
+    inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
+    differences.
+    """
+
+    src: Format
+    dst: Format
+    target: str | None
+    inputs: int
+    all_codes: bool
+    differing: int
+    unrepresentable: int
+    largest_ulps: int
+    mean_ulps: float
+    signal_to_noise_db: float | None
+    cast_signal_to_noise_db: float | None
+    first: Counterexample | None
+    binades: tuple[Binade, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether none of the results differs."""
+        return self.differing == 0
+
+    def __repr__(self) -> str:
+        found = "equal" if self.equal else f"{self.differing:,} differ"
+        return f"<Comparison {self.src.name} -> {self.dst.name}, {self.inputs:,} inputs: {found}>"
+
+
+def compare(
+    x: ArrayLike | None,
+    given: ArrayLike | Conversion,
+    src: FormatLike,
+    dst: FormatLike,
+    *,
+    target: str | Path | Target | None = None,
+    rounding: str | None = None,
+    overflow: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+    form: str | None = None,
+    options: Mapping[str, int | str] | None = None,
+    nan: str = "any",
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Compare a conversion with a cast, bit by bit.
+
+        compare(None, pack_fp8, "f32", "e4m3fn"), compare(x, y, "f32", "bf16", target="a5")
+
+    Args:
+        x: elements to convert, of any shape, as `cast` takes them; None, with a function: all codes of a source of up
+            to 16 bits, else every number of a result of up to 16 bits, every middle between two, their neighbours, and
+            random codes.
+        given: a function of an array, or the results for `x`: numbers in the native dtype of `dst`, its codes, or
+            numbers of another dtype that stand for them.
+        src, dst: formats, as for `cast`.
+        target, rounding, overflow, saturation, scratch, form, options: the cast, as for `cast`; none draws at random.
+        nan: any: one NaN is as good as another; bits: its code counts.
+        samples, seed: how many random codes, and which.
+
+    Returns:
+        How many results differ, where first, by how many ulps, and at which magnitudes.
+
+    Raises:
+        ReadError: results of another shape, or none; a format or word that is unknown; no inputs for results.
+        IllegalError: a cast that there is not, or whose results are drawn at random.
+    """
+    if rounding is not None and rounding.lower() in _UNREPEATABLE:
+        raise IllegalError(f"results of {rounding} rounding are drawn at random: there is nothing to compare with")
+    if nan not in ("any", "bits"):
+        raise ReadError(f"nan '{nan}' is no way to compare NaN", legal=("any", "bits"))
+    source, destination = (format_given(each) for each in (src, dst))
+    if x is None and not callable(given):
+        raise ReadError("results without the inputs that they are of", legal=("compare(x, y, ...)", "a function"))
+    codes = tried(source, destination, samples, seed) if x is None else _codes(x, source)
+    numbers = array_from_codes(codes, source)
+    expected = codes_from_array(
+        np.asarray(
+            cast(
+                numbers, source.name, destination.name, target=target, rounding=rounding, overflow=overflow,
+                saturation=saturation, scratch=scratch, form=form, options=options,
+            )
+        ),
+        destination,
+    )  # fmt: skip
+    results = np.asarray(given(numbers.copy()) if callable(given) else given)
+    if results.shape != codes.shape:
+        message = f"results of shape {results.shape} for inputs of shape {codes.shape}"
+        raise ReadError(message, legal=(str(codes.shape),))
+    name = None if target is None else (load_target(target) if isinstance(target, str | Path) else target).name
+    whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
+    return _Found(source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any").told(
+        name, all_codes=whole
+    )
+
+
+def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int = 0) -> Codes:
+    """Return the codes that a conversion is tried on, rising.
+
+    Raises:
+        IllegalError: a negative number of samples.
+    """
+    if code_bits(source) <= EXHAUSTIVE_BITS:
+        return Exhaustive(source).codes(0, Exhaustive(source).size)
+    if samples < 0:
+        raise IllegalError(f"{samples} samples", legal=("0", "1", "..."))
+    drawn = Samples(source, destination, Overflow.SATURATE, samples, seed).codes(0, samples)
+    sign, last = 1 << (source.bits - 1), (1 << source.bits) - 1
+    exact = [_neighbours(np.array([0, sign - 1, sign, last], code_dtype(source)), source)]
+    if not isinstance(source, IntFormat):
+        ends = np.array([np.inf, -np.inf, np.nan])  # and with them the largest numbers
+        exact.append(_neighbours(_codes(cast(ends, "f64", source.name), source), source))
+    if code_bits(destination) <= EXHAUSTIVE_BITS:
+        ends = decode_to_float64(Exhaustive(destination).codes(0, Exhaustive(destination).size), destination)
+        ends = np.unique(ends[np.isfinite(ends)])
+        points = np.concatenate([ends, (ends[1:] + ends[:-1]) / 2, ends[[0, -1]] * 2])
+        exact.append(_neighbours(_codes(cast(points, "f64", source.name), source), source))
+    return np.unique(np.concatenate([*exact, drawn]))
+
+
+def _neighbours(codes: Codes, fmt: Format) -> Codes:
+    """Return codes with those one above and one below, as far as the format has them."""
+    last = codes.dtype.type((1 << fmt.bits) - 1)
+    found: Codes = np.concatenate([codes, codes + codes.dtype.type(1), codes - codes.dtype.type(1)]) & last
+    return found
+
+
+def _codes(given: ArrayLike, fmt: Format) -> Codes:
+    """Return numbers, or codes, as codes.
+
+    Raises:
+        ReadError: neither of the format.
+    """
+    array = given if isinstance(given, np.ndarray) else np.asarray(given, native_dtype(fmt))
+    return codes_from_array(array, fmt)
+
+
+class _Found:
+    """Codes of inputs, of expected and given results, and which differ."""
+
+    def __init__(
+        self,
+        source: Format,
+        destination: Format,
+        codes: Codes,
+        expected: Codes,
+        results: Codes,
+        same_nan: bool,
+    ) -> None:
+        self.source, self.destination, self.codes, self.expected = source, destination, codes, expected
+        self.given, self.values, self.held = _results(results, destination)
+        self.numbers = decode_to_float64(codes, source)
+        self.wanted = decode_to_float64(expected, destination)
+        self.differs = (self.given != expected) | ~self.held
+        if same_nan:
+            self.differs &= ~(np.isnan(self.wanted) & np.isnan(self.values))
+
+    def told(self, target: str | None, *, all_codes: bool) -> Comparison:
+        """Return what was found."""
+        ulps = np.zeros(self.codes.shape, np.int64)
+        apart = self.differs & ~np.isnan(self.wanted) & ~np.isnan(self.values)
+        steps = places(self.given[apart], self.destination) - places(self.expected[apart], self.destination)
+        ulps[apart] = np.abs(steps)
+        compared = ulps[~np.isnan(self.wanted) & ~np.isnan(self.values)]
+        return Comparison(
+            self.source, self.destination, target, self.codes.size, all_codes,
+            differing=int(self.differs.sum()),
+            unrepresentable=int((~self.held).sum()),
+            largest_ulps=int(ulps.max(initial=0)),
+            mean_ulps=float(compared.mean()) if compared.size else 0.0,
+            signal_to_noise_db=_signal_to_noise(self.numbers, self.values),
+            cast_signal_to_noise_db=_signal_to_noise(self.numbers, self.wanted),
+            first=self._first(),
+            binades=tuple(self._binades(ulps)),
+        )  # fmt: skip
+
+    def _first(self) -> Counterexample | None:
+        if not self.differs.any():
+            return None
+        at = int(np.argmax(self.differs))
+        given = int(self.given[at]) if self.held[at] else None
+        return Counterexample(at, int(self.codes[at]), int(self.expected[at]), given, float(self.values[at]))
+
+    def _binades(self, ulps: _I64) -> list[Binade]:
+        finite = np.isfinite(self.numbers) & (self.numbers != 0)
+        exponents = np.frexp(np.where(finite, self.numbers, 1.0))[1].astype(np.int64) - 1
+        kinds = np.select([np.isnan(self.numbers), np.isinf(self.numbers), ~finite], [3, 2, 1], 0)
+        found = []
+        for kind, exponent in sorted(
+            {*zip(kinds[self.differs].tolist(), exponents[self.differs].tolist(), strict=True)}
+        ):
+            among = (kinds == kind) & (exponents == exponent)
+            differing = among & self.differs
+            number = ("number", "zero", "infinite", "nan")[kind]
+            power = int(exponent) if kind == 0 else None
+            found.append(
+                Binade(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
+            )
+        return found
+
+
+def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[np.float64], NDArray[np.bool_]]:
+    """Return results as codes, as numbers, and which of them the format has."""
+    if results.dtype == native_dtype(fmt) or is_codes(results, fmt):
+        codes = codes_from_array(results, fmt)
+        return codes, decode_to_float64(codes, fmt), np.ones(codes.shape, np.bool_)
+    try:
+        other = format_named(format_name(results.dtype))
+    except ReadError as error:
+        legal = [str(each) for each in (native_dtype(fmt), code_dtype(fmt), "float32", "float64") if each is not None]
+        raise ReadError(f"results of dtype {results.dtype} are no numbers of {fmt.name}", legal=legal) from error
+    codes = codes_from_array(np.asarray(cast(results, other.name, fmt.name)), fmt)
+    values = decode_to_float64(codes_from_array(results, other), other)
+    back = decode_to_float64(codes, fmt)
+    held = (back == values) & (np.signbit(back) == np.signbit(values)) | (np.isnan(back) & np.isnan(values))
+    return codes, values, held
+
+
+def places(codes: Codes, fmt: Format) -> _I64:
+    """Return the place of each number among those of its format, zero at 0; both zeros are one number."""
+    found: _I64
+    if isinstance(fmt, TaperedFormat):
+        numbers = decode_to_float64(codes, fmt)
+        every = decode_to_float64(Exhaustive(fmt).codes(0, Exhaustive(fmt).size), fmt)
+        ordered = np.unique(every[~np.isnan(every)])
+        found = np.searchsorted(ordered, numbers) - np.searchsorted(ordered, 0.0)
+        return found
+    if isinstance(fmt, IntFormat):
+        wide = codes.astype(np.int64)
+        return (wide ^ (1 << (fmt.bits - 1))) - (1 << (fmt.bits - 1)) if fmt.signed and fmt.bits < 64 else wide
+    if not fmt.signed:
+        return codes.astype(np.int64)
+    magnitude = (codes & codes.dtype.type(fmt.sign_bit - 1)).astype(np.int64)
+    found = np.where(codes & codes.dtype.type(fmt.sign_bit), -magnitude, magnitude)
+    return found
+
+
+def _signal_to_noise(numbers: NDArray[np.float64], values: NDArray[np.float64]) -> float | None:
+    """Return the ratio of the squares of inputs and errors in decibels, of those that are both finite."""
+    finite = np.isfinite(numbers) & np.isfinite(values)
+    numbers, values = numbers[finite], values[finite]
+    unit = float(np.abs(numbers).max(initial=0.0)) or 1.0
+    with np.errstate(over="ignore"):
+        signal, noise = (float(np.square(each / unit).sum()) for each in (numbers, values - numbers))
+    return 10 * math.log10(signal / noise) if signal and noise and math.isfinite(noise) else None

@@ -1,0 +1,619 @@
+"""Allocating tiles on the walk: where the program says, or where the next free byte is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.places import Allocator, slot_bytes
+from castsim.execution.interpreter.scalars import bits_of
+from castsim.execution.interpreter.structure import has_addresses
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.attributes import enum_value
+from castsim.isa.pto.gather_forms import OFFSET, offset_of
+from castsim.isa.pto.packed import element_format, held_format, unpacked
+from castsim.isa.pto.scratch_forms import form_of
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.tile_types import format_tile
+from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.vector_operations import (
+    ALIASES,
+    COMPARISONS,
+    DIRECTIONS,
+    GROUP_AXES,
+    PART_MOVES,
+    PRINT,
+    SCALE_ALGORITHMS,
+    VECTOR_OPERATIONS,
+    Kind,
+    Role,
+    VectorOperation,
+)
+from castsim.isa.warning_text import WarningKind, WarningText
+
+# Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
+
+TRANSFERS = ("tload", "tstore")
+_SPELLED = tuple(name for name, row in VECTOR_OPERATIONS.items() if row.name == name)
+SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *PART_MOVES, *ALIASES, PRINT)
+"""Tile operations that programs may use."""
+
+
+KNOWN: Mapping[str, str] = {
+    "mgather": "its order of accesses to global memory has no source",
+    "mscatter": "its order of accesses to global memory has no source",
+    "tscatter": "no sheet states which of two equal indices wins",
+    "tgatherb": "its blocks of indices have no source",
+    "tpow": "no source states its results",
+    "tpows": "no source states its results",
+    "tsubc": "a difference of three, whose roundings have no source",
+    "tget_scale_addr": "scales of the matrix unit",
+    "tprefetch": "caches are not modelled",
+}
+"""Operations of public kernels and of the front end that are not modelled, and why."""
+
+
+def resolve_work(
+    node: pto.TileOperation, tile_of: Callable[[str], Tile], number_of: Callable[[str], int | float]
+) -> ResolvedTileOp:
+    """Return a vector operation with its tiles placed and its scalars as codes of their types.
+
+    Args:
+        node: the operation, whose operands the parser has found to be of one of its forms.
+        tile_of: returns the tile behind a name.
+        number_of: returns the value of a scalar.
+    """
+    operation = VECTOR_OPERATIONS[node.mnemonic]
+    form = form_of(operation, node.input_types)
+    assert form is not None  # the parser has let only such through
+    tiles: dict[Role, list[Tile]] = {role: [] for role in Role}
+    scalars: list[tuple[int, Format]] = []
+    for role, name, kind in zip(form, node.inputs, node.input_types, strict=True):
+        if isinstance(kind, pto.ScalarType):
+            held = _scalar_kind(operation, kind.name, node)
+            scalars.append((bits_of(number_of(name), held), format_named(held)))
+        else:
+            tiles[role].append(tile_of(name))
+    if operation.tmp_behind and len(node.outputs) > operation.destinations:
+        tiles[Role.TMP].append(tile_of(node.outputs[-1]))
+    attributes = dict(node.attributes)
+    return ResolvedTileOp(
+        mnemonic=node.mnemonic,
+        dst=tile_of(node.outputs[0]),
+        sources=tuple(tiles[Role.SOURCE]),
+        span=node.span,
+        scalars=tuple(scalars),
+        tmp=next(iter(tiles[Role.TMP]), None),
+        mask=next(iter(tiles[Role.MASK]), None),
+        mode=_mode(attributes, operation),
+        scalar_first=form[0] is Role.SCALAR and len(form) > 1,
+        binary=attributes.get("isBinary") == "true",
+        descending=attributes.get("descending") == "true",
+        names_tmp=bool(tiles[Role.TMP]),
+        pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
+        counts=tile_of(node.outputs[1]) if operation.kind is Kind.COMPARE_GATHER else None,
+        further=tuple(map(tile_of, node.outputs[1:])) if operation.kind is Kind.BLOCK_QUANTISE else (),
+        offset=offset_of(attributes.get(OFFSET, "0")) or 0,
+        by_columns=attributes.get("direction") == DIRECTIONS[1] or GROUP_AXES[1] in attributes.get("grpAxis", ""),
+        interleaved=attributes.get("interleave") == "true",
+    )
+
+
+def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation) -> str:
+    """Return the format that a scalar is used in: of its own if the operation does not take another for its tiles.
+
+    Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
+    f32 whatever the tile holds (docs/reference/pto.md section 7.3).
+    """
+    tile = next((kind for kind in (*node.input_types, *node.output_types) if isinstance(kind, pto.TileType)), None)
+    if tile is None or given not in SCALARS.values() or tile.element not in SCALARS.values():
+        return given
+    wanted, integers = tile.element, given[0] == "i" and tile.element[0] in "iu"
+    slope = operation.function == "prelu" and given == "f32" and wanted == "f16"
+    signless = integers and given[1:] == wanted[1:] and operation.kind is not Kind.MERGE
+    shift = integers and operation.function in ("shl", "shr")
+    return wanted if slope or signless or shift else given
+
+
+def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:
+    """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
+    (kind,) = node.output_types
+    assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
+    fmt = element_format(kind.element)
+    return Tile(node.outputs[0], fmt, kind, source.address, kind.valid_rows, kind.valid_cols, element_bits(fmt))
+
+
+def foreign_tile(name: str, kind: pto.TileType, rows: int, cols: int) -> Tile:
+    """Return a tile of another buffer, which nothing here looks into."""
+    fmt = element_format(kind.element)
+    return Tile(name, fmt, kind, 0, rows, cols, fmt.storage_bits)
+
+
+def is_matrix_work(node: pto.TileOperation | pto.Tcvt) -> bool:
+    """Whether an operation belongs to the matrix unit: by its name, or by a tile that the vector unit does not take."""
+    if isinstance(node, pto.Tcvt):
+        return "vec" not in {node.src_type.location, node.dst_type.location}
+    return node.of_matrix_unit or node.foreign
+
+
+def is_foreign(kind: pto.Type) -> bool:
+    """Whether a type is a tile that the vector unit does not take: in another buffer, or made of boxes."""
+    return isinstance(kind, pto.TileType) and kind.foreign
+
+
+def unsupported(node: pto.TileOperation) -> IllegalError:
+    """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
+    reason = KNOWN.get(node.mnemonic)
+    if reason is not None:
+        return IllegalError(
+            f"pto.{node.mnemonic} is known, not modelled: {reason}",
+            span=node.span,
+            legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
+        )
+    words = (*SUPPORTED, *KNOWN)
+    near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
+    return IllegalError(
+        f"unknown operation pto.{node.mnemonic}", span=node.span, legal=[f"pto.{name}" for name in near]
+    )
+
+
+def _mode(attributes: dict[str, str], operation: VectorOperation) -> str | None:
+    """Return the comparison, or the rule of the scales of blocks."""
+    if operation.kind is Kind.BLOCK_QUANTISE:
+        text = attributes.get("quantScaleAlg")
+        return SCALE_ALGORITHMS[0] if text is None else enum_value(text)
+    if operation.attribute != "cmpMode":
+        return None
+    text = attributes.get("cmpMode")
+    return COMPARISONS[0] if text is None else enum_value(text)
+
+
+# Tiles made of other tiles' bytes: parts of a tile, and one of several that lie one behind the other.
+#
+# Source: docs/reference/pto.md section 7.8.
+
+
+@dataclass(frozen=True, slots=True)
+class TileSlots:
+    """Several tiles of one type: the first one, and the bytes from one to the next."""
+
+    first: Tile
+    count: int
+    distance: int
+
+    def tile(self, name: str, slot: int, span: Span) -> Tile:
+        """Return the tile in a slot, called `name`.
+
+        Raises:
+            TileError: there is no such slot.
+        """
+        if not 0 <= slot < self.count:
+            raise TileError(f"slot {slot} of %{self.first.name}, which has {self.count}", span=span)
+        return replace(self.first, name=name, address=self.first.address + slot * self.distance)
+
+
+def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: tuple[int, int]) -> Tile:
+    """Return a part of a tile, which keeps its pitch; `offsets` and `extents` are rows and columns.
+
+    It is a tile of its own shape where that has the pitch of the whole, otherwise one of the shape of the whole of
+    which only the part is valid.
+
+    Raises:
+        TileError: it begins before its tile or its valid region reaches behind it; a begin inside a byte.
+    """
+    sizes, whole = (node.type.rows, node.type.cols), (node.source_type.rows, node.source_type.cols)
+    for axis, offset, extent, size, physical in zip(("row", "column"), offsets, extents, sizes, whole, strict=True):
+        if not 0 <= extent <= size:
+            raise TileError(f"%{node.result}: {extent} valid {axis}s of a part of {size}", span=node.span)
+        if offset < 0 or offset + extent > physical:
+            raise TileError(
+                f"%{node.result}: {extent} valid {axis}s from {axis} {offset} on leave %{node.source}, a tile of "
+                f"{physical} {axis}s",
+                span=node.span,
+                legal=(f"0 to {physical - extent}",),
+            )
+    down, across = _strides(source.type)
+    bits = (offsets[0] * down + offsets[1] * across) * source.element_bits
+    if bits % 8:
+        raise TileError(f"%{node.result} begins inside a byte of %{node.source}", span=node.span)
+    dense = _strides(node.type) == (down, across)
+    kind = node.type if dense else _of_parent(node.type, source.type)
+    held = [max(min(size, physical - offset), 0) for size, physical, offset in zip(sizes, whole, offsets, strict=True)]
+    last = (held[0] - 1) * down + (held[1] - 1) * across + 1 if min(held) else 0
+    return Tile(
+        name=node.result,
+        format=source.format,
+        type=kind,
+        address=source.address + bits // 8,
+        valid_rows=extents[0],
+        valid_cols=extents[1],
+        element_bits=source.element_bits,
+        reach=(last * source.element_bits + 7) // 8,
+    )
+
+
+def part_move(
+    node: pto.TileOperation, tile_of: Callable[[str], Tile], number_of: Callable[[str], int]
+) -> ResolvedTileOp:
+    """Return a textract or tinsert between tiles of the buffer: a copy whose source, or destination, is a part.
+
+    An extraction fills the destination's valid region, an insertion copies the source's.
+
+    Raises:
+        TileError: the part leaves its tile.
+    """
+    source, dst = tile_of(node.inputs[0]), tile_of(node.outputs[0])
+    offsets = number_of(node.inputs[1]), number_of(node.inputs[2])
+    whole, other = (source, dst) if node.mnemonic == "textract" else (dst, source)
+    extents = other.valid_rows, other.valid_cols
+    kind = replace(whole.type, rows=other.rows, cols=other.cols, valid_rows=extents[0], valid_cols=extents[1])
+    view = pto.Subview(whole.name, whole.name, (node.inputs[1], node.inputs[2]), whole.type, kind, span=node.span)
+    part = part_of(view, whole, offsets, extents)
+    source, dst = (part, other) if whole is source else (other, part)
+    return ResolvedTileOp("tmov", dst, (source,), node.span, part=True)
+
+
+def tile_of_values(tile: Tile, element_bits: Callable[[Format], int]) -> Tile:
+    """Return a tile as a cast sees it: one of 4-bit pairs has an element for each of their values."""
+    kind = unpacked(tile.type)
+    if kind is tile.type:
+        return tile
+    fmt, count = held_format(tile.format)
+    rows, cols = (1, count) if kind.block_layout == "row_major" else (count, 1)
+    return replace(
+        tile,
+        format=fmt,
+        type=kind,
+        valid_rows=tile.valid_rows * rows,
+        valid_cols=tile.valid_cols * cols,
+        element_bits=element_bits(fmt),
+    )
+
+
+def check_dense(node: pto.TileOperation, source: Tile) -> None:
+    """Refuse another type for the bytes of a part that has gaps between its lines.
+
+    Raises:
+        TileError: it has some.
+    """
+    kind = node.input_types[0]
+    assert isinstance(kind, pto.TileType)
+    if _strides(kind) != _strides(source.type) and min(kind.rows, kind.cols) > 1:
+        element = kind.element
+        raise TileError(
+            f"pto.{node.mnemonic}: %{source.name} ({format_tile(kind, element)}) is a part whose lines are "
+            f"{source.row_pitch if kind.block_layout == 'row_major' else source.rows * source.element_bits // 8} bytes "
+            f"apart; another type cannot say that",
+            span=node.span,
+            legal=("a part of whole lines",),
+        )
+
+
+def _strides(kind: pto.TileType) -> tuple[int, int]:
+    """Return how many elements lie from one row to the next, and from one column to the next."""
+    return (kind.cols, 1) if kind.block_layout == "row_major" else (1, kind.rows)
+
+
+def _of_parent(part: pto.TileType, whole: pto.TileType) -> pto.TileType:
+    return replace(whole, valid_rows=part.valid_rows, valid_cols=part.valid_cols)
+
+
+# When the tiles of a program are in use, and how those that never are at the same time may share bytes.
+#
+# The vendor's level-2 planner counts live tiles (docs/reference/pto.md section 4); which bytes it gives them is not
+# published.
+
+TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
+"""What creates tiles: an allocation, or a cast in one of the forms that define their destination."""
+
+Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
+"""Returns the tmp tile that an operation has and its chip does not touch."""
+
+
+@dataclass(slots=True)
+class Lifetime:
+    """Numbers of the first and the last operation of the text that use a tile.
+
+    None: none does. Such a tile is taken to be in use all the time. `needed` says that one uses it for more than
+    scratch that the chip does not touch.
+    """
+
+    node: TileNode
+    depth: int
+    first: int | None = None
+    last: int | None = None
+    needed: bool = False
+
+    @property
+    def spare(self) -> bool:
+        """Whether its bytes are never touched: it is scratch, and of operations that need none."""
+        return self.first is not None and not self.needed
+
+    def use(self, first: int, last: int) -> None:
+        """Widen it to hold one more use."""
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = last if self.last is None else max(self.last, last)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Numbers the operations of a function and notes which tiles each uses; `loops` are those around, by number."""
+
+    spared: Spared
+    lifetimes: list[Lifetime] = field(default_factory=list)
+    held: dict[str, tuple[Lifetime, ...]] = field(default_factory=dict)
+    loops: list[int] = field(default_factory=list)
+    pending: list[tuple[Lifetime, int]] = field(default_factory=list)
+    number: int = 0
+
+    def region(self, body: Sequence[pto.Operation]) -> None:
+        """Read a region; its names are forgotten at its end."""
+        saved = dict(self.held)
+        for node in body:
+            self.number += 1
+            self._operation(node)
+        self.held = saved
+
+    def _operation(self, node: pto.Operation) -> None:
+        match node:
+            case pto.AllocTile() | pto.AllocTiles():
+                self._create(node.result, node)
+            case pto.Tcvt():
+                if node.defines_dst:
+                    self._create(node.dst, node)
+                self._work(node, (node.src, node.dst, *((node.tmp,) if node.tmp else ())))
+            case pto.Subview() | pto.GetTile():
+                self.held[node.result] = self.held.get(node.source, ())
+            case pto.TileOperation() if node.mnemonic in ALIASES:
+                self.held[node.outputs[0]] = self.held.get(node.inputs[0], ())
+            case pto.TileOperation():
+                self._work(node, (*node.inputs, *node.outputs))
+            case pto.ScalarAccess():
+                self._use((node.base,))
+            case pto.Yield() | pto.Condition():
+                self._use(node.values)
+            case _:
+                self._control(node)
+
+    def _control(self, node: pto.Operation) -> None:
+        match node:
+            case pto.For():
+                self._loop(node, (node.body,))
+            case pto.While():
+                self._loop(node, (node.before, node.after))
+            case pto.If():
+                self._branch(node)
+            case pto.Section():
+                self.region(node.body)
+
+    def _create(self, name: str, node: TileNode) -> None:
+        lifetime = Lifetime(node, len(self.loops))
+        self.lifetimes.append(lifetime)
+        self.held[name] = (lifetime,)
+
+    def _work(self, node: pto.Tcvt | pto.TileOperation, names: Sequence[str]) -> None:
+        spared = self.spared(node)
+        self._use((name for name in names if name != spared), needed=True)
+        self._use((name for name in names if name == spared), needed=False)
+
+    def _use(self, names: Iterable[str], *, needed: bool = True) -> None:
+        """A use inside loops that the tile is created outside of lasts as long as the outermost of them."""
+        for lifetime in {id(one): one for name in names for one in self.held.get(name, ())}.values():
+            lifetime.needed |= needed
+            if len(self.loops) > lifetime.depth:
+                self.pending.append((lifetime, self.loops[lifetime.depth]))
+            else:
+                lifetime.use(self.number, self.number)
+
+    def _loop(self, node: pto.For | pto.While, bodies: Sequence[Sequence[pto.Operation]]) -> None:
+        start = self.number
+        carried = tuple(one for name in node.initial for one in self.held.get(name, ()))
+        self._use(node.initial)
+        self.loops.append(start)
+        for name in (*node.carried, *(node.arguments if isinstance(node, pto.While) else ())):
+            self.held[name] = carried
+        for body in bodies:
+            self.region(body)
+        self.loops.pop()
+        self.number += 1
+        ended = [lifetime for lifetime, loop in self.pending if loop == start]
+        self.pending = [(lifetime, loop) for lifetime, loop in self.pending if loop != start]
+        for lifetime in ended:
+            lifetime.use(start, self.number)
+        for name in node.results:
+            self.held[name] = (*carried, *ended)
+
+    def _branch(self, node: pto.If) -> None:
+        self.region(node.then_body)
+        self.region(node.else_body)
+        # What a branch yields may be any tile seen so far: results that are tiles keep all of them.
+        anything = tuple(self.lifetimes) if any(isinstance(kind, pto.TileType) for kind in node.result_types) else ()
+        for name in node.results:
+            self.held[name] = anything
+
+
+def _all_needed(_: pto.Tcvt | pto.TileOperation) -> None:
+    """Spare no tile."""
+
+
+def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) -> tuple[Lifetime, ...]:
+    """Return when every tile of a function is in use, in the order in which the text creates them."""
+    reader = _Reader(spared)
+    reader.region(body)
+    return tuple(reader.lifetimes)
+
+
+def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
+    """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning.
+
+    Scratch that nothing touches takes bytes of others before that, and without a word.
+    """
+
+    def size_of(node: TileNode) -> int:
+        count, kind = 1, node.dst_type if isinstance(node, pto.Tcvt) else node.type
+        if isinstance(kind, pto.MultiTileType):
+            count, kind = kind.count, kind.tile
+        size = kind.rows * kind.cols * lowerer.element_bits(element_format(kind.element)) // 8
+        size = 0 if kind.location != "vec" else slot_bytes(size, allocator.alignment) * (count - 1) + size
+        return slot_bytes(size, allocator.alignment)
+
+    lifetimes, capacity = lifetimes_of(function.body or (), lowerer.spared_scratch), allocator.capacity
+    if sum(size_of(one.node) for one in lifetimes) <= capacity:
+        return None
+    needed = [one for one in lifetimes if not one.spare]
+    total = sum(size_of(one.node) for one in needed)
+    apart = total <= capacity
+    addresses, need = shared_addresses(needed, size_of, _always if apart else _together)
+    spare = {id(one.node): capacity - size_of(one.node) for one in lifetimes if one.spare}
+    if need > capacity or any(address < 0 for address in spare.values()):
+        return None
+    allocator.placed.update(addresses | spare)
+    return None if apart else WarningText(
+        WarningKind.SHARED_BYTES,
+        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never in use together share bytes, "
+        f"{need} in all",
+    )  # fmt: skip
+
+
+def shared_addresses(
+    lifetimes: Sequence[Lifetime], size_of: Callable[[TileNode], int], together: Callable[[Lifetime, Lifetime], bool]
+) -> tuple[dict[int, int], int]:
+    """Return an address per tile (by the identity of its node) and the bytes needed in all.
+
+    Tiles are placed in the order of the text, each at the lowest address where it meets no tile that is in use
+    `together` with it. Sizes are whole units of the buffer.
+    """
+    placed: list[tuple[Lifetime, int, int]] = []
+    addresses: dict[int, int] = {}
+    for lifetime in lifetimes:
+        size = size_of(lifetime.node)
+        taken = sorted((start, end) for other, start, end in placed if together(lifetime, other))
+        address = 0
+        for start, end in taken:
+            if address + size <= start:
+                break
+            address = max(address, end)
+        addresses[id(lifetime.node)] = address
+        placed.append((lifetime, address, address + size))
+    return addresses, max((end for _, _, end in placed), default=0)
+
+
+def _always(_one: Lifetime, _other: Lifetime) -> bool:
+    return True
+
+
+def _together(one: Lifetime, other: Lifetime) -> bool:
+    if one.first is None or one.last is None or other.first is None or other.last is None:
+        return True
+    return one.first <= other.last and other.first <= one.last
+
+
+Number = Callable[[str], int]
+"""Returns the integer that a name stands for, which something is decided by."""
+
+
+@dataclass(slots=True)
+class TileMaker:
+    """Makes the tiles of one function; `warning` tells that they share bytes."""
+
+    function: pto.Function
+    lowerer: Lowerer
+    warning: WarningText | None = None
+    allocator: Allocator = field(init=False)
+    fixed_addresses: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        _, capacity, alignment = self.lowerer.buffer()
+        self.allocator = Allocator(capacity, alignment)
+        self.fixed_addresses = has_addresses(self.function.body or ())
+        if not self.fixed_addresses:
+            found = share_bytes(self.function, self.allocator, self.lowerer)
+            self.warning = None if found is None else found.at(self.function.span)
+
+    def allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int, number: Number) -> Tile | TileSlots:
+        """Place a tile, or several; `key` identifies the source operation, which gets the same place each time.
+
+        Raises:
+            ReadError: it has no address though others have.
+            IllegalError, TileError: the buffer cannot take it.
+        """
+        if self.fixed_addresses and node.address is None:
+            raise ReadError(
+                f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
+                span=node.span,
+                legal=("addr = %value",),
+            )
+        kind = node.type.tile if isinstance(node, pto.AllocTiles) else node.type
+        rows = _extent(kind.valid_rows, node.valid_row, number)
+        cols = _extent(kind.valid_cols, node.valid_col, number)
+        count = node.type.count if isinstance(node, pto.AllocTiles) else None
+        if kind.location != "vec":
+            foreign = foreign_tile(node.result, kind, rows, cols)
+            return foreign if count is None else TileSlots(foreign, count, 0)
+        fmt = element_format(kind.element)
+        bits = self.lowerer.element_bits(fmt)
+        size = kind.rows * kind.cols * bits // 8
+        distance = slot_bytes(size, self.allocator.alignment)
+        if node.address is not None:
+            address = number(node.address)
+        else:
+            whole = size if count is None else distance * (count - 1) + size
+            address = self.allocator.place(key, node.result, kind, whole, node.span)
+        added = isinstance(node, pto.AllocTile) and node.added
+        tile = Tile(node.result, fmt, kind, address, rows, cols, bits, added=added)
+        if count is None:
+            self._check(tile, node.span)
+            return tile
+        slots = TileSlots(tile, count, distance)
+        for slot in range(count):
+            self._check(slots.tile(node.result, slot, node.span), node.span)
+        return slots
+
+    def _check(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer cannot take; of a boxed one only its place is looked at.
+
+        Raises:
+            TileError: it cannot.
+        """
+        if not is_foreign(tile.type):
+            self.lowerer.check_tile(tile, span)
+            return
+        if not tile.rows or not tile.cols:
+            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns has no element", span=span)
+        capacity, alignment = self.allocator.capacity, self.allocator.alignment
+        if tile.address % alignment:
+            raise TileError(f"tile %{tile.name} starts at byte {tile.address}, not {alignment}-byte aligned", span=span)
+        if not 0 <= tile.address <= tile.end <= capacity:
+            what = f"bytes {tile.address} .. {tile.end - 1}, the buffer has {capacity}"
+            raise TileError(f"tile %{tile.name} takes {what}", span=span)
+
+    def part(self, node: pto.Subview, source: Tile, number: Number) -> Tile:
+        """Return a part of a tile.
+
+        Raises:
+            TileError: it leaves its tile.
+        """
+        names = node.valid or (None, None)
+        stated = (node.type.valid_rows, node.type.valid_cols)
+        rows, cols = (
+            _extent(None if name else extent, name, number) for extent, name in zip(stated, names, strict=True)
+        )
+        if is_foreign(node.type):  # of a boxed tile, which bytes the part has is not known
+            return replace(
+                source, name=node.result, type=node.type, valid_rows=rows, valid_cols=cols, reach=source.size
+            )
+        return part_of(node, source, (number(node.offsets[0]), number(node.offsets[1])), (rows, cols))
+
+
+def _extent(stated: int | None, operand: str | None, number: Number) -> int:
+    if operand is not None:
+        given = number(operand)
+        if given < 0 or (stated is not None and stated != given):
+            raise TileError(f"valid extent {given} where the type says {'?' if stated is None else stated}")
+        return given
+    assert stated is not None
+    return stated

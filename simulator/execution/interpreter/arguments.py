@@ -1,0 +1,204 @@
+"""What a kernel's arguments are when the walk begins: pointers to global memory, and scalars with their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.places import ArgumentUse, Pointer, View
+from castsim.execution.interpreter.scalars import argument_value
+from castsim.execution.tiles import Part
+from castsim.isa.errors import ReadError, TileError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.scalars import CORE_NUMBERS
+from castsim.isa.pto.types import SCALARS
+
+# Tensor views of an argument and their parts, in elements (docs/reference/pto.md section 3.5).
+
+RANK = 5
+"""Every view gets leading dimensions of size 1 until it has five, as the library's views have."""
+
+
+def make_view(node: pto.MakeView, pointer: Pointer, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
+    """Return a view of an argument.
+
+    Raises:
+        TileError: a negative extent or stride, or an extent that contradicts the type.
+    """
+    for what, values in (("shape", shape), ("strides", strides)):
+        if min(values, default=0) < 0:
+            raise TileError(f"%{node.result}: {what} [{_comma(values)}] has a negative entry", span=node.span)
+    for stated, given in zip(node.type.dims, shape, strict=True):
+        if stated is not None and stated != given:
+            raise TileError(
+                f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
+                span=node.span,
+            )
+    if pointer.offset < 0:
+        raise TileError(f"%{node.result}: the view begins {-pointer.offset} elements before %{pointer.name}")
+    inferred = "dn" if len(shape) > 1 and strides[-1] != 1 and strides[-2] == 1 and shape[-2] > 1 else "nd"
+    return View(pointer, shape, strides, node.layout or inferred)
+
+
+def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes: Sequence[int]) -> Part:
+    """Return a part of a view, in five dimensions.
+
+    Raises:
+        TileError: the part leaves the view, or its extents contradict its type.
+    """
+    _check_type(node, sizes)
+    for start, size, extent in zip(offsets, sizes, view.shape, strict=True):
+        if start < 0 or size < 0 or start + size > extent:
+            raise TileError(
+                f"%{node.result}: offsets [{_comma(offsets)}] and sizes [{_comma(sizes)}] leave the view of "
+                f"{_times(view.shape)}",
+                span=node.span,
+            )
+    return _part(view, offsets, sizes)
+
+
+def whole_view(view: View) -> Part:
+    """Return the part of a view that is all of it."""
+    return _part(view, [0] * len(view.shape), view.shape)
+
+
+def _part(view: View, offsets: Sequence[int], sizes: Sequence[int]) -> Part:
+    missing = RANK - len(sizes)
+    outer = view.strides[0] * view.shape[0] if view.shape else 0
+    return Part(
+        argument=view.pointer.name,
+        format=view.pointer.format,
+        offset=view.pointer.offset + sum(start * stride for start, stride in zip(offsets, view.strides, strict=True)),
+        sizes=_five([1] * missing + list(sizes)),
+        strides=_five([outer] * missing + list(view.strides)),
+        layout=view.layout,
+    )
+
+
+def _check_type(node: pto.PartitionView, sizes: Sequence[int]) -> None:
+    """The type has the view's dimensions, or fewer of the same number of elements."""
+    dims = node.type.dims
+    if len(dims) == len(sizes):
+        agrees = all(stated in (None, given) for stated, given in zip(dims, sizes, strict=True))
+    else:
+        agrees = None in dims or prod(extent for extent in dims if extent is not None) == prod(sizes)
+    if not agrees:
+        raise TileError(f"%{node.result}: the type says {_times(dims)}, the sizes {_times(sizes)}", span=node.span)
+
+
+def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:
+    first, second, third, fourth, fifth = values
+    return first, second, third, fourth, fifth
+
+
+def _times(values: Sequence[int | None]) -> str:
+    return " x ".join("?" if value is None else str(value) for value in values)
+
+
+def _comma(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+Elements = Mapping[str, Mapping[int, int | float]]
+"""Single elements of pointer arguments, by name and index."""
+
+_ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,18})\]")
+
+
+def split_arguments(
+    function: pto.Function, given: Mapping[str, int | float]
+) -> tuple[Mapping[str, int | float], Elements]:
+    """Part the values of scalar arguments from those of single elements, `NAME[INDEX]`.
+
+    Raises:
+        ReadError: an element of what is no pointer argument, or a value that its type cannot hold.
+    """
+    kinds = {each.name: each.type for each in function.arguments}
+    scalars: dict[str, int | float] = {}
+    elements: dict[str, dict[int, int | float]] = {}
+    for name, value in given.items():
+        found = _ELEMENT.fullmatch(name)
+        if found is None:
+            scalars[name] = value
+            continue
+        base, kind = found[1], kinds.get(found[1])
+        if not isinstance(kind, pto.PointerType) or kind.element not in SCALARS.values():
+            pointers = [each for each, kind in kinds.items() if isinstance(kind, pto.PointerType)]
+            raise ReadError(f"@{function.name} has no elements of '{base}' to give one by one", legal=pointers)
+        elements.setdefault(base, {})[int(found[2])] = argument_value(name, value, kind.element)
+    return scalars, elements
+
+
+Bound = Pointer | View | Part | Scalar
+
+
+def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
+    """Return the value of every argument by its name, and of the core's numbers; views lie in memory without gaps.
+
+    Raises:
+        ReadError: a scalar without a value, a value for none, an argument of another kind.
+    """
+    known = {argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)}
+    core: dict[str, Bound] = {name: Scalar(value) for name, value in CORE_NUMBERS.items()}
+    for name, value in scalars.items():
+        if name in known:
+            continue
+        asked = core_numbers(function)
+        if name not in asked:
+            raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*known, *asked}))
+        core[f"pto.{name}"] = Scalar(argument_value(name, value, "i64"))
+    return core | {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
+
+
+def core_numbers(function: pto.Function) -> set[str]:
+    """Return what a function asks of the core it runs on: names that `--arg` takes beside those of its arguments."""
+    asked = (node.operation for node in nodes(function.body or ()) if isinstance(node, pto.Arith) and not node.operands)
+    return {name.removeprefix("pto.") for name in asked}
+
+
+def argument_use(value: Bound) -> ArgumentUse | None:
+    """Return what is known beforehand of the memory behind an argument, None for a scalar."""
+    match value:
+        case Pointer():
+            return ArgumentUse(value.format)
+        case View():
+            use = ArgumentUse(value.pointer.format)
+            use.see_view(value.shape, value.strides)
+            return use
+        case Part():
+            use = ArgumentUse(value.format)
+            use.see_view(value.sizes, value.strides)
+            return use
+    return None
+
+
+def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Bound:
+    kind = argument.type
+    if isinstance(kind, pto.PointerType):
+        return Pointer(argument.name, element_format(kind.element))
+    if isinstance(kind, pto.ViewType | pto.PartitionType) and None not in kind.dims:
+        extents = tuple(extent for extent in kind.dims if extent is not None)
+        view = View(Pointer(argument.name, element_format(kind.element)), extents, _dense(extents), "nd")
+        return view if isinstance(kind, pto.ViewType) else whole_view(view)
+    if not isinstance(argument.type, pto.ScalarType):
+        raise ReadError(
+            f"argument %{argument.name}: a kernel takes pointers, views of known extents, and scalars",
+            span=argument.span,
+            legal=(f"a function that makes the operand and calls @{function.name}",),
+        )
+    if argument.name not in scalars:
+        raise ReadError(
+            f"scalar argument %{argument.name} of @{function.name} needs a value",
+            span=argument.span,
+            legal=(f"--arg {argument.name}=VALUE",),
+        )
+    return Scalar(argument_value(argument.name, scalars[argument.name], argument.type.name))
+
+
+def _dense(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of an array without gaps, the last dimension running fastest."""
+    return tuple(prod(extents[place + 1 :]) for place in range(len(extents)))

@@ -1,0 +1,653 @@
+"""Walking a `.pto` program: control flow and addresses first; every tile instruction is lowered where it is met.
+
+A loop without carried values is walked as far as its trips are not known to be alike (`pieces`):
+where its variable reaches only view offsets, and those affinely, that is three trips. All other loops are walked trip
+by trip, and runs of equal trips folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
+
+from castsim.execution.choices import TOOLCHAIN, Choice
+from castsim.execution.interpreter.allocation import (
+    SUPPORTED,
+    TRANSFERS,
+    TileMaker,
+    TileSlots,
+    alias_tile,
+    check_dense,
+    foreign_tile,
+    is_foreign,
+    is_matrix_work,
+    part_move,
+    resolve_work,
+    tile_of_values,
+    unsupported,
+)
+from castsim.execution.interpreter.arguments import argument_use, bind_arguments, make_view, partition
+from castsim.execution.interpreter.assembler_forms import check_form
+from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
+from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, use_in_values, with_extents
+from castsim.execution.interpreter.rerolling import Pieces, fold
+from castsim.execution.interpreter.scalar_floats import SATURATE
+from castsim.execution.interpreter.scalars import constant, evaluate
+from castsim.execution.interpreter.structure import (
+    Budget,
+    Label,
+    bare,
+    cast_label,
+    is_inserted,
+    main_pipe,
+    order_label,
+    reads_memory,
+    repeats_itself,
+    synchronises,
+    work_label,
+)
+from castsim.execution.limits import MAX_WALK
+from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
+from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.reader import FollowUpError
+from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+
+# Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
+# takes for such.
+#
+# A placeholder stands in for their time. What they write is not computed.
+
+Opaque = pto.Tcvt | pto.TileOperation | pto.ForeignOperation
+Cycles = Mapping[str, int]
+"""What operations are taken for, by their names without `pto.`; those that are not named, for nothing."""
+
+
+def name_of(node: Opaque) -> str:
+    """Return the name of an operation without its dialect."""
+    return "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
+
+
+def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
+    """Whether an operation is opaque: by what it is, or because it is not modelled and `named`."""
+    if isinstance(node, pto.ForeignOperation):
+        return True
+    if isinstance(node, pto.Tcvt):
+        return is_matrix_work(node)
+    if not isinstance(node, pto.TileOperation):
+        return False
+    return is_matrix_work(node) or (text_name(node.mnemonic) not in SUPPORTED and node.mnemonic in named)
+
+
+def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
+    """Refuse names that are no opaque operation of a program.
+
+    Raises:
+        ReadError: there is one.
+    """
+    if not named:
+        return
+    found = {name_of(node) for node in nodes(body) if is_opaque(node, named)}
+    for name in named:
+        if name not in found:
+            used = {node.mnemonic for node in nodes(body) if isinstance(node, pto.TileOperation)}
+            why = "is modelled" if name in used else "does not occur in the program"
+            near = closest(name, sorted(found)) or sorted(found)
+            raise ReadError(f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {each}=CYCLES" for each in near])
+
+
+@dataclass(slots=True)
+class OpaqueWork:
+    """The opaque operations of one walk; `cycles` is what they are taken for."""
+
+    lowerer: Lowerer
+    cycles: Cycles
+    _popped: dict[tuple[int, str], Tile] = field(default_factory=dict)
+    """Tiles that came from another core, by what gave them: they lie at the end of the buffer."""
+
+    def lower(self, node: Opaque, values: Mapping[str, object]) -> tuple[Label, LoweredInstruction]:
+        """Return what reports call an operation, and what stands in for it."""
+        name = name_of(node)
+        cycles = self.cycles.get(name, 0)
+        reads, writes = (list(_places(names, values)) for names in _ends(node))
+        if isinstance(node, pto.ForeignOperation):
+            writes = [tile for (key, _), tile in self._popped.items() if key == id(node)]
+        taken = f"it is taken for {cycles} cycles" if cycles else "no cycles are counted for it"
+        warning = WarningText(WarningKind.UNTIMED, f"pto.{name} {_reason(node)}: opaque, {taken}")
+        lowered = LoweredInstruction(Block(()))
+        if name not in ALIASES:
+            lowered = self.lowerer.opaque(node, cycles, reads, writes)
+        return Label(f"{name} opaque", name, Role.OPAQUE), replace(lowered, warnings=(warning,))
+
+    def alias(self, node: pto.TileOperation, source: Tile) -> Tile:
+        """Return the tile of another type that a treshape or bitcast makes of one of the matrix unit."""
+        (kind,) = node.output_types
+        assert isinstance(kind, pto.TileType)
+        if kind.location != "vec":
+            return foreign_tile(node.outputs[0], kind, kind.valid_rows or 0, kind.valid_cols or 0)
+        return alias_tile(node, source, self.lowerer.element_bits)
+
+    def results(
+        self, node: pto.ForeignOperation, unknown: Callable[[pto.ForeignOperation, str], Scalar]
+    ) -> Iterator[tuple[str, Scalar | TileHandle]]:
+        """Yield the results of an operation between cores: tiles get bytes, scalars are `unknown`."""
+        for name, kind in zip(node.results, node.result_types, strict=True):
+            tile = TileHandle(self._place(node, name, kind)) if isinstance(kind, pto.TileType) else None
+            yield name, tile or unknown(node, name)
+
+    def _place(self, node: pto.ForeignOperation, name: str, kind: pto.TileType) -> Tile:
+        known = self._popped.get((id(node), name))
+        if known is not None:
+            return known
+        rows, cols = (
+            whole if extent is None else extent
+            for whole, extent in ((kind.rows, kind.valid_rows), (kind.cols, kind.valid_cols))
+        )
+        if kind.location != "vec":
+            return foreign_tile(name, kind, rows, cols)
+        fmt = format_named(kind.element)
+        bits = self.lowerer.element_bits(fmt)
+        _, capacity, alignment = self.lowerer.buffer()
+        end = min((tile.address for tile in self._popped.values()), default=capacity)
+        size = kind.rows * kind.cols * bits // 8
+        address = max(0, (end - size) // alignment * alignment)
+        tile = self._popped[id(node), name] = Tile(name, fmt, kind, address, rows, cols, bits)
+        if not is_foreign(kind):
+            self.lowerer.check_tile(tile, node.span)
+        return tile
+
+
+def _reason(node: Opaque) -> str:
+    if isinstance(node, pto.ForeignOperation):
+        return "belongs to several cores"
+    return "belongs to the matrix unit" if is_matrix_work(node) else "is not modelled"
+
+
+def _ends(node: Opaque) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names that an operation reads and those that it writes."""
+    if isinstance(node, pto.ForeignOperation):
+        return node.operands, ()
+    if isinstance(node, pto.Tcvt):
+        return (node.src,), (node.dst, *([node.tmp] if node.tmp is not None else []))
+    return node.inputs, () if node.mnemonic in ALIASES else node.outputs
+
+
+def _places(names: Sequence[str], values: Mapping[str, object]) -> Iterator[Tile | Part]:
+    """Yield the tiles of the vector unit's buffer and the parts of arguments behind names."""
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, Part):
+            yield value
+        elif isinstance(value, TileHandle) and value.tile.type.location == "vec":
+            yield value.tile
+
+
+# The operands of an operation as what they stood for when it was walked.
+
+
+def named_operands(
+    node: pto.Operation, environment: Mapping[str, object], element_bits: Callable[[Format], int]
+) -> tuple[tuple[str, Tile | Part], ...]:
+    """Return the tiles and parts of arguments that an operation names; pairs as two elements."""
+    names: tuple[str | None, ...]
+    match node:
+        case pto.Tcvt():
+            names = (node.src, node.dst, node.tmp)
+        case pto.TileOperation():
+            names = (*node.inputs, *node.outputs)
+        case pto.ScalarAccess():
+            names = (node.base,)
+        case _:
+            return ()
+    found: list[tuple[str, Tile | Part]] = []
+    for name in names:
+        value = None if name is None else environment.get(name)
+        if name is not None and isinstance(value, TileHandle):
+            found.append((name, tile_of_values(value.tile, element_bits)))
+        elif name is not None and isinstance(value, Part):
+            found.append((name, value))
+    return tuple(found)
+
+
+Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
+
+
+class _Values(dict[str, Value]):
+    """The values met, by name; of a function of which statements are left out, some may be missing."""
+
+    def __missing__(self, name: str) -> Value:
+        raise FollowUpError(f"%{name} is not known: what defines it is left out")
+
+
+@dataclass(slots=True)
+class Interpreter:
+    """A walk through one function: what it has issued so far, and every value by its name."""
+
+    function: pto.Function
+    lowerer: Lowerer
+    budget: Budget
+    cycles: Cycles = field(default_factory=dict)
+    """What opaque operations are taken for."""
+    environment: dict[str, Value] = field(default_factory=_Values)
+    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    warnings: dict[WarningText, None] = field(default_factory=dict)
+    choices: dict[tuple[Choice, Span], None] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+    repeating: dict[int, bool] = field(default_factory=dict)
+    loops: Loops = field(default_factory=Loops)
+    memory: Memory = field(default_factory=Memory)
+    accesses: Accesses = field(init=False)
+    tiles: TileMaker = field(init=False)
+    opaque: OpaqueWork = field(init=False)
+
+    def __post_init__(self) -> None:
+        active = reads_memory(self.function.body or ())
+        self.accesses = Accesses(self.lowerer, self.loops, self.memory, self.arguments, active)
+        self.tiles = TileMaker(self.function, self.lowerer)
+        self.opaque = OpaqueWork(self.lowerer, self.cycles)
+        if self.tiles.warning is not None:
+            self.warnings[self.tiles.warning] = None
+
+    # ------------------------------------------------------------------------------------------------- operations
+
+    def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
+        """Walk a region, append what it issues to `out`, return what it yields."""
+        for node in body:
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
+                return tuple(self.environment[name] for name in node.values)
+            try:
+                self._step(node, out)
+            except CastsimError as error:
+                raise error.at(node.span) from None
+            if not is_inserted(node):
+                self.budget.spend()
+        return ()
+
+    def _step(self, node: pto.Operation, out: list[Node]) -> None:
+        match node:
+            case pto.Constant():
+                self.environment[node.result] = Scalar(constant(node.value, node.type.name))
+            case pto.AllocTile() | pto.AllocTiles():
+                self._allocate(node, id(node))
+            case pto.Subview():
+                self.environment[node.result] = TileHandle(
+                    self.tiles.part(node, self._tile(node.source), self._constant)
+                )
+            case pto.GetTile():
+                slots = self.environment[node.source]
+                assert isinstance(slots, TileSlots)
+                tile = slots.tile(node.result, self._constant(node.slot), node.span)
+                self.environment[node.result] = TileHandle(tile)
+            case pto.MakeView():
+                self.environment[node.result] = self._make_view(node)
+            case pto.PartitionView():
+                self.environment[node.result] = self._partition(node)
+            case pto.SetValidShape():
+                self._set_valid_shape(node)
+            case pto.AddPointer():
+                pointer = self.environment[node.pointer]
+                assert isinstance(pointer, Pointer)
+                self.environment[node.result] = self.accesses.pointer(node, pointer, self._scalar(node.offset))
+            case _:
+                self._act(node, out)
+
+    def _act(self, node: pto.Operation, out: list[Node]) -> None:
+        """Do what issues operations or decides the path."""
+        match node:
+            case pto.Arith() | pto.Compare() | pto.Convert():
+                self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
+                self._keep_books(node, "arithmetic", "index arithmetic", out)
+            case pto.Tcvt() | pto.TileOperation() | pto.ForeignOperation() if is_opaque(node, self.cycles):
+                self._pass_over(node, out)
+            case pto.Tcvt():
+                self._cast(node, out)
+            case pto.TileOperation():
+                self._tile_operation(node, out)
+            case pto.ScalarAccess():
+                self._access(node, out)
+            case pto.CacheOperation():
+                fence = node.mnemonic == "fence.barrier_all"
+                operation = self.lowerer.barrier("ALL", node.span) if fence else self.lowerer.scalar_work("arithmetic")
+                self._issue(node, Label(node.mnemonic, node.mnemonic, Role.BOOKKEEPING), operation, out)
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node, out)
+            case pto.For() | pto.While() | pto.If():
+                self._control(node, out)
+            case pto.Section():
+                self.walk(node.body, out)
+            case _:
+                raise AssertionError(f"unknown node {type(node).__name__}")
+
+    def _allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int) -> None:
+        made = self.tiles.allocate(node, key, self._constant)
+        self.environment[node.result] = made if isinstance(made, TileSlots) else TileHandle(made)
+
+    def _make_view(self, node: pto.MakeView) -> View:
+        pointer = self.environment[node.pointer]
+        assert isinstance(pointer, Pointer)
+        shape = tuple(self._constant(name) for name in node.shape)
+        strides = tuple(self._constant(name) for name in node.strides)
+        view = make_view(node, pointer, shape, strides)
+        use = self.arguments[pointer.name]
+        use.see_view(shape, strides, node.span, pointer.offset)
+        use.follows_reads |= any(self._scalar(name).reads for name in node.shape)
+        return view
+
+    def _partition(self, node: pto.PartitionView) -> Part:
+        view = self.environment[node.view]
+        assert isinstance(view, View)
+        offsets = [self._scalar(name) for name in node.offsets]
+        for offset in offsets:
+            self.accesses.decide(offset)
+            if offset.periods is not None:
+                raise self.loops.refusal(offset)
+        sizes = [self._constant(name) for name in node.sizes]
+        return partition(node, view, [int(offset.value) for offset in offsets], sizes)
+
+    def _access(self, node: pto.ScalarAccess, out: list[Node]) -> None:
+        base = self.environment[node.base]
+        assert isinstance(base, Pointer | TileHandle)
+        value = None if node.reads else self._scalar(node.value)
+        label, lowered, read = self.accesses.access(node, base, self._scalar(node.offset), value)
+        if read is not None:
+            self.environment[node.value] = read
+        self._emit(node, label, lowered, out)
+
+    def _beyond(self, node: pto.Convert, text: str) -> bool:
+        """Whether a float that its integer type cannot hold saturates; if so, with a warning."""
+        if self.lowerer.option("scalar_float_to_integer") != SATURATE:
+            return False
+        self.warnings[WarningText(WarningKind.SCALAR, text, node.span)] = None
+        return True
+
+    def _cast(self, node: pto.Tcvt, out: list[Node]) -> None:
+        if node.defines_dst:
+            kind = node.dst_type
+            self._allocate(pto.AllocTile(node.dst, kind, span=node.span), id(node))
+        tmp = self._tile(node.tmp) if node.tmp is not None else None
+        src, dst = (tile_of_values(self._tile(name), self.lowerer.element_bits) for name in (node.src, node.dst))
+        cast = TileCast(src, dst, tmp, node.rounding, node.saturation, node.span)
+        self._emit(node, cast_label(cast), self.lowerer.cast(cast), out)
+
+    def _tile_operation(self, node: pto.TileOperation, out: list[Node]) -> None:
+        if text_name(node.mnemonic) not in SUPPORTED:
+            raise unsupported(node)
+        if node.mnemonic == PRINT:
+            text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
+            warning = WarningText(WarningKind.UNTIMED, text)
+            self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
+        elif node.mnemonic in TRANSFERS:
+            self._transfer(node, out)
+        elif node.mnemonic in ALIASES:
+            check_dense(node, self._tile(node.inputs[0]))
+            tile = alias_tile(node, self._tile(node.inputs[0]), self.lowerer.element_bits)
+            self.lowerer.check_tile(tile, node.span)
+            self.environment[node.outputs[0]] = TileHandle(tile)
+        else:
+            check_form(node, str(self.lowerer.option(TOOLCHAIN)))
+            if node.mnemonic in PART_MOVES:
+                work = part_move(node, self._tile, self._constant)
+            else:
+                work = resolve_work(node, self._tile, self._number)
+            self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
+
+    def _pass_over(self, node: Opaque, out: list[Node]) -> None:
+        """Take an operation for a placeholder: what it does is not known."""
+        if isinstance(node, pto.ForeignOperation):
+            self.environment.update(self.opaque.results(node, self.accesses.unknown))
+        elif isinstance(node, pto.Tcvt) and node.defines_dst:
+            self._allocate(pto.AllocTile(node.dst, node.dst_type, span=node.span), id(node))
+        elif isinstance(node, pto.TileOperation) and node.mnemonic in ALIASES:
+            tile = self.opaque.alias(node, self._tile(node.inputs[0]))
+            self.environment[node.outputs[0]] = TileHandle(tile)
+        elif isinstance(node, pto.TileOperation):
+            for name in node.outputs:
+                if isinstance(part := self.environment.get(name), Part):
+                    self.arguments[part.argument].stored = True
+        self._emit(node, *self.opaque.lower(node, self.environment), out)
+
+    def _transfer(self, node: pto.TileOperation, out: list[Node]) -> None:
+        load = node.mnemonic == "tload"
+        ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
+        part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
+        if not isinstance(part, Part) or not isinstance(handle, TileHandle):
+            raise ReadError(
+                f"pto.{node.mnemonic} moves one partition and one tile",
+                span=node.span,
+                legal=("ins(%part) outs(%tile)" if load else "ins(%tile) outs(%part)",),
+            )
+        use = self.arguments[part.argument]
+        if load and not use.stored:
+            use.needs_input = True
+        use.stored |= not load
+        lowered = self.lowerer.transfer(TileTransfer(handle.tile, part, load, node.span))
+        label = Label(f"{node.mnemonic} {part.format.name} {part.rows} x {part.cols}", node.mnemonic)
+        self._emit(node, label, lowered, out)
+
+    def _set_valid_shape(self, node: pto.SetValidShape) -> None:
+        if self.loops:
+            raise DependentError
+        handle = self.environment[node.tile]
+        assert isinstance(handle, TileHandle)
+        tile = handle.tile
+        rows, cols = self._constant(node.rows), self._constant(node.cols)
+        changed = with_extents(node, tile, rows, cols)
+        if not is_foreign(tile.type):
+            self.lowerer.check_tile(changed, node.span)
+        handle.tile = changed
+
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, out: list[Node]) -> None:
+        if isinstance(node, pto.Barrier):
+            operation = self.lowerer.barrier(bare(node.pipe), node.span)
+        else:
+            make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
+            event = node.event if node.number is None else self._constant(node.number)
+            operation = make(bare(node.src), bare(node.dst), event, node.span)
+        self._issue(node, order_label(node), operation, out)
+
+    # ---------------------------------------------------------------------------------------------- control flow
+
+    def _control(self, node: pto.For | pto.While | pto.If, out: list[Node]) -> None:
+        if isinstance(node, pto.If):
+            self._branch(node, out)
+        elif isinstance(node, pto.For):
+            self._loop(node, out)
+        else:
+            self._while(node, out)
+
+    def _branch(self, node: pto.If, out: list[Node]) -> None:
+        taken = node.then_body if self._constant(node.condition) else node.else_body
+        self._bind(node.results, self.walk(taken, out))
+
+    def _loop(self, node: pto.For, out: list[Node]) -> None:
+        lower, upper, step = (self._constant(name) for name in (node.lower, node.upper, node.step))
+        if step <= 0:
+            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
+        trips = max(0, -(-(upper - lower) // step))
+        with self.budget.inside(node):
+            if trips > 1 and not node.carried and not (self.accesses.active and reads_memory(node.body)):
+                out += self.accesses.sampled(lambda: self._pieces(node, lower, step, trips))
+            else:
+                self.budget.foresee(node, trips)
+                self._one_by_one(node, range(lower, upper, step), out)
+
+    def _while(self, node: pto.While, out: list[Node]) -> None:
+        """Walk every trip, as its condition is known only then; the last time the first region alone."""
+        state = [tuple(self.environment[name] for name in node.initial)]
+        with self.budget.inside(node):
+            out += fold(self._trips_while(node, state))
+        self._bind(node.results, state[0])
+
+    def _trips_while(self, node: pto.While, state: list[tuple[Value, ...]]) -> Iterator[Block]:
+        goes_on = True
+        while goes_on:
+            self.budget.spend()
+            self._bind(node.carried, state[0])
+            trip: list[Node] = []
+            self._keep_books(node, "loop", "loop", trip)
+            state[0] = self.walk(node.before, trip)
+            last = node.before[-1]
+            assert isinstance(last, pto.Condition)
+            goes_on = bool(self._constant(last.condition))
+            if goes_on:
+                self._bind(node.arguments, state[0])
+                state[0] = self.walk(node.after, trip)
+            yield Block(tuple(trip))
+
+    def _one_by_one(self, node: pto.For, values: Sequence[int], out: list[Node]) -> None:
+        """Walk every trip, as each gets what the one before it hands on."""
+        carried = tuple(self.environment[name] for name in node.initial)
+        results: list[tuple[Value, ...]] = [carried]
+        out += fold(self._trips(node, values, results))
+        self._bind(node.results, results[0])
+
+    def _trips(self, node: pto.For, values: Sequence[int], results: list[tuple[Value, ...]]) -> Iterator[Block]:
+        for value in values:
+            self._bind(node.carried, results[0])
+            block, results[0] = self._trip(node, Scalar(value))
+            yield block
+
+    def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
+        """Return a loop that carries nothing, walked no further than its trips differ."""
+        saved, control = _Values(self.environment), self.lowerer.control()
+
+        def walk(trip: int, loop: int | None, period: int) -> Block:
+            if not trip:  # perhaps once more, behind a later one
+                self.lowerer.set_control(control)
+            slopes = None if loop is None else {loop: step * period}
+            if loop is not None and repeats_itself(node, self.repeating):
+                self.loops.repeat(loop)
+            return self._trip(node, Scalar(lower + trip * step, slopes))[0]
+
+        try:
+            return Pieces(trips, walk, self.loops).nodes()
+        finally:
+            self.environment = saved
+
+    def _trip(self, node: pto.For, variable: Scalar) -> tuple[Block, tuple[Value, ...]]:
+        self.budget.spend()
+        self.environment[node.variable] = variable
+        body: list[Node] = []
+        self._keep_books(node, "loop", "loop", body)
+        yielded = self.walk(node.body, body)
+        return Block(tuple(body)), yielded
+
+    # ------------------------------------------------------------------------------------------------------ values
+
+    def _bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
+        for name, value in zip(names, values, strict=True):
+            self.environment[name] = value
+
+    def _scalar(self, name: str) -> Scalar:
+        value = self.environment[name]
+        assert isinstance(value, Scalar)
+        return value
+
+    def _constant(self, name: str) -> int:
+        """Return an integer that something is decided by."""
+        self.accesses.decide(self._scalar(name))
+        return int(self._number(name))
+
+    def _number(self, name: str) -> int | float:
+        """Return a number that takes part in a computation."""
+        return self.accesses.constant(self._scalar(name))
+
+    def _tile(self, name: str) -> Tile:
+        handle = self.environment[name]
+        assert isinstance(handle, TileHandle)
+        return handle.tile
+
+    # ------------------------------------------------------------------------------------------------------ output
+
+    def _keep_books(self, node: pto.Operation, work: str, text: str, out: list[Node]) -> None:
+        self._issue(node, Label(text, text, Role.BOOKKEEPING), self.lowerer.scalar_work(work), out)
+
+    def _issue(self, node: pto.Operation, label: Label, operation: Node, out: list[Node]) -> None:
+        self._emit(node, label, LoweredInstruction(Block((operation,))), out)
+
+    def _emit(self, node: pto.Operation, label: Label, lowered: LoweredInstruction, out: list[Node]) -> None:
+        number = self.numbers.get(id(node))
+        if number is None:
+            number = self.numbers[id(node)] = len(self.instructions)
+            self.instructions.append(label.instruction(main_pipe(lowered.body), node.span))
+        for warning in lowered.warnings:
+            self.warnings[warning.at(node.span)] = None
+        self.choices |= dict.fromkeys((choice, node.span) for choice in lowered.choices)
+        operands = named_operands(node, self.environment, self.lowerer.element_bits)
+        out.append(Lowered(number, lowered.body, lowered.accesses, lowered.shortcut, lowered.cast, operands))
+        self.accesses.emitted(out[-1], lowered.accesses, by_scalar_unit=isinstance(node, pto.ScalarAccess))
+
+
+# A program walked from its entry: arguments bound, walked, and what came out.
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A walked program: what the machine issues, what its arguments must hold, the reads that decided its path."""
+
+    tree: Tree
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+    decided_by: tuple[ReadElement, ...] = ()
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    """Those of the instructions of the tree, by the identity of the operation that each comes from."""
+    choices: tuple[tuple[Choice, Span], ...] = ()
+    """Options that decide what the program computes, as its text leaves that open, each with a place."""
+
+
+def execute(
+    program: pto.Program,
+    function: pto.Function,
+    lowerer: Lowerer,
+    scalars: Mapping[str, int | float],
+    *,
+    cycles: Cycles | None = None,
+    max_walk: int = MAX_WALK,
+    memory: Memory | None = None,
+) -> Executed:
+    """Walk one function of a program and lower what it does.
+
+    Args:
+        program: supplies the warnings found while reading.
+        function: the entry function.
+        lowerer: the target's mechanism.
+        scalars: values of the scalar arguments by name.
+        cycles: what opaque operations are taken for; those that are not named, for nothing.
+        max_walk: trips, and statements inside loops, that are walked.
+        memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
+
+    Raises:
+        ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that
+            is read and not given.
+        IllegalError, TileError, ScratchError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be; the place is that of the loop.
+    """
+    memory = memory or Memory()
+    check_named(function.body or (), cycles or {})
+    walker = Interpreter(function, lowerer, Budget(max_walk), cycles or {}, memory=memory)
+    for name, value in bind_arguments(function, scalars).items():
+        walker.environment[name] = value
+        use = argument_use(value)
+        if use is not None:
+            walker.arguments[name] = use
+    with_body = function.body or ()
+    nodes: list[Node] = []
+    walker.walk(with_body, nodes)
+    walker.accesses.check_views()
+    for use in walker.arguments.values():
+        use.follows_reads |= walker.accesses.active and not use.shapes
+    memory.widen(walker.arguments)
+    tree = Tree(Block(tuple(nodes)), tuple(walker.instructions), interlocked=not synchronises(with_body))
+    own = (*walker.warnings, *walker.accesses.closing_warnings())
+    warnings = (*program.warnings, *own, *lowerer.closing_warnings())
+    uses = {name: use_in_values(use) for name, use in walker.arguments.items()}
+    return Executed(tree, uses, warnings, deciding(walker.accesses), walker.numbers, tuple(walker.choices))

@@ -1,0 +1,398 @@
+"""Memory as the scalar unit finds it while a program is walked.
+
+What an element is comes from the inputs, or from what earlier instructions of the run have written: these are then
+computed up to the read. A walk that computes no values takes what it cannot know for 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle
+from castsim.execution.interpreter.scalar_floats import bits_of, from_bits
+from castsim.execution.interpreter.structure import Label
+from castsim.execution.tiles import Element, Tile
+from castsim.execution.tree import Access, GlobalSpace, Node
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.pto import program as pto
+from castsim.isa.warning_text import WarningKind, WarningText
+
+Bytes = NDArray[np.uint8]
+
+Settle = Callable[[list[Node], Bytes, Mapping[str, Bytes]], None]
+"""Computes what instructions make of the buffer and of global memory, both changed in place."""
+
+Given = Callable[[str], Bytes | None]
+"""Returns the input of an argument as bytes, None if there is none, or not yet."""
+
+
+class Origin(StrEnum):
+    """Where a read element comes from."""
+
+    GIVEN = "input"
+    ARGUMENT = "argument"
+    COMPUTED = "computed"
+    DEFAULT = "default"
+    OPAQUE = "opaque"
+
+
+def _no_input(name: str) -> Bytes | None:
+    del name
+    return None
+
+
+@dataclass(slots=True)
+class Memory:
+    """The contents of arguments and buffer during one walk.
+
+    Without `settle` no values are computed. `elements` are single elements that were given (`--arg NAME[i]=VALUE`),
+    `whole` the arguments whose inputs tell their size, `expected` those whose inputs are made once their size is known:
+    until then they are taken for 0. `capacity` is that of the buffer in bytes.
+    """
+
+    given: Given = _no_input
+    elements: Mapping[str, Mapping[int, int | float]] = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
+    expected: frozenset[str] = frozenset()
+    settle: Settle | None = None
+    unknown: Callable[[str, int, int], str | None] = lambda *_: None
+    """Returns the opaque operation for which bytes (address space, start, how many) are not computed, None if they are.
+    """
+    capacity: int = 0
+    pending: list[Node] = field(default_factory=list)
+    """What has been walked since the buffer and the arguments were computed."""
+    _unsettled: set[str] = field(default_factory=set)
+    """Address spaces that something pending writes."""
+    _written: set[str] = field(default_factory=set)
+    """Arguments that the run has written."""
+    _arguments: dict[str, Bytes] = field(default_factory=dict)
+    _stored: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Codes of elements that the scalar unit has stored since anything else wrote their argument, if none are computed.
+    """
+    _buffer: Bytes | None = None
+
+    def note(self, accesses: tuple[Access, ...]) -> None:
+        """Note what an instruction writes."""
+        for access in accesses:
+            if access.write and self.settle is not None:
+                self._unsettled.add(access.space)
+            elif access.write and isinstance(access.space, GlobalSpace):
+                self.overwrite(access.space.argument)
+
+    def load(self, name: str, use: ArgumentUse, index: int, uses: Mapping[str, ArgumentUse]) -> tuple[int, Origin]:
+        """Return the code of an element of an argument.
+
+        Raises:
+            ReadError: its value is needed and no input was given.
+            TileError: it lies outside.
+        """
+        self.check(name, use, index)
+        if self.settle is None:
+            return self._guess(name, use, index)
+        known = name in self.elements or name in self.expected or self._is_written(name)
+        if not known and self.given(name) is None:
+            raise ReadError(
+                f"the program reads %{name} before storing to it: no input given",
+                legal=(f"--in {name}=FILE.npy|random:SEED|zeros", f"--arg {name}[{index}]=VALUE"),
+            )
+        self._settle(GlobalSpace.of(name), uses)
+        memory, size = self._bytes(name, use), use.format.storage_bits // 8
+        self._refuse_unknown(GlobalSpace.of(name), index * size, size, f"element {index} of %{name}")
+        origin = Origin.COMPUTED if name in self._written else Origin.GIVEN
+        if name not in self._written and index in self.elements.get(name, {}):
+            origin = Origin.ARGUMENT
+        return int.from_bytes(memory[index * size : (index + 1) * size].tobytes(), "little"), origin
+
+    def tile(self, space: str, address: int, size: int, uses: Mapping[str, ArgumentUse]) -> tuple[int, Origin]:
+        """Return the code of an element of the buffer."""
+        if self.settle is None:
+            return 0, Origin.DEFAULT
+        self._settle(space, uses)
+        self._refuse_unknown(space, address, size, "the element")
+        return int.from_bytes(self._bytes_of_buffer()[address : address + size].tobytes(), "little"), Origin.COMPUTED
+
+    def store(self, name: str, use: ArgumentUse, index: int, code: int | None) -> None:
+        """Take in a store of the scalar unit; without `code` that of no single element."""
+        self.check(name, use, index)
+        if self.settle is None:
+            if code is None:
+                self.overwrite(name)
+            else:
+                self._stored[name, index] = code
+
+    def overwrite(self, name: str) -> None:
+        """Take in that something wrote an argument that is not computed."""
+        self._written.add(name)
+        self._stored = {key: code for key, code in self._stored.items() if key[0] != name}
+
+    def check(self, name: str, use: ArgumentUse, index: int) -> None:
+        """Refuse an element outside of an argument whose size is known.
+
+        Raises:
+            TileError: it is outside.
+        """
+        size = None
+        if name in self.whole:
+            found = self.given(name)
+            size = None if found is None else found.size * 8 // use.format.storage_bits
+        if index < 0 or (size is not None and index >= size):
+            has = "" if size is None else f", which has {size}"
+            raise TileError(f"element {index} of %{name}{has}: outside the tensor")
+
+    def widen(self, uses: Mapping[str, ArgumentUse]) -> None:
+        """Let arguments of which a run may use a part be as long as their inputs."""
+        for name, use in uses.items():
+            if name in self.whole and use.is_open:
+                found = self.given(name)
+                if found is not None:
+                    use.elements = max(use.elements, found.size * 8 // use.format.storage_bits)
+
+    def _refuse_unknown(self, space: str, start: int, size: int, what: str) -> None:
+        """Refuse an element that is not computed.
+
+        Raises:
+            IllegalError: it rests on an opaque operation.
+        """
+        by = self.unknown(space, start, size)
+        if by is not None:
+            raise IllegalError(
+                f"{what} is not computed: it depends on pto.{by}, which is opaque", legal=("--timing-only",)
+            )
+
+    def _is_written(self, name: str) -> bool:
+        return name in self._written or GlobalSpace.of(name) in self._unsettled
+
+    def _guess(self, name: str, use: ArgumentUse, index: int) -> tuple[int, Origin]:
+        """Return what an element is, without computing anything."""
+        stored = self._stored.get((name, index))
+        if stored is not None:
+            return stored, Origin.COMPUTED
+        if name in self._written:
+            return 0, Origin.DEFAULT
+        element = self.elements.get(name, {}).get(index)
+        if element is not None:
+            return bits_of(element, use.format.name), Origin.ARGUMENT
+        found, size = self.given(name), use.format.storage_bits // 8
+        if found is None:
+            return 0, Origin.DEFAULT
+        return int.from_bytes(found[index * size : (index + 1) * size].tobytes(), "little"), Origin.GIVEN
+
+    def _settle(self, space: str, uses: Mapping[str, ArgumentUse]) -> None:
+        """Compute what is pending, if any of it may have written there."""
+        if space not in self._unsettled or self.settle is None:
+            return
+        for name, use in uses.items():
+            self._bytes(name, use)
+        self.settle(self.pending, self._bytes_of_buffer(), self._arguments)
+        self._written |= {name for name in uses if GlobalSpace.of(name) in self._unsettled}
+        self.pending = []
+        self._unsettled.clear()
+
+    def _bytes_of_buffer(self) -> Bytes:
+        if self._buffer is None:
+            self._buffer = np.zeros(self.capacity, np.uint8)
+        return self._buffer
+
+    def _bytes(self, name: str, use: ArgumentUse) -> Bytes:
+        """Return the bytes of an argument, at least as many as are known to be used of it."""
+        memory = self._arguments.get(name)
+        if memory is None:
+            found = self.given(name)
+            memory = np.zeros(0, np.uint8) if found is None else found.copy()
+        need = -(-use.elements * (use.format.bits if use.format.bits < 8 else use.format.storage_bits) // 8)
+        fresh = name not in self._arguments
+        if memory.size < need:
+            memory = np.concatenate([memory, np.zeros(need - memory.size, np.uint8)])
+            fresh = fresh or bool(self.elements.get(name))
+        if fresh:
+            self._arguments[name] = memory
+            if name not in self._written:
+                put_elements(memory, use, self.elements.get(name, {}))
+        self._arguments[name] = memory
+        return memory
+
+
+def put_elements(memory: Bytes, use: ArgumentUse, elements: Mapping[int, int | float]) -> None:
+    """Write single elements into the bytes of an argument; those behind its end are left out."""
+    size = use.format.storage_bits // 8
+    for index, value in elements.items():
+        code = bits_of(value, use.format.name).to_bytes(size, "little")
+        if (index + 1) * size <= memory.size:
+            memory[index * size : (index + 1) * size] = np.frombuffer(code, np.uint8)
+
+
+# The scalar unit's accesses to memory, as the walk meets them: what is read decides paths and addresses.
+
+_SHOWN = 4
+"""Elements that a warning lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadElement:
+    """An element that a program has read: what reports call it, where it came from, its value."""
+
+    text: str
+    name: str
+    span: Span
+    origin: Origin
+    value: int | float
+
+
+@dataclass(slots=True)
+class Accesses:
+    """All accesses of one walk. `active` tells that the program reads elements at all; `reads` are in program order."""
+
+    lowerer: Lowerer
+    loops: Loops
+    memory: Memory
+    arguments: Mapping[str, ArgumentUse]
+    active: bool
+    reads: list[ReadElement] = field(default_factory=list)
+    decided: dict[int, None] = field(default_factory=dict)
+    """Numbers of the reads on which the path, an address or an extent rests."""
+    _sampling: int = 0
+
+    def emitted(self, lowered: Node, accesses: tuple[Access, ...], *, by_scalar_unit: bool) -> None:
+        """Take in an instruction of the walk."""
+        if not self.active:
+            return
+        if self.memory.settle is not None or not by_scalar_unit:
+            self.memory.note(accesses)
+        if not self._sampling and self.memory.settle is not None:
+            self.memory.pending.append(lowered)
+
+    def sampled(self, walk: Callable[[], list[Node]]) -> list[Node]:
+        """Walk a loop of which only some trips are walked; it reads nothing."""
+        self._sampling += 1
+        try:
+            nodes = walk()
+        finally:
+            self._sampling -= 1
+        if self.active and not self._sampling and self.memory.settle is not None:
+            self.memory.pending += nodes
+        return nodes
+
+    def unknown(self, node: pto.ForeignOperation, name: str) -> Scalar:
+        """Return a scalar that an opaque operation gives: it is taken for 0."""
+        number = len(self.reads)
+        self.reads.append(ReadElement(f"%{name} of {node.mnemonic}", name, node.span, Origin.OPAQUE, 0))
+        return Scalar(0, reads=frozenset((number,)))
+
+    def decide(self, scalar: Scalar) -> None:
+        """Note that the path, an address or an extent rests on a value."""
+        if scalar.reads:
+            self.decided |= dict.fromkeys(sorted(scalar.reads))
+
+    def constant(self, scalar: Scalar) -> int | float:
+        """Return a value that no loop of which only some trips are walked may change."""
+        if not scalar.constant:
+            raise self.loops.refusal(scalar)
+        return scalar.value
+
+    def pointer(self, node: pto.AddPointer, base: Pointer, offset: Scalar) -> Pointer:
+        """Return a pointer some elements further on."""
+        self.decide(offset)
+        return replace(base, offset=base.offset + int(self.constant(offset)))
+
+    def access(
+        self, node: pto.ScalarAccess, base: Pointer | TileHandle, index: Scalar, value: Scalar | None
+    ) -> tuple[Label, LoweredInstruction, Scalar | None]:
+        """Return what reports call an access, what it issues, and the value of a read.
+
+        Raises:
+            ReadError: a value that the path needs and that nothing gives.
+            TileError: an element outside of its tensor, of the tile or of the buffer.
+            IllegalError: a pointer into the buffer.
+        """
+        self.decide(index)
+        if index.periods is not None or (node.reads and not index.constant):
+            raise self.loops.refusal(index)
+        label = Label(f"{node.mnemonic} {node.type.name}", node.mnemonic)
+        if isinstance(node.base_type, pto.PointerType) and node.base_type.space == "ub":
+            raise IllegalError(
+                f"pto.{node.mnemonic} reaches global memory beside tiles, whose elements are for tgetval and tsetval",
+                span=node.span, legal=("!pto.ptr<..., gm>", "a function of vector instructions"),
+            )  # fmt: skip
+        if isinstance(base, Pointer):
+            element = self._of_argument(node, base, index, value)
+        else:
+            element = self._of_tile(node, base.tile, int(index.value), value)
+        lowered = self.lowerer.element(element)
+        return label, lowered, self._read(node, element) if node.reads else None
+
+    def closing_warnings(self) -> list[WarningText]:
+        """Return a warning per place where elements had no value and decided something."""
+        found: dict[Span, list[str]] = {}
+        for number in self.decided:
+            read = self.reads[number]
+            if read.origin in (Origin.DEFAULT, Origin.OPAQUE):
+                found.setdefault(read.span, []).append(read.text)
+        return [WarningText(WarningKind.DEFAULT_READ, _taken_for_zero(texts), span) for span, texts in found.items()]
+
+    def check_views(self) -> None:
+        """Refuse elements behind the end of the views of their argument, unless its input is longer.
+
+        Raises:
+            TileError: one is.
+        """
+        for name, use in self.arguments.items():
+            if name not in self.memory.whole and use.touched > use.viewed > 0:
+                raise TileError(
+                    f"element {use.touched - 1} of %{name}, whose views have {use.viewed}: outside the tensor",
+                    span=use.touched_at,
+                    legal=(f"--in {name}=FILE.npy of more elements",),
+                )
+
+    def _of_argument(self, node: pto.ScalarAccess, base: Pointer, index: Scalar, value: Scalar | None) -> Element:
+        place, size = base.offset + int(index.value), base.format.storage_bits // 8
+        use = self.arguments[base.name]
+        self.memory.check(base.name, use, place)
+        use.see_element(place, node.span)
+        code = b""
+        if value is not None:
+            bits = bits_of(self.constant(value), node.type.name)
+            self.memory.store(base.name, use, place, None if self.loops else bits)
+            use.stored = True
+            code = bits.to_bytes(size, "little")
+        elif not use.stored and base.name not in self.memory.elements:
+            use.needs_input = True
+        return Element(node.mnemonic, base.name, place * size, size, code, node.span)
+
+    def _of_tile(self, node: pto.ScalarAccess, tile: Tile, index: int, value: Scalar | None) -> Element:
+        size = tile.element_bits // 8
+        code = b"" if value is None else bits_of(self.constant(value), node.type.name).to_bytes(size, "little")
+        return Element(node.mnemonic, tile, tile.address + index * size, size, code, node.span)
+
+    def _read(self, node: pto.ScalarAccess, element: Element) -> Scalar:
+        """Read an element and remember it."""
+        if isinstance(element.place, str):
+            name, index = element.place, element.address // element.size
+            use = self.arguments[name]
+            code, origin = self.memory.load(name, use, index, self.arguments)
+        else:
+            name, index = element.place.name, (element.address - element.place.address) // element.size
+            code, origin = self.memory.tile(self.lowerer.buffer()[0], element.address, element.size, self.arguments)
+        value = from_bits(code, node.type.name)
+        number = len(self.reads)
+        self.reads.append(ReadElement(f"{node.mnemonic} %{name}[{index}]", name, node.span, origin, value))
+        return Scalar(value, reads=frozenset((number,)))
+
+
+def _taken_for_zero(texts: list[str]) -> str:
+    """Say which elements nothing gives; of many, the first."""
+    names = list(dict.fromkeys(texts))
+    more = len(names) - _SHOWN
+    shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"{shown}: taken for 0, as nothing gives a value; the path depends on it"
+
+
+def deciding(accesses: Accesses) -> tuple[ReadElement, ...]:
+    """Return the reads on which the path, an address or an extent rests, in program order."""
+    return tuple(accesses.reads[number] for number in sorted(accesses.decided))

@@ -1,0 +1,200 @@
+"""Finding the loop again: consecutive trips whose operations differ only by a constant step become one `Loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from castsim.execution.interpreter.dependence import DependentError, Loops
+from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, elements, loop_of, width
+from castsim.execution.vector_operations import TileEffect
+
+
+def address_steps(first: Block, second: Block) -> tuple[Deltas, ...] | None:
+    """Return how each element's addresses move from `first` to `second`, None if they differ in anything else."""
+    if len(first.items) != len(second.items):
+        return None
+    steps: list[Deltas] = []
+    for one, two in zip(first.items, second.items, strict=True):
+        found = _node_steps(one, two)
+        if found is None:
+            return None
+        steps += found
+    return tuple(steps)
+
+
+def fold(trips: Iterable[Block]) -> Iterator[Node]:
+    """Yield the trips of a loop as nodes: runs of equal trips as `Loop`, the others as they are."""
+    run: list[Block] = []
+    steps: tuple[Deltas, ...] | None = None
+    count = 0
+    for trip in trips:
+        found = address_steps(run[-1], trip) if run else None
+        if run and found is not None and steps in (None, found):
+            steps, count = found, count + 1
+            run = [run[0], trip]
+            continue
+        yield from _run(run[:1], steps, count)
+        run, steps, count = [trip], None, 1
+    yield from _run(run[:1], steps, count)
+
+
+def _run(first: list[Block], steps: tuple[Deltas, ...] | None, count: int) -> Iterator[Node]:
+    if first and steps is not None:
+        yield Loop(count, first[0], steps)
+    elif first:
+        yield from first[0].items
+
+
+def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
+    if one is two:
+        return [(0,) * len(element.addresses) for element in elements(one)]
+    if type(one) is not type(two) or width(one) != width(two):
+        return None
+    if isinstance(one, Block) and isinstance(two, Block):
+        found = address_steps(one, two)
+        return None if found is None else list(found)
+    if isinstance(one, Loop) and isinstance(two, Loop):
+        found = address_steps(one.body, two.body) if (one.trips, one.steps) == (two.trips, two.steps) else None
+        return None if found is None else list(found)
+    if isinstance(one, Lowered) and isinstance(two, Lowered):
+        if one.instruction != two.instruction or len(one.accesses) != len(two.accesses):
+            return None
+        own = tuple(b.start - a.start for a, b in zip(one.accesses, two.accesses, strict=True))
+        same = all(a.shifted(d) == b for a, b, d in zip(one.accesses, two.accesses, own, strict=True))
+        same &= _same_effect(one, two, own)
+        found = address_steps(one.body, two.body) if same else None
+        return None if found is None else [own, *found]
+    assert not isinstance(one, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
+    deltas = tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
+    return [deltas] if one.shifted(deltas) == two else None
+
+
+def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
+    """Whether two executions compute the same on moved tiles; operations tell it, except where an effect does."""
+    return not isinstance(one.shortcut, TileEffect) or one.shortcut.moved(deltas) == two.shortcut
+
+
+# Loops of which only some trips are walked: cut into pieces whose trips, or runs of as many trips, are alike.
+#
+# A piece is walked at its first, second and last unit, a unit being one trip, or as many as the remainders and
+# quotients
+# in it need to come round. The first unit tells up to where every comparison comes out as it did, and so where the
+# piece
+# ends; the others give the address steps, and whatever holds at both ends holds between. Where the text tells that no
+# trip can differ from another, the first one stands for all, so that loops around nothing cost next to nothing. Trips
+# that are alike in no such way are walked one by one, and runs of equal ones folded.
+
+LONGEST_PERIOD = 4096
+"""Trips of one unit; loops that need longer ones are walked trip by trip."""
+
+_SAMPLES = 3
+"""Units that are walked of a piece: with fewer of them nothing is gained by units of several trips."""
+
+_PATIENCE = 4
+"""Trips that are walked one by one before a piece is looked for again, and the factor by which they become more."""
+
+Walk = Callable[[int, int | None, int], Block]
+"""Walks a trip: its number, the number of the loop if it stands for others, and the trips of a unit."""
+
+
+class _UnlikeError(Exception):
+    """Units differ in more than addresses; with `period` of them together they may not, with any number if 0."""
+
+    def __init__(self, period: int) -> None:
+        super().__init__("units of a loop are not alike")
+        self.period = period
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A loop of so many trips."""
+
+    trips: int
+    walk: Walk
+    loops: Loops
+
+    def nodes(self) -> list[Node]:
+        """Return what its trips issue.
+
+        Raises:
+            DependentError: a loop around it has to be walked otherwise.
+        """
+        found: list[Node] = []
+        start, period, patience = 0, 1, _PATIENCE
+        while start < self.trips:
+            left = self.trips - start
+            alone = 1
+            if left > 1:
+                try:
+                    made, walked = self._piece(start, period)
+                except _UnlikeError as error:
+                    longer = period * error.period
+                    if longer <= LONGEST_PERIOD and period < longer <= left // _SAMPLES:
+                        period = longer
+                        continue
+                    # What is left only gets shorter, so a period that is too long stays so.
+                    alone = left if error.period else min(left, patience)
+                    patience *= _PATIENCE
+                else:
+                    found += made
+                    start, period = start + walked, 1
+                    continue
+            found += fold(self.walk(number, None, 1) for number in range(start, start + alone))
+            start, period = start + alone, 1
+        return found
+
+    def _piece(self, start: int, period: int) -> tuple[list[Node], int]:
+        """Return the piece that begins with trip `start`, in units of `period` trips, and the number of its trips."""
+        units = (self.trips - start) // period
+        loop = self.loops.enter(units)
+        try:
+            first = self._unit(start, period, loop, 0)
+            count = self.loops.alike(loop)
+            if count == 1:
+                return list(fold(first)), period
+            if period == 1 and self.loops.repeats(loop):
+                return list(loop_of(count, lambda _: first[0])), count
+            second = self._unit(start, period, loop, 1)
+            last = self._unit(start, period, loop, count - 1) if count > 2 else second
+            if self.loops.alike(loop) < count:
+                raise _UnlikeError(0)
+        except DependentError as error:
+            if error.loop not in (None, loop):
+                raise
+            raise _UnlikeError(error.period) from None
+        finally:
+            self.loops.leave(loop)
+        return [_loop(count, first, second, last)], count * period
+
+    def _unit(self, start: int, period: int, loop: int, number: int) -> list[Block]:
+        self.loops.move(loop, number)
+        begin = start + number * period
+        return [self.walk(trip, loop, period) for trip in range(begin, begin + period)]
+
+
+def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]) -> Loop:
+    """Return so many units as one loop.
+
+    Raises:
+        _UnlikeError: they differ in more than addresses, or these do not move evenly.
+    """
+    # Trips of a unit that look alike by chance do so in some units only; then none are folded.
+    for joined in (_folded, _in_a_row) if len(first) > 1 else (_in_a_row,):
+        body, end = joined(first), joined(last)
+        steps = address_steps(body, joined(second))
+        if steps is not None and address_steps(body, end) == _times(count - 1, steps):
+            return Loop(count, body, steps)
+    raise _UnlikeError(0)
+
+
+def _times(count: int, steps: tuple[Deltas, ...]) -> tuple[Deltas, ...]:
+    return tuple(tuple(count * delta for delta in row) for row in steps)
+
+
+def _folded(unit: list[Block]) -> Block:
+    return Block(tuple(fold(unit)))
+
+
+def _in_a_row(unit: list[Block]) -> Block:
+    return Block(tuple(item for trip in unit for item in trip.items))

@@ -1,0 +1,39 @@
+"""Kernels of TileLang's dialect for the Ascend 950, lowered by TileLang itself and run as vector instructions.
+
+`program` gives a kernel's text, `run` runs it, `simulated` simulates the kernels that a user's own host code calls.
+TileLang is loaded when one of them is used; a Python file is executed only by the commands that name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from castsim.tilelang.lowering import lower
+from castsim.tilelang.programs import converted
+from castsim.tilelang.running import FunctionCycles, KernelRun, run, simulated
+
+__all__ = ["FunctionCycles", "KernelRun", "program", "run", "simulated"]
+
+
+def program(
+    prim: Any,
+    core: int = 0,
+    dims: Mapping[str, float] | None = None,
+    schedule: bool = True,
+    pass_configs: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a kernel of TileLang as the text of a `.pto` program, for one of its cores.
+
+    Args:
+        prim: the function, as `factory.get_tir(...)` returns it.
+        core: which core runs it.
+        dims: values of dynamic dimensions; those that are left out become scalar arguments.
+        schedule: with the flags and versions of buffers of the device's schedule; False: in the order of the source.
+        pass_configs: as `tilelang.jit` takes them.
+
+    Raises:
+        ReadError: TileLang is missing or refuses the kernel; a core or a dimension that it does not have.
+        IllegalError: a construct that castsim does not know, with its line.
+    """
+    return converted(lower(prim, schedule, pass_configs), core, dims or {}).text

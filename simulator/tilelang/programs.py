@@ -1,0 +1,164 @@
+"""Kernels of TileLang as programs: their text, and the program that messages and reports name by lines of Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from castsim.isa import pto
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.located import Located
+from castsim.isa.sources import Language, Source
+from castsim.tilelang.cores import Meeting
+from castsim.tilelang.lowering import Lowered
+from castsim.tilelang.scalars import INDEX, Number, Place, Value, element_of, pointer
+from castsim.tilelang.statements import POINTED, Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A kernel on one core: the text of its program, the place of each line, the vector functions in their order."""
+
+    lowered: Lowered
+    core: int
+    lines: tuple[str, ...]
+    places: tuple[Place, ...]
+    functions: tuple[tuple[Place, int], ...]
+    externals: Mapping[str, tuple[str, Callable[..., None], str]]
+    """What the program declares and its text lacks; see `Walk.externals`."""
+    atomics: Mapping[str, Any]
+    """Bytes of arrays that were changed atomically, once it has been run."""
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        return "\n".join(self.lines) + "\n"
+
+    @property
+    def file(self) -> str:
+        """What the program is called where a line of it has no place in Python."""
+        return f"{self.lowered.name}.pto"
+
+    def source(self) -> Source:
+        """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
+        program = pto.parse(self.text, self.file)
+        spans = _Spans(self.places, self.externals)
+        functions = tuple(
+            dataclasses.replace(each, body=tuple(map(spans.moved, each.body)))
+            for each in program.functions
+            if each.body is not None
+        )
+        return Source(self.file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
+
+
+class _Spans:
+    """Statements at their places in Python."""
+
+    def __init__(
+        self, places: tuple[Place, ...], externals: Mapping[str, tuple[str, Callable[..., None], str]]
+    ) -> None:
+        self.places, self.externals = places, externals
+        self.texts: dict[str, list[str]] = {}
+
+    def moved(self, node: Any) -> Any:
+        """Return a statement at its place, with those in it."""
+        changes: dict[str, Any] = {}
+        if isinstance(node, pto.Call):
+            untimed, run, _ = self.externals[node.callee]
+            node = pto.External(node.callee, node.operands, run, untimed, span=node.span)
+        for each in dataclasses.fields(node):
+            value = getattr(node, each.name)
+            if isinstance(value, tuple) and value and isinstance(value[0], Located):
+                changes[each.name] = tuple(map(self.moved, value))
+        place = self.places[node.span.line - 1] if 0 < node.span.line <= len(self.places) else None
+        if place is not None:
+            changes["span"] = self._span(place)
+        return dataclasses.replace(node, **changes) if changes else node
+
+    def _span(self, place: str) -> Span:
+        file, _, line = place.rpartition(":")
+        if file not in self.texts:
+            try:
+                self.texts[file] = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+            except OSError:
+                self.texts[file] = []
+        number = int(line)
+        text = self.texts[file][number - 1] if number <= len(self.texts[file]) else ""
+        column = len(text) - len(text.lstrip()) + 1
+        return Span(file, number, column, text, max(1, len(text.strip())))
+
+
+def _number(name: str, value: float, dtype: str) -> float:
+    """Return the value of a scalar parameter.
+
+    Raises:
+        ReadError: a fraction for a whole number.
+    """
+    if "int" not in dtype:
+        return float(value)
+    if int(value) != value:
+        raise ReadError(f"{name} is {value}, not a whole number", legal=(f"{name}={int(value)}",))
+    return int(value)
+
+
+def converted(
+    lowered: Lowered, core: int, dims: Mapping[str, float], extents: Mapping[str, int] | None = None,
+    meeting: Meeting | None = None,
+) -> Converted:  # fmt: skip
+    """Return a lowered kernel as a program of one core.
+
+    `extents` are numbers of elements of arrays, where known; `meeting` is that of the cores that run.
+
+    Raises:
+        ReadError: the core does not exist, a dimension that is none.
+        IllegalError: the kernel has a construct that no program of vector instructions has; names it and its line.
+    """
+    if not 0 <= core < lowered.cores:
+        raise ReadError(
+            f"core {core}: {lowered.name} is launched on {lowered.cores}", legal=(f"0 .. {lowered.cores - 1}",)
+        )
+    numbers: dict[Any, Number | float] = {}
+    parameters: dict[Any, Value] = {}
+    heads: list[str] = []
+    for each in lowered.parameters:
+        name, dtype = lowered.name_of(each), str(each.dtype)
+        if dtype == "handle":
+            kind = pointer(element_of(each.type_annotation.element_type.dtype), "gm")
+            parameters[each] = Value(f"%{name}", kind)
+            heads.append(f"%{name}: {kind}")
+        elif name in dims:
+            numbers[each] = _number(name, dims[name], dtype)
+        elif "int" in dtype:
+            numbers[each] = Value(f"%{name}", INDEX)
+            heads.append(f"%{name}: index")
+        else:
+            kind = element_of(dtype)
+            numbers[each] = Value(f"%{name}", kind)
+            heads.append(f"%{name}: {kind}")
+    known = {str(each.name) for each in lowered.parameters if str(each.dtype) != "handle"}
+    wrong = [name for name in dims if name not in known]
+    if wrong:
+        raise ReadError(f"{lowered.name} has no dimension {wrong[0]}", legal=sorted(known))
+    walk = Walk(
+        parameters, numbers, core, fast_math=lowered.fast_math, places=lowered.places, extents=extents, meeting=meeting
+    )
+    walk.walk(lowered.body)
+    if walk.tables:
+        heads.append(f"%{POINTED}: {pointer('ui8', 'gm')}")
+    body: list[tuple[str, Place]] = [(f"    {line}", None) for line in walk.text.heads()]
+    kernel = lowered.places.get(("kernel", 0))
+    body += [(f"    {line}", place or kernel) for line, place in walk.text.regions[0].lines]
+    lines: list[tuple[str, Place]] = [
+        ('module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {', None),
+        (f"  func.func @{lowered.name}({', '.join(heads)}) attributes {{pto.kernel}} {{", None),
+        *body, ("  }", None),
+        *((f"  func.func private @{name}({types})", None) for name, (_, _, types) in walk.externals.items()),
+        ("}", None),
+    ]  # fmt: skip
+    return Converted(
+        lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions),
+        walk.externals, walk.atomics,
+    )  # fmt: skip

@@ -1,0 +1,352 @@
+"""Running kernels of TileLang: arrays bound to parameters, one core or all of them, host code of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from math import inf
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.running import Result, load, run_loaded
+from castsim.synchronisation.races import STOP
+from castsim.targets import Target
+from castsim.tilelang.arrays import (
+    Bound,
+    Bytes,
+    bind,
+    dtype_of,
+    extent_of,
+    extents_of,
+    memory_of,
+    shaped,
+    used_numbers,
+    width_of,
+)
+from castsim.tilelang.cores import Meeting
+from castsim.tilelang.lowering import Array, Lowered, front_end, lower, noted_places, placed
+from castsim.tilelang.programs import Converted, converted
+from castsim.tilelang.statements import POINTED
+
+if TYPE_CHECKING:
+    from castsim.execution.micro import MicroMemory, VectorUnit
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCycles:
+    """A vector function of the source: its launches on one core, their cycles, and its `latency=`, 0 if none."""
+
+    place: str
+    """`FILE:LINE` of the Python source where it is known, else of the program."""
+    launches: int
+    cycles: int
+    latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """A kernel that has been run: outputs by name, in the arrays' shapes, and the result of each core.
+
+    What else is asked of it is answered by the result of the core that took longest.
+    """
+
+    name: str
+    outputs: Mapping[str, Any]
+    """Arrays; lists of them by tables of pointers, if one of the arrays that such tables point to was written."""
+    results: tuple[Result, ...]
+    programs: tuple[Converted, ...]
+
+    @property
+    def longest(self) -> int:
+        """Which of the results took most cycles: one of which no cycles are known, if there is any."""
+        cycles = [inf if each.untimed else each.cycles for each in self.results]
+        return cycles.index(max(cycles))
+
+    @property
+    def functions(self) -> tuple[FunctionCycles, ...]:
+        """The vector functions of that core, by their places in the source."""
+        return function_cycles(self.results[self.longest], self.programs[self.longest])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.results[self.longest], name)
+
+
+class _Written:
+    """Keeps the memory of a run, which marks what was stored."""
+
+    memory: MicroMemory | None = None
+
+    def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
+        """Take the memory."""
+        self.memory = memory
+        return unit
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def stores(self) -> dict[str, tuple[Bytes, NDArray[np.bool_]]]:
+        """Return the bytes of arguments that were stored to, and which of them were."""
+        memory = self.memory
+        return {} if memory is None else {name: (memory.arguments[name], at) for name, at in memory.written.items()}
+
+
+def run(
+    prim: Any,
+    *,
+    core: int | str = 0,
+    dims: Mapping[str, float] | None = None,
+    schedule: bool = True,
+    pass_configs: Mapping[str, Any] | None = None,
+    target: str | Target | None = None,
+    timing_only: bool = False,
+    races: str = STOP,
+    engine: str | None = None,
+    **arrays: Any,
+) -> KernelRun:
+    """Run a kernel on one core, or with `core="all"` on each.
+
+    Args:
+        prim: the function, as `factory.get_tir(...)` returns it.
+        core: number of a core; with "all" each core runs by itself, and what they stored is put together.
+        dims: values of dynamic dimensions and scalars that no array's shape gives.
+        schedule: as on the device; False: in the order of the source, synchronised by castsim.
+        pass_configs: as `tilelang.jit` takes them.
+        target: a description that is like A5; None: A5.
+        timing_only: compute no values.
+        races: as `castsim.run`.
+        engine: as `castsim.run`.
+        arrays: arrays of NumPy, or tensors of PyTorch on the CPU, by parameter; outputs may be left out.
+
+    Raises:
+        ReadError: arrays, dimensions or a core that do not fit; TileLang refuses the kernel.
+        IllegalError: a construct that castsim does not know; two cores store to the same bytes.
+        CastsimError, EngineError: as `castsim.run`.
+    """
+    lowered = lower(prim, schedule, pass_configs)
+    given = {name: value for name, value in arrays.items() if value is not None}
+    return run_lowered(lowered, given, core, dims or {}, target, timing_only, races, engine)
+
+
+def run_lowered(
+    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
+    target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
+) -> KernelRun:  # fmt: skip
+    """Run a lowered kernel; arguments and errors as of `run`."""
+    if core != ALL and not isinstance(core, int):
+        raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
+    bound = bind(lowered, given, dims)
+    used, extents = used_numbers(bound), extents_of(bound)
+    meeting = Meeting(range(lowered.cores) if core == ALL else range(int(core), int(core) + 1), lowered.cores)
+    while True:
+        results, programs, stored = [], [], []
+        state = {name: data for name, (data, _, _) in bound.given.items()}
+        for number in meeting.cores:
+            program = converted(lowered, number, used, extents, meeting)
+            loaded = load(program.source(), target, None, {})
+            inputs = {name: _codes(data, loaded, name) for name, data in state.items() if name in loaded.arguments}
+            written = _Written()
+            results.append(
+                run_loaded(
+                    loaded,
+                    {} if timing_only else inputs,
+                    timing_only=timing_only,
+                    races=races,
+                    engine=engine,
+                    watch=None if timing_only else cast(Any, written),
+                )
+            )
+            programs.append(program)
+            stored.append(written.stores())
+            state |= {name: stored[-1][name][0] for name in program.atomics}
+        if timing_only or not meeting.goes_on():
+            break
+    return KernelRun(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
+
+
+def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> Converted:
+    """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
+
+    Raises:
+        CastsimError: as `run`.
+    """
+    bound = bind(lowered, given, dims)
+    return converted(lowered, core, used_numbers(bound), extents_of(bound))
+
+
+def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
+    """Return bytes as the codes of an argument's elements."""
+    kind = loaded.arguments[name].format
+    width = kind.storage_bits // 8
+    return data[: data.size // width * width].view(f"<{'i' if kind.name[0] == 'i' else 'u'}{width}")
+
+
+def _merged(
+    bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[Converted]
+) -> dict[str, Any]:
+    """Return the outputs, of all cores together; what is changed atomically holds the changes of those before.
+
+    Raises:
+        IllegalError: two cores store to the same bytes.
+    """
+    outputs: dict[str, Any] = {}
+    for array in (*bound.lowered.arrays, Array(POINTED, (), (), "uint8")):
+        if not isinstance(array, Array) or not any(array.name in each for each in stored):
+            continue
+        shape, strides, size = extent_of(bound, array)
+        data = np.zeros(size * width_of(array), np.uint8)
+        if array.name in bound.given:
+            own = bound.given[array.name][0]
+            data[: own.size] = own[: data.size]
+        seen = np.zeros(data.size, np.bool_)
+        for number, each in enumerate(stored):
+            if array.name not in each:
+                continue
+            found, marks = each[array.name]
+            if marks.size > data.size and marks[data.size :].any():
+                raise IllegalError(f"{bound.lowered.name}: core {number} stores beyond the end of {array.name}")
+            marks = marks[: data.size]
+            atomic = programs[number].atomics.get(array.name, np.zeros(marks.size, np.bool_))[: marks.size]
+            if (seen[: marks.size] & marks & ~atomic).any():
+                raise IllegalError(
+                    f"{bound.lowered.name}: core {number} stores to {array.name} where another core does"
+                )
+            seen[: marks.size] |= marks
+            data[: marks.size][marks] = found[: marks.size][marks]
+        if array.name == POINTED:
+            changed = bound.pointed.changed(data)
+            outputs |= {name: [changed[at] for at in places] for name, places in bound.tables.items()}
+            continue
+        outputs[array.name] = shaped(data, dtype_of(array), shape, strides)
+    return outputs
+
+
+def function_cycles(result: Result, program: Converted) -> tuple[FunctionCycles, ...]:
+    """Return the vector functions of a run, by the places where they begin, with the cycles of their launches."""
+    if result.untimed:
+        return ()
+    file = result.loaded.file
+    heads = [number for number, line in enumerate(program.lines) if line.endswith("pto.vecscope {")]
+    own = [program.places[number] or f"{file}:{number + 1}" for number in heads]
+    latencies = {place: latency for place, (_, latency) in zip(own, program.functions, strict=True)}
+    found: dict[str, list[int]] = {place: [] for place in own}
+    instructions = result.loaded.executed.tree.instructions
+    for each in result.timing.operations:
+        if each.pipe == "V" and each.name.startswith("vecscope"):
+            span = instructions[result.timing.executions[each.execution].instruction].span
+            found[f"{span.file}:{span.line}"].append(each.end - each.start)
+    return tuple(FunctionCycles(place, len(spent), sum(spent), latencies[place]) for place, spent in found.items())
+
+
+@contextmanager
+def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) -> Iterator[list[KernelRun]]:
+    """Simulate the kernels that are called meanwhile, on tensors of the CPU; the list takes in each run.
+
+    Factories decorated by `tilelang.jit` are built and lowered, never compiled; kernels write to the tensors that they
+    are given, and return those that they make.
+
+    Raises:
+        CastsimError, EngineError: as `run`, where the kernel is called.
+    """
+    front_end("simulating kernels of TileLang")
+    jit = import_module("tilelang.jit").JITImpl
+    log: list[KernelRun] = []
+    kernels: dict[Any, Callable[..., Any]] = {}
+    known_tensors: dict[int, Any] = {}
+
+    def call(own: Any, *args: Any, **kwargs: Any) -> Any:
+        with placed():
+            own.initialize_jit_mode(*args, **kwargs)
+            key, tensors = own.func.parse_args(*args, **kwargs)
+            if (id(own), key) not in kernels:
+                prim = own.get_tir(*args, **kwargs)
+                outputs = own.out_idx
+                if prim.attrs and "tilelang_out_idx" in prim.attrs:
+                    outputs = [int(each) for each in prim.attrs["tilelang_out_idx"]]
+                known = own.__dict__.setdefault("castsim_places", {})  # TileLang keeps what it has built
+                known[key] = noted_places() or known.get(key, {})
+                lowered = lower(prim, schedule, own.pass_configs, known[key])
+                outputs = [outputs] if isinstance(outputs, int) else list(outputs or ())
+                kernels[id(own), key] = _kernel(lowered, outputs, cores, races, log, known_tensors)
+        kernel = kernels[id(own), key]
+        return kernel(*tensors.values()) if own.mode == "eager" else kernel
+
+    torch: Any = import_module("torch")
+    tensor = torch.Tensor
+    real, address, empty = jit.__call__, tensor.data_ptr, torch.empty
+
+    def noted(own: Any) -> Any:
+        known_tensors[address(own)] = own
+        return address(own)
+
+    def plain(*size: Any, pin_memory: bool = False, **words: Any) -> Any:
+        return empty(*size, **words)  # memory that a device could see is memory here
+
+    jit.__call__, tensor.data_ptr, torch.empty = call, noted, plain
+    try:
+        yield log
+    finally:
+        jit.__call__, tensor.data_ptr, torch.empty = real, address, empty
+
+
+def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
+    """Return the tensors that a table of addresses points to.
+
+    Raises:
+        ReadError: nobody has asked for the address of one of them (`data_ptr`) meanwhile.
+    """
+    if isinstance(table, list | tuple):
+        return list(table)
+    for each in table.tolist():
+        if each not in known:
+            raise ReadError(f"{name}: no tensor is known at address {each:#x}", legal=("tensor.data_ptr() of one",))
+    return [known[each] for each in table.tolist()]
+
+
+def _kernel(
+    lowered: Lowered,
+    outputs: Sequence[int],
+    cores: int | str,
+    races: str,
+    log: list[KernelRun],
+    known: Mapping[int, Any],
+) -> Callable[..., Any]:
+    """Return what stands for a compiled kernel; `known` are tensors by their addresses."""
+    made = {position % len(lowered.arrays) for position in outputs}
+
+    def kernel(*args: Any, **_: Any) -> Any:
+        torch = import_module("torch")
+        taken = iter(args)
+        dims: dict[str, float] = {}
+        given: dict[str, Any] = {}
+        for position, parameter in enumerate(lowered.arrays):
+            value = None if position in made else next(taken, None)
+            if isinstance(parameter, str):
+                dims[parameter] = cast(float, value)
+            elif value is not None:
+                named = parameter.name in lowered.tables
+                given[parameter.name] = _pointed_to(value, known, parameter.name) if named else value
+        bound = bind(lowered, given, dims)
+        fresh = []
+        for position in sorted(made):
+            array = lowered.arrays[position]
+            assert isinstance(array, Array)
+            given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
+            fresh.append(given[array.name])
+        found = run_lowered(lowered, given, cores, dims, races=races)
+        for name, values in found.outputs.items():
+            listed = isinstance(values, list)
+            for own, value in zip(given[name], values, strict=True) if listed else ((given[name], values),):
+                memory_of(own, name)[0][...] = memory_of(value, name)[0]
+        log.append(found)
+        return None if not fresh else fresh[0] if len(fresh) == 1 else fresh
+
+    return kernel

@@ -1,0 +1,308 @@
+"""Operations of TileLang's register dialect, each lowered by TileLang and compared with NumPy and ml_dtypes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("tilelang") is None, reason="the extra tilelang"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning"),
+]
+
+FLOATS, INTEGERS = ("float32", "float16"), ("int32", "uint32", "int16", "uint16", "int8", "uint8")
+ALL = (*FLOATS, "bfloat16", *INTEGERS)
+
+
+def kind_of(word: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
+
+
+def lanes_of(word: str) -> int:
+    return 256 // kind_of(word).itemsize
+
+
+def simd(name: str) -> Any:
+    return getattr(importlib.import_module("tilelang.ascend.language.simd"), name)
+
+
+def low(values: Any, lanes: int) -> Any:
+    """Return values in the low lanes, zeros above."""
+    return np.concatenate([values, np.zeros(lanes - len(values), values.dtype)])
+
+
+def sides(values: Any, part: int, of: int, kind: np.dtype[Any]) -> Any:
+    """Return values in every so manieth lane of a register."""
+    found = np.zeros(256 // kind.itemsize, kind)
+    found[part::of] = values
+    return found
+
+
+class Row(NamedTuple):
+    """What an operation makes of two registers and a mask of eight lanes, and NumPy of the same."""
+
+    operation: Callable[..., Any]
+    model: Callable[[Any, Any], Any]
+    sources: tuple[str, ...]
+    result: str = ""
+    load: str = "NORM"
+    store: str = "NORM_B32"
+    tolerance: float = 0
+    small: bool = False
+    """Whether inputs are small whole numbers, whose sums are exact."""
+
+
+def plain(name: str, model: Callable[..., Any], sources: tuple[str, ...], **words: Any) -> Row:
+    return Row(lambda u, v, m: simd(name)(u, v), model, sources, **words)
+
+
+def alone(name: str, model: Callable[..., Any], sources: tuple[str, ...], **words: Any) -> Row:
+    given = {key: words.pop(key) for key in ("precision",) if key in words}
+    return Row(lambda u, v, m: simd(name)(u, **given), lambda a, b: model(a), sources, **words)
+
+
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a: function(np.abs(a.astype(np.float64)))
+
+
+def of_magnitude(name: str, **words: Any) -> Callable[..., Any]:
+    return lambda u, v, m: simd(name)(simd("vabs")(u), **words)
+
+
+def blocks(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: low(function(a.reshape(8, -1), 1).astype(a.dtype), a.size)
+
+
+def carried(a: Any, b: Any) -> Any:
+    return a.astype(np.uint32).astype(np.uint64) + b.astype(np.uint32).astype(np.uint64) >= 1 << 32
+
+
+def threes(order: str, model: Callable[..., Any]) -> dict[str, Row]:
+    return {
+        f"vcmp {order}": Row(lambda u, v, m: simd("vsel")(u, v, simd("vcmp")(u, v, op=order)),
+                             lambda a, b: np.where(model(a, b), a, b), ALL),
+        f"vcmps {order}": Row(lambda u, v, m: simd("vsel")(u, v, simd("vcmps")(u, 1, op=order)),
+                              lambda a, b: np.where(model(a, 1), a, b), ALL),
+    }  # fmt: skip
+
+
+def conversion(source: str, result: str, part: int = 0, **words: Any) -> Row:
+    """To the nearest even, saturated; into or out of every second or fourth lane where widths differ."""
+    a, b = kind_of(source), kind_of(result)
+    of = max(a.itemsize, b.itemsize) // min(a.itemsize, b.itemsize)
+
+    def model(x: Any, y: Any) -> Any:
+        values = x[part::of] if a.itemsize < b.itemsize else x
+        if b.kind in "iu":
+            bounds = np.iinfo(b)
+            found = np.clip(np.rint(values.astype(np.float64)), bounds.min, bounds.max).astype(b)
+        else:
+            most = float(ml_dtypes.finfo(b).max)
+            found = np.clip(values.astype(np.float64), -most, most).astype(np.float32).astype(b)
+        return found if a.itemsize <= b.itemsize else sides(found, part, of, b)
+
+    return Row(lambda u, v, m: simd("vcvt")(u, result, part=part, **words), model, (source,), result)
+
+
+ROUNDINGS: dict[str, Callable[..., Any]] = {
+    "ROUND_R": np.rint, "ROUND_A": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "ROUND_F": np.floor,
+    "ROUND_C": np.ceil, "ROUND_Z": np.trunc,
+}  # fmt: skip
+
+
+def rounded(source: str, result: str, how: str) -> Row:
+    bounds = np.iinfo(result)
+    return Row(
+        lambda u, v, m: simd("vcvt")(u, result, round=how),
+        lambda a, b: np.clip(ROUNDINGS[how](a.astype(np.float64)), bounds.min, bounds.max), (source,), result,
+    )  # fmt: skip
+
+
+NARROWED = {"int16": "int32", "uint16": "uint32", "int8": "int16", "uint8": "uint16"}
+
+ROWS: dict[str, Row] = {
+    **{name: plain(name, model, ALL) for name, model in (
+        ("vadd", np.add), ("vsub", np.subtract), ("vmax", np.maximum), ("vmin", np.minimum))},
+    "vmul": plain("vmul", np.multiply, ALL[:7]),
+    "vdiv": plain("vdiv", np.divide, FLOATS),
+    **{name: plain(name, model, INTEGERS) for name, model in (
+        ("vand", np.bitwise_and), ("vor", np.bitwise_or), ("vxor", np.bitwise_xor))},
+    "vabsdif": plain("vabsdif", lambda a, b: np.abs(a - b), FLOATS),
+    "vprelu": plain("vprelu", lambda a, b: np.where(a >= 0, a, a * b), FLOATS),
+    "vlrelu": Row(lambda u, v, m: simd("vlrelu")(u, 0.25), lambda a, b: np.where(a >= 0, a, a / 4), FLOATS),
+    "vexpdif": plain("vexpdif", lambda a, b: np.exp((a - b).astype(np.float64)), FLOATS[:1], tolerance=1e-6),
+    "vnot": alone("vnot", np.invert, INTEGERS),
+    "vabs": alone("vabs", np.abs, (*FLOATS, "bfloat16", "int32", "int16", "int8")),
+    "vneg": alone("vneg", np.negative, (*FLOATS, "bfloat16", "int32", "int16", "int8")),
+    "vrelu": alone("vrelu", lambda a: np.maximum(a, 0), (*FLOATS, "int32")),
+    "vexp": alone("vexp", lambda a: np.exp(a.astype(np.float64)), FLOATS, tolerance=2e-3),
+    "vln": Row(of_magnitude("vln"), lambda a, b: wide(np.log)(a), FLOATS, tolerance=4e-3),
+    "vsqrt": Row(of_magnitude("vsqrt"), lambda a, b: wide(np.sqrt)(a), FLOATS, tolerance=1e-3),
+    "exact vsqrt": Row(of_magnitude("vsqrt", precision="ftz_false"), lambda a, b: np.sqrt(np.abs(a)), FLOATS[:1]),
+    "exact vln": Row(of_magnitude("vln", precision="ftz_false"), lambda a, b: wide(np.log)(a), FLOATS[:1],
+                     tolerance=1e-6),
+    **{name: Row(lambda u, v, m, name=name: simd(name)(u, 5), lambda a, b, model=model: model(a, a.dtype.type(5)),
+                 sources)
+       for name, model, sources in (("vadds", np.add, ALL), ("vmuls", np.multiply, ALL[:7]),
+                                    ("vmaxs", np.maximum, ALL), ("vmins", np.minimum, ALL))},
+    "vshls": Row(lambda u, v, m: simd("vshls")(u, 3), lambda a, b: a << 3, INTEGERS),
+    "vshrs": Row(lambda u, v, m: simd("vshrs")(u, 3), lambda a, b: a >> 3, INTEGERS),
+    **{key: row for order, model in (
+        ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal), ("gt", np.greater),
+        ("ge", np.greater_equal)) for key, row in threes(order, model).items()},
+    "vaddc": Row(lambda u, v, m: simd("vaddc")(u, v)[1], np.add, INTEGERS[:2]),
+    "carry": Row(lambda u, v, m: simd("vsel")(u, v, simd("vaddc")(u, v)[0]),
+                 lambda a, b: np.where(carried(a, b), a, b), INTEGERS[:2]),
+    "no borrow": Row(lambda u, v, m: simd("vsel")(u, v, simd("vsubc")(u, v)[0]),
+                     lambda a, b: np.where(a.astype(np.uint32) >= b.astype(np.uint32), a, b), INTEGERS[:2]),
+    "vaddcs": Row(lambda u, v, m: simd("vaddcs")(u, v, m)[1], lambda a, b: a + b + (np.arange(64) < 8).astype(a.dtype),
+                  INTEGERS[:2]),
+    "vmull": Row(lambda u, v, m: simd("vmull")(u, v)[1],
+                 lambda a, b: a.astype(np.int64) * b.astype(np.int64) >> 32, INTEGERS[:1]),
+    "vcadd": Row(lambda u, v, m: simd("vcadd")(u), lambda a, b: low(a.sum(keepdims=True, dtype=a.dtype), a.size),
+                 ("float32", "float16", "int32", "uint32"), small=True),
+    **{f"vcadd {source}": Row(lambda u, v, m: simd("vcadd")(u),
+                              lambda a, b, k=result: low(a.astype(k).sum(keepdims=True), lanes_of(k)),
+                              (source,), result) for source, result in list(NARROWED.items())[:2]},
+    "vcgadd": Row(lambda u, v, m: simd("vcgadd")(u), blocks(np.sum), ("float32", "float16", "int32"), small=True),
+    "vcgmax": Row(lambda u, v, m: simd("vcgmax")(u), blocks(np.max), ALL[:2] + INTEGERS[:4]),
+    "vcgmin": Row(lambda u, v, m: simd("vcgmin")(u), blocks(np.min), ALL[:2] + INTEGERS[:4]),
+    "vcpadd": alone("vcpadd", lambda a: low(a[::2] + a[1::2], a.size), FLOATS),
+    "vintlv": Row(lambda u, v, m: simd("vintlv")(u, v)[1], lambda a, b: np.stack([a, b], 1).reshape(-1)[a.size :], ALL),
+    "vdintlv": Row(lambda u, v, m: simd("vdintlv")(u, v)[0], lambda a, b: np.concatenate([a, b])[::2], ALL),
+    "vdupv": Row(lambda u, v, m: simd("vdupv")(u, pos="POS_HIGHEST"), lambda a, b: np.full_like(a, a[-1]), ALL),
+    "mask": Row(lambda u, v, m: simd("vadd")(v, u, m), lambda a, b: np.where(np.arange(a.size) < 8, a + b, 0), ALL),
+    "update_mask": Row(lambda u, v, m: simd("vsub")(u, v, simd("update_mask")(5, 32)),
+                       lambda a, b: np.where(np.arange(64) < 5, a - b, 0), ("float32", "int32")),
+    "punpack ppack": Row(
+        lambda u, v, m: simd("vsel")(u, v, simd("punpack")(simd("ppack")(simd("vcmp")(u, v, op="gt")))),
+        lambda a, b: np.where(a > b, a, b), ("float32", "int32")),
+    "pintlv": Row(
+        lambda u, v, m: simd("vsel")(
+            u, v, simd("pintlv")(simd("vcmp")(u, v, op="gt"), simd("vcmp")(u, v, op="le"))[0]),
+        lambda a, b: np.where(np.stack([a > b, a <= b], 1).reshape(-1)[:64], a, b), ("float32",)),
+    "psel": Row(
+        lambda u, v, m: simd("vsel")(u, v, simd("psel")(simd("vcmp")(u, v, op="gt"), simd("vcmps")(v, 0.0), m)),
+        lambda a, b: np.where(np.where(np.arange(64) < 8, a > b, b < 0), a, b), ("float32",)),
+    "vpack": Row(lambda u, v, m: simd("vpack")(u, 1), lambda a, b: np.concatenate([0 * a, a]).astype(np.uint16),
+                 ("int32", "uint32"), "uint16"),
+    **{f"vunpack {source}": Row(lambda u, v, m: simd("vunpack")(u, 1), lambda a, b: a[a.size // 2 :], (source,), result)
+       for source, result in NARROWED.items()},
+    **{f"vusqz {kind}": Row(lambda u, v, m, kind=kind: simd("vusqz")(simd("vcmps")(u, 0, op="gt"), kind),
+                            lambda a, b: np.cumsum(a > 0) - (a > 0), (kind,)) for kind in ("int32", "int16", "int8")},
+    "vsqz": Row(lambda u, v, m: simd("vsqz")(u, simd("vcmps")(u, 0, op="gt")), lambda a, b: low(a[a > 0], a.size),
+                ("int32", "int16", "float32")),
+    **{f"vci {kind}": Row(lambda u, v, m, kind=kind: simd("vci")(3, kind), lambda a, b: 3 + np.arange(a.size), (kind,))
+       for kind in ("int32", "int16", "float32", "float16")},
+    "BRC_B16": Row(lambda u, v, m: u, lambda a, b: np.full_like(a, a[0]), ("bfloat16", "int16"), load="BRC_B16"),
+    "US_B8": Row(lambda u, v, m: u, lambda a, b: np.repeat(a[:128], 2), ("uint8",), load="US_B8"),
+    "E2B_B32": Row(lambda u, v, m: u, lambda a, b: np.repeat(a[:8], 8), ("float32",), load="E2B_B32"),
+    "BLK": Row(lambda u, v, m: u, lambda a, b: np.tile(a[: a.size // 8], 8), ("float32", "uint8"), load="BLK"),
+    **{f"{a} {b} {how}": rounded(a, b, how) for a, b in (("float32", "int32"), ("float16", "int16"))
+       for how in ROUNDINGS},
+    **{f"{a} {b} {part}": conversion(a, b, part) for part in (0, 1) for a, b in (
+        ("float32", "float16"), ("float32", "bfloat16"), ("float32", "int16"), ("float16", "int8"),
+        ("float16", "uint8"), ("int32", "int16"), ("int32", "uint16"), ("uint32", "uint16"), ("int16", "uint8"),
+        ("uint16", "uint8"), ("float16", "float32"), ("bfloat16", "float32"), ("int16", "int32"), ("uint8", "uint16"),
+        ("int8", "int16"), ("uint16", "uint32"), ("uint8", "float16"), ("int8", "float16"), ("int16", "float32"),
+        ("float32", "int64"), ("int32", "int64"))},
+    **{f"{a} {b}": conversion(a, b) for a, b in (("int32", "float32"), ("int16", "float16"), ("bfloat16", "float16"))},
+    **{f"{a} {b} {part}": conversion(a, b, part) for part in range(4) for fp8 in ("float8_e4m3fn", "float8_e5m2")
+       for a, b in (("float32", fp8), (fp8, "float32"))},
+}  # fmt: skip
+"""Every operation with the types that it has."""
+
+
+def numbers(word: str, count: int, seed: int, *, small: bool) -> Any:
+    """Return numbers of a type with its extremes, ties and values beyond narrower types among them."""
+    kind, rng = kind_of(word), np.random.default_rng(seed)
+    if small:
+        return rng.integers(0 if kind.kind == "u" else -5, 8, count).astype(kind)
+    if kind.kind in "iu":
+        found = rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, count, dtype=kind, endpoint=True)
+        found[:4] = 0, 1, np.iinfo(kind).max, np.iinfo(kind).min
+        return found
+    found = rng.normal(size=count) * 3
+    found[10:30] = np.arange(20) / 2 - 5
+    found[30:36] = 127.5, -128.5, 255.5, 448, -300, 0.001
+    return found.astype(kind)
+
+
+@pytest.mark.parametrize(("name", "source"), [(name, source) for name, row in ROWS.items() for source in row.sources])
+def test_operations_are_those_of_numpy(name: str, source: str) -> None:
+    row = ROWS[name]
+    result = row.result or source
+    lanes = lanes_of(source), lanes_of(result)
+    a, b = (numbers(source, 3 * lanes[0], seed, small=row.small) for seed in (1, 2))
+    prim = importlib.import_module("tilelang_kernels").applied.get_tir(
+        row.operation, source, result, lanes, row.load, row.store
+    )
+    found = importlib.import_module("castsim.tilelang").run(prim, a=a, b=b).outputs["y"]
+    with np.errstate(all="ignore"):
+        parts = zip(a.reshape(3, -1), b.reshape(3, -1), strict=True)
+        wanted = np.concatenate([np.asarray(row.model(x, y)).astype(kind_of(result))[: lanes[1]] for x, y in parts])
+    if row.tolerance:
+        assert np.allclose(found.astype(float), wanted.astype(float), rtol=row.tolerance, atol=1e-30)
+    else:
+        nan = np.isnan(found.astype(float)) & np.isnan(wanted.astype(float))  # which NaN is not compared
+        assert np.where(nan, 0, found).tobytes() == np.where(nan, 0, wanted).tobytes()
+
+
+def ran(name: str, arguments: tuple[Any, ...] = (), **words: Any) -> Any:
+    factory = getattr(importlib.import_module("tilelang_kernels"), name)
+    return importlib.import_module("castsim.tilelang").run(factory.get_tir(*arguments), **words)
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+@pytest.mark.parametrize(("rows", "columns"), [(21, 320), (8, 300), (5, 301), (1, 64)])
+def test_tiles_that_are_cut_short(schedule: bool, rows: int, columns: int) -> None:
+    x = np.random.default_rng(0).normal(size=(rows, columns)).astype(np.float32)
+    found = ran("tiles", (columns, 128), core="all", schedule=schedule, x=x, dims={"factor": 1.5})
+    assert np.array_equal(found.outputs["y"], x * np.float32(1.5)) and found.races == ()
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+def test_pointers_masks_in_memory_and_gathers(schedule: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, index = rng.normal(size=512).astype(np.float32), rng.permutation(512)[:64].astype(np.int32)
+    blocks = rng.integers(0, 64, 64).astype(np.uint32)
+    found = ran("pointers", schedule=schedule, x=x, index=index, blocks=blocks * 32).outputs
+    put = np.zeros(512, np.float32)
+    put[index] = x[:64]
+    assert np.array_equal(found["more"], x + 1) and np.array_equal(found["put"], put)
+    assert np.array_equal(found["turned"], x.reshape(8, 8, 8).transpose(1, 0, 2).reshape(-1))
+    gathered = x.reshape(64, 8)[blocks[:8]].reshape(-1)
+    taken = np.concatenate([x[index], gathered, np.where(x[:64] > 0, x[:64] + 1, 0)])
+    assert np.array_equal(found["taken"], taken)
+
+
+@pytest.mark.parametrize("n", [1, 8])
+def test_conditions_on_elements(n: int) -> None:
+    """In the order of the source: TileLang's schedule sets no flags for elements that the scalar unit loads."""
+    rng = np.random.default_rng(n)
+    x, which = rng.normal(size=(n, 64)).astype(np.float32), rng.integers(0, 3, n).astype(np.int32)
+    found = ran("conditions", schedule=False, x=x, which=which, dims={"limit": 1}).outputs
+    kept, rows = np.zeros(64, np.float32), []
+    for row, chosen in zip(x, which, strict=True):
+        kept = kept + row if chosen == 1 else kept * np.float32(0.5) if chosen > 1 else kept
+        rows.append(kept)
+    assert np.array_equal(found["y"], np.stack(rows))
+    steps = np.where(which > 1, np.floor(x[:, 1]), np.abs(x[:, 0]))
+    assert np.array_equal(found["total"][:n], np.cumsum(steps, dtype=np.float32))
+
+
+def test_arithmetic_of_the_scalar_unit() -> None:
+    rng = np.random.default_rng(0)
+    i, u = rng.integers(-1000, 1000, 16).astype(np.int32), rng.integers(0, 1 << 32, 16).astype(np.uint32)
+    w, f = rng.integers(-(10**12), 10**12, 16), (rng.normal(size=16) * 2).astype(np.float32)
+    found = ran("scalars", schedule=False, i=i, u=u, w=w, f=f).outputs
+    assert np.array_equal(found["a"], np.clip(np.fmod(i, 7), -3, 2))
+    assert np.array_equal(found["b"], np.where(u > 0x80000000, (u >> np.uint32(3)) ^ u, u * np.uint32(2654435761)))
+    assert np.array_equal(found["c"], w // 3 + i % 5)
+    assert np.array_equal(found["d"], np.clip(f, -1, 1) + i.astype(np.float32))
