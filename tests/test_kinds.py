@@ -59,6 +59,8 @@ READERS = {
     "simulator/tpc_compiler/special_functions/calling.py": "reads names of functions, and lines of assembly",
     "simulator/tpc_compiler/special_functions/descriptors.py": "reads names of the compiler's functions",
     "simulator/tpc_compiler/special_functions/finding.py": "reads names of functions as users type them",
+    "isa/spellings.py": "reads names of types and numbers as users type them",
+    "simulator/reports/target_template.py": "reads lines of descriptions",
     "isa/sources.py": "reads the first bytes of a file",
     "isa/tpc/encoding/object_file.py": "reads the first bytes of a file",
     "isa/tpc/forms.py": "reads the notation of the instruction table",

@@ -14,7 +14,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import FORMS, Bundle, LabelDefinition, Slot, TpcProgram, available, canonical_text, parse
 from castsim.isa.tpc import print_program as printed
 
-_SPECIAL = r"S?_?LFSR\w*|V_LANE_ID_\d+|PC|M\d|\w+_REG|[SV]_CARRY"
+_SPECIAL = r"S?_?LFSR\w*|V_LANE_ID_\d+|PC|M\d|\w+_REG|[SV]_CARRY|DIV_STEP|SQZ_CNTR\w+"
 _OPERAND = re.compile(rf"(!?(V|D|A|S|I|Z|AD|SP|VP)\d+|-?0x[0-9a-f]+|-?\d+|b[01]{{5}}|{_SPECIAL}|end)")
 TRIES = 4
 

@@ -33,6 +33,7 @@ NAMED = {
     "M1": "irf_dim_mask1", "M2": "irf_dim_mask2", "M3": "irf_dim_mask3", "LD_TNSR_ID_REG": "ld_tnsr_id",
     "ST_TNSR_ID_REG": "st_tnsr_id", "ST_RMW_REG": "st_rmw", "LD_PARTIAL_REG": "ld_partial",
     "ST_PARTIAL_REG": "st_partial",
+    **{f"SQZ_CNTR{number}_{half}": f"sqz_cntr{number}_{half.lower()}" for number in range(8) for half in ("LO", "HI")},
 }  # fmt: skip
 NO_REGISTER = ("imm", "label", "mask", "compare", "V_LANE_ID_32", "V_LANE_ID_16", "V_LANE_ID_8")
 IMPLICIT_SCALARS = ("S27", "S28", "S29", "S30", "S31")
