@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import long_run
 import pytest
 from chromium import Opened, launched
 
@@ -65,3 +66,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
         gc.enable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("castsim's tests")
+    group.addoption("--long", action="store_true", help="every case of every test, also those of long_run.csv")
+    group.addoption("--long-record", action="store_true", help="the same, and write what passed to long_run.json")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.long or config.option.long_record or long_run.in_full(config.args):
+        return
+    without = long_run.left_out([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for place, item in enumerate(items) if place in without])
+    items[:] = [item for place, item in enumerate(items) if place not in without]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.long_record:
+        stats = terminalreporter.stats
+        nodes = [[each.nodeid for each in stats.get(name, ())] for name in ("passed", "failed", "error")]
+        long_run.record(nodes[0], [*nodes[1], *nodes[2]])

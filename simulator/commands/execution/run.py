@@ -27,10 +27,11 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
-from castsim.engines import ENGINES
+from castsim.engines import ENGINES, simulate
 from castsim.estimating.estimates import sensitivities
 from castsim.execution.choices import BACKEND, TOOLCHAIN
 from castsim.execution.inputs import write_array
+from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
@@ -46,7 +47,7 @@ from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
 from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
 from castsim.running.fragments import NAME, Fragment, whole
-from castsim.synchronisation.races import REPORT, STOP, refusal
+from castsim.synchronisation.races import IGNORE, REPORT, STOP, refusal
 from castsim.targets import Target, load_target
 from castsim.targets.options import watched, with_options
 
@@ -66,6 +67,9 @@ if TYPE_CHECKING:
 
 _SHORT = 64
 """Operations of a program up to which a page and a document tell the weight of facts unasked: it is timed for each."""
+
+_ISSUED = 4_000
+"""Instructions in launches of a vector unit, likewise: each is placed anew."""
 
 
 def check_what_if(options: Namespace) -> None:
@@ -100,15 +104,30 @@ def weighed(
     options: Namespace,
     target: Target,
     result: Result,
-    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
-    run: Callable[[LoadedProgram], Timing],
 ) -> tuple[Sensitivity, ...] | None:
-    """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise."""
+    """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise.
+
+    What is executed rests on no number of cycles: it is timed again as it is.
+    """
     timing = result.timing
-    asked = options.facts or ((options.json or options.html) and len(timing.operations) <= _SHORT)
-    if not asked or _read_once(options):
+    shown = (options.json or options.html) and len(timing.operations) <= _SHORT
+    if _read_once(options) or not (options.facts or (shown and _issued(result.loaded.tree.root) <= _ISSUED)):
         return None
-    return sensitivities(target, timing.facts, timing.total, lambda lift: run(reload(lift)).total)
+    return sensitivities(
+        target, timing.facts, timing.total,
+        lambda lift: simulate(result.loaded.tree, lift(target), engine=result.engine, record_operations=False).total,
+    )  # fmt: skip
+
+
+def _issued(node: Node) -> int:
+    """Return how many instructions the launches in a node issue, each launch counted once."""
+    from castsim.machines.vector_function.scopes.operation import MicroFunction, issues  # noqa: PLC0415 - few need it
+
+    if isinstance(node, Block):
+        return sum(map(_issued, node.items))
+    if isinstance(node, Loop | Lowered):
+        return _issued(node.body)
+    return sum(1 for _ in issues(node.scope.body)) if isinstance(node, MicroFunction) else 0
 
 
 def lift_limits(
@@ -290,17 +309,17 @@ def _simulate(
     limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
     with run_progress(loaded.tree) as progress:
 
-        def simulated(program: LoadedProgram, observer: Listener | None) -> Result:
+        def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
             return run_loaded(
                 program,
                 inputs,
                 engine=options.engine,
-                timing_only=options.timing_only,
+                timing_only=again or options.timing_only,
                 max_cycles=limit,
                 observer=observer,
                 stage=progress.stage if progress else lambda _: None,
                 stale_reads=options.stale_reads,
-                races=options.races or _races(options, source),
+                races=IGNORE if again else options.races or _races(options, source),
                 skip=not options.no_skip,
                 limits=run_limits_of(options),
             )
@@ -313,9 +332,9 @@ def _simulate(
             loaded.target,
             result,
             lambda lift: _load(options, source, lift)[0],
-            lambda program: simulated(program, progress).timing,
+            lambda program: simulated(program, progress, again=True).timing,
         )
-        weights = None if result.untimed else weighed(options, *again)
+        weights = None if result.untimed else weighed(options, loaded.target, result)
         gains = lift_limits(limits, *again)
     return result, gains, timeline, weights
 
