@@ -26,12 +26,6 @@ TEXTS = sorted(
 ROOMS = sorted(path.stem for path in (ROOT / "simulator").iterdir() if path.name != "__init__.py")
 """Files and folders below `simulator/`."""
 
-MOST_LINES_OF_A_FILE = 700
-"""A file holds one subject; a subject that needs more lines than this is two."""
-
-MOST_LINES_OF_A_FUNCTION = 100
-"""Docstring and signature included: the public functions document many keyword parameters."""
-
 
 def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -245,22 +239,6 @@ def test_no_module_without_a_subject() -> None:
     for path in SOURCES:
         parts = set(path.relative_to(ROOT).with_suffix("").parts)
         assert not parts & {"utils", "util", "helpers", "helper", "common", "misc"}, path
-
-
-def test_files_stay_short() -> None:
-    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES_OF_A_FILE} == {}
-
-
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{relative(path)}:{node.name}", node.end_lineno - node.lineno + 1
-
-
-def test_functions_stay_short() -> None:
-    lengths = dict(pair for path in SOURCES for pair in functions(path))
-    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
 def test_public_names_are_documented() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -56,6 +57,46 @@ result asks the room of reports for what a notebook shows of it.
 """
 
 MOST_FLOORS, MOST_ROOMS = 16, 30
+
+
+BUDGET = """
+__init__           1    200
+__main__           1    200
+casting            1    400
+checking           6    700
+commands          97   8800
+editor            15   3100
+engines           43   9900
+estimating         8   2700
+evidence          27   4700
+execution         72  12600
+exploration       30   6400
+files              2    300
+graphs            17   4300
+isa               89  16200
+machines         128  28100
+numerics          26   3700
+planning          38   5500
+pto_cpp            4   1500
+quantisation       5    600
+reports          139  17700
+running           21   4400
+specifications     4   1100
+synchronisation   12   2400
+targets           22   5500
+testing            4    500
+tilelang          10   3400
+timing             1    200
+tpc_c             15   5000
+tpc_compiler      38   8300
+"""
+"""A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
+
+ONE_IMPORTER = 137
+"""Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
+
+SAME_NAMES = 143
+"""Names, at most, that several files have."""
 
 
 def floors(arrows: dict[str, set[str]]) -> dict[str, int]:
@@ -132,5 +173,52 @@ def test_no_files_import_each_other_in_a_round() -> None:
     order.prepare()  # CycleError names the files of a round
 
 
+def budget() -> str:
+    """Return the files and lines of every room, as `python tests/test_rooms.py` prints them."""
+    sizes: dict[str, list[int]] = {}
+    for path in SOURCES:
+        sizes.setdefault(room_of(module_of(path)), []).append(len(path.read_text(encoding="utf-8").splitlines()))
+    rows = [f"{room:16}{len(own):4}{-(-sum(own) // 100) * 100:7}" for room, own in sorted(sizes.items())]
+    return "\n" + "\n".join(rows) + "\n"
+
+
+def test_rooms_keep_within_their_budgets() -> None:
+    """A room that grows takes something away, or says in its commit why its budget rises."""
+    allowed, found = (
+        {room: (int(files), int(lines)) for room, files, lines in map(str.split, table.strip().splitlines())}
+        for table in (BUDGET, budget())
+    )
+    assert {*found} == {*allowed}
+    assert not {room: own for room, own in found.items() if own[0] > allowed[room][0] or own[1] > allowed[room][1]}
+
+
+def importers() -> dict[str, set[str]]:
+    """Return the modules that import each module."""
+    found: dict[str, set[str]] = {module_of(path): set() for path in SOURCES}
+    for path in SOURCES:
+        for name in imports(path):
+            known = name if name in found else name.rpartition(".")[0]
+            if known in found and known != module_of(path):
+                found[known].add(module_of(path))
+    return found
+
+
+def test_few_modules_are_there_for_one_neighbour() -> None:
+    above = importers()
+    alone = [
+        name
+        for path in SOURCES
+        if path.name != "__init__.py"
+        for name in [module_of(path)]
+        if [each.rpartition(".")[0] for each in above[name]] == [name.rpartition(".")[0]]
+    ]
+    assert len(alone) <= ONE_IMPORTER, alone
+
+
+def test_file_names_say_which_subject() -> None:
+    names = Counter(path.name for path in SOURCES if path.name != "__init__.py")
+    assert len([name for name, files in names.items() if files > 1]) <= SAME_NAMES
+
+
 if __name__ == "__main__":
-    print(picture(measured()))
+    print(picture(measured()), budget())
