@@ -20,7 +20,7 @@ from castsim.isa.pto import (
 )
 from castsim.isa.pto.attributes import check_keys, read_attributes
 from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.micro import handlers as micro_handlers
+from castsim.isa.pto.micro.handlers import MICRO_READERS
 from castsim.isa.pto.program import (
     Call,
     Condition,
@@ -42,7 +42,7 @@ from castsim.isa.pto.statement import Handler, Statement, read_results
 from castsim.isa.pto.tile_operations import Use
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi import handlers as vmi_handlers
+from castsim.isa.pto.vmi.handlers import VMI_READERS
 
 # Reading `scf.while` and the `scf.condition` that ends its first region (docs/reference/pto.md section 7.10).
 
@@ -574,15 +574,15 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 
 HANDLERS: dict[str, Handler] = {
     **scalars.HANDLERS,
-    **index_forms.HANDLERS,
-    **scalar_memory.HANDLERS,
+    **index_forms.INDEX_READERS,
+    **scalar_memory.MEMORY_READERS,
     **tile_operations.HANDLERS,
-    **print_form.HANDLERS,
-    **tile_alias_forms.HANDLERS,
-    **tcvt.HANDLERS,
-    **synchronisation.HANDLERS,
-    **micro_handlers.HANDLERS,
-    **vmi_handlers.HANDLERS,
+    **print_form.PRINT_READERS,
+    **tile_alias_forms.ALIAS_READERS,
+    **tcvt.TCVT_READERS,
+    **synchronisation.SYNCHRONISATION_READERS,
+    **MICRO_READERS,
+    **VMI_READERS,
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,

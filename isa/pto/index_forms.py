@@ -106,7 +106,7 @@ def _read_size(_reader: PtoReader, statement: Statement) -> Operation:
     return Constant(statement.define_one(_reader, _INDEX, 64), 64, _INDEX, span=statement.span)
 
 
-HANDLERS: dict[str, Handler] = {
+INDEX_READERS: dict[str, Handler] = {
     **{f"index.{operation}": _read_binary for operation in BINARY},
     "index.cmp": _read_compare,
     "index.casts": _read_conversion,

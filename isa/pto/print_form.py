@@ -21,5 +21,5 @@ def _read_print(reader: PtoReader, statement: Statement) -> Operation:
     return TileOperation(PRINT, inputs.names, inputs.types, (), (), texts, span=statement.span)
 
 
-HANDLERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
+PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
 """Reader of the operation that prints."""

@@ -206,7 +206,7 @@ def _begins_results(reader: PtoReader, index: int) -> bool:
     return reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
 
 
-HANDLERS: dict[str, Handler] = {
+MEMORY_READERS: dict[str, Handler] = {
     "pto.load_scalar": _read_load,
     "pto.store_scalar": _read_store,
     "pto.tgetval": _read_get,

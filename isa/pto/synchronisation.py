@@ -96,7 +96,7 @@ def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
     return Barrier(pipe, span=statement.span)
 
 
-HANDLERS: dict[str, Handler] = {
+SYNCHRONISATION_READERS: dict[str, Handler] = {
     "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
     "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
     "pto.set_flag_dyn": partial(_read_numbered, SetFlag),

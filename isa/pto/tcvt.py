@@ -219,5 +219,5 @@ def _build(
     )
 
 
-HANDLERS: dict[str, Handler] = {"pto.tcvt": _read_any_form, "tcvt": _read_any_form, '"pto.tcvt"': _read_generic}
+TCVT_READERS: dict[str, Handler] = {"pto.tcvt": _read_any_form, "tcvt": _read_any_form, '"pto.tcvt"': _read_generic}
 """Reader of tcvt under each of its names."""

@@ -184,7 +184,7 @@ def _multi_tile_type(reader: PtoReader) -> MultiTileType:
     return kind
 
 
-HANDLERS: dict[str, Handler] = {
+ALIAS_READERS: dict[str, Handler] = {
     "pto.subview": _read_subview,
     "pto.alloc_multi_tile": _read_alloc_tiles,
     "pto.multi_tile_get": _read_get_tile,

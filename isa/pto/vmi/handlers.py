@@ -8,11 +8,11 @@ from castsim.isa.pto.statement import Handler, Statement
 from castsim.isa.pto.vmi.forms import PREFIX, ROWS, SYNONYMOUS
 
 
-def _read(reader: PtoReader, statement: Statement) -> Operation:
+def _read_vmi(reader: PtoReader, statement: Statement) -> Operation:
     from castsim.isa.pto.vmi.reading import read_vmi  # noqa: PLC0415 - programs of tiles start without it
 
     return read_vmi(reader, statement)
 
 
-HANDLERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read for name in (*ROWS, *SYNONYMOUS)}
+VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*ROWS, *SYNONYMOUS)}
 """Reader of every operation."""

@@ -17,7 +17,8 @@ from statistics import fmean
 
 from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
 from castsim.evidence.accuracy.assessment import AssessedRow, Statistics, assess_row, shape_of, simulated
-from castsim.evidence.accuracy.table import CAST, MeasuredRow, MeasuredTable
+from castsim.evidence.accuracy.table import CAST as CAST_OPERATION
+from castsim.evidence.accuracy.table import MeasuredRow, MeasuredTable
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.machines.mechanisms import lowerer_of, tiles_of
@@ -140,7 +141,7 @@ class _Model:
         """Which facts only add to what is simulated."""
         self._shapes = [shape_of(target, row) for row in rows]
         self._lowered = [
-            _lowered(target, row, shape) if row.operation == CAST and row.convention is None else None
+            _lowered(target, row, shape) if row.operation == CAST_OPERATION and row.convention is None else None
             for row, shape in zip(rows, self._shapes, strict=True)
         ]
         self._targets: dict[Values, Target] = {}
@@ -257,7 +258,7 @@ class _Model:
         if (number, values) not in self._known:
             lowered, chip = self._lowered[number], self._edited(values)
             if lowered is not None:
-                cycles = timed_alone(chip, lowered, CAST).cycles
+                cycles = timed_alone(chip, lowered, CAST_OPERATION).cycles
             else:
                 cycles = assess_row(chip, row).simulated_cycles
                 cycles -= chip.cycles_around(row.convention, row.operation) if row.convention is not None else 0

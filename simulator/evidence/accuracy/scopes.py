@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from castsim.execution.micro.bodies import LOAD, STORE, Body, Step
+from castsim.execution.micro.bodies import LOAD as BODY_LOAD
+from castsim.execution.micro.bodies import STORE as BODY_STORE
+from castsim.execution.micro.bodies import Body, Step
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format
 
@@ -45,7 +47,7 @@ def _steps(text: str, span: Span) -> Iterator[Step]:
         raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
     result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
     buffer = ""
-    if mnemonic in (LOAD, STORE):
+    if mnemonic in (BODY_LOAD, BODY_STORE):
         if not operands:
             raise ReadError(f"'{text}' names no buffer", span=span)
         buffer, *rest = operands

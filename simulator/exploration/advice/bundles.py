@@ -37,7 +37,7 @@ class _Sequence:
     loops: list[tuple[int, int]] = field(default_factory=list)
 
 
-def changes(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[Change]:
+def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[Change]:
     """Yield the program scheduled anew, with its registers and with others, and with innermost loops unrolled.
 
     Each schedule gets its share of the time left until `end` of `process_time`, and is the best found by then.

@@ -13,14 +13,14 @@ from castsim.isa.pto.printer import operation_text
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.types import ELEMENTS
 
-KIND = "cheaper chain of casts"
+CHEAPER_CHAIN = "cheaper chain of casts"
 _MODES = (RoundMode.RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, RoundMode.TRUNC)
 
 Casts = Mapping[str, frozenset[str]]
 """The formats that a target casts to, by the format that it casts from."""
 
 
-def changes(text: TileText, casts: Casts) -> Iterator[Change]:
+def cheaper_chains(text: TileText, casts: Casts) -> Iterator[Change]:
     """Yield the text with two casts in a row made one, or taken through another format."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
         return
@@ -63,7 +63,7 @@ def _direct(text: TileText, first: Statement, second: Statement) -> Iterator[Cha
             edited.replace(second, [indent(text.lines[second.first]) + operation_text(node)])
             word = "" if mode is None else f" with {mode.name}"
             yield Change(
-                KIND, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
+                CHEAPER_CHAIN, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
                 "one step less gives the same bits", first.number, edited.text(), recasts=True,
             )  # fmt: skip
 
@@ -89,6 +89,6 @@ def _through(text: TileText, first: Statement, second: Statement, other: str) ->
             ):
                 edited.replace(place, [indent(text.lines[place.first]) + operation_text(node)])
             yield Change(
-                KIND, f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
+                CHEAPER_CHAIN, f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
                 "these steps are cheaper and give the same bits", first.number, edited.text(), recasts=True,
             )  # fmt: skip

@@ -346,11 +346,11 @@ def tried(before: Baseline, loaded: LoadedProgram, count: int) -> int | None:
 # where
 # a load that may overtake a store is a warning of the changed program (docs/reference/micro.md 6.5).
 
-KIND = "vector functions without store barriers"
+BARRIERS = "vector functions without store barriers"
 _BARRIER = re.compile(r'^ *pto\.mem_bar "VST_VST"\n', re.MULTILINE)
 
 
-def changes(source: Source, setting: RunConfig) -> Iterator[Change]:
+def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Change]:
     """Yield the program as vector instructions, without store barriers; nothing where it has none."""
     request = LoadRequest(
         setting.target, setting.entry, setting.args, lambda chosen: with_options(chosen, setting.options),
@@ -367,7 +367,7 @@ def changes(source: Source, setting: RunConfig) -> Iterator[Change]:
         return
     title = f"write the function as its vector functions (castsim expand), without {_counted(count)}"
     yield Change(
-        KIND, title, "stores of one function that have bytes of their own need not wait for each other", 1, changed,
+        BARRIERS, title, "stores of one function that have bytes of their own need not wait for each other", 1, changed,
         recasts=True,
     )  # fmt: skip
 

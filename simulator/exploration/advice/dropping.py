@@ -8,12 +8,12 @@ from castsim.exploration.advice.buffering import Statement, TileText
 from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 
-KIND = "drop synchronisation"
+DROPPING = "drop synchronisation"
 
 Clean = Callable[[str], bool]
 
 
-def changes(text: TileText, clean: Clean) -> Iterator[Change]:
+def without_synchronisation(text: TileText, clean: Clean) -> Iterator[Change]:
     """Yield the text without all the barriers and flags that it can do without; `clean` says what is free of races."""
     dropped: list[Statement] = []
     for group in _groups(text):
@@ -23,7 +23,7 @@ def changes(text: TileText, clean: Clean) -> Iterator[Change]:
         lines = ", ".join(str(one.number) for one in sorted(dropped, key=lambda one: one.first))
         many = "s" * (len(dropped) > 1)
         yield Change(
-            KIND, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
+            DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
             "what they order is ordered without them, or touches no bytes in common",
             min(one.number for one in dropped), _without(text, dropped),
         )  # fmt: skip

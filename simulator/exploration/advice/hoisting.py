@@ -8,12 +8,12 @@ from castsim.exploration.advice.buffering import Statement, TileText, defined, e
 from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 
-KIND = "hoist loads"
+HOISTING = "hoist loads"
 
 _MOVABLE = (pto.Constant, pto.Arith, pto.Convert, pto.Compare, pto.MakeView, pto.PartitionView, pto.AllocTile)
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def hoisted_loads(text: TileText) -> Iterator[Change]:
     """Yield each loop with its invariant loads before it."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
         return
@@ -32,7 +32,7 @@ def changes(text: TileText) -> Iterator[Change]:
         edited.insert(loop.first, lines)
         names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
         yield Change(
-            KIND, f"load {names} once, before the loop of line {loop.number}",
+            HOISTING, f"load {names} once, before the loop of line {loop.number}",
             "the loop does not change what is loaded, nor the tile that holds it",
             loop.number, edited.text(),
         )  # fmt: skip

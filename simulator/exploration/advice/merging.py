@@ -10,7 +10,7 @@ from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.pto.printer import operation_text
 
-KIND = "merge rows"
+MERGING = "merge rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Row:
     destination: pto.Subview
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def merged_rows(text: TileText) -> Iterator[Change]:
     """Yield the text with rows that a loop, or a run of statements, casts one by one cast at once."""
     constants = text.constants()
     for one in text.all():
@@ -106,7 +106,7 @@ def _merged(text: TileText, row: _Row, instead: Sequence[Statement], words: str)
         edited.remove(one)
     edited.replace(last, [indent(text.lines[last.first]) + operation_text(whole)])
     return Change(
-        KIND, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
+        MERGING, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
         "a cast of a whole tile starts once, not once per row", instead[0].number, edited.text(),
     )  # fmt: skip
 

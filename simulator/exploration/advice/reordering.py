@@ -13,7 +13,7 @@ from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.isa.pto.vector_operations import ALIASES
 
-KIND = "reorder"
+REORDERING = "reorder"
 _STEPS = 60
 """Orders that a search by single moves tries for a block."""
 
@@ -24,7 +24,7 @@ Cost = Callable[[str], int | None]
 _Order = tuple[int, ...]
 
 
-def changes(text: TileText, cost: Cost) -> Iterator[Change]:
+def reordered_statements(text: TileText, cost: Cost) -> Iterator[Change]:
     """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
         return
@@ -49,7 +49,7 @@ def changes(text: TileText, cost: Cost) -> Iterator[Change]:
 def _change(text: TileText, block: Sequence[Statement], order: _Order, words: str) -> Change:
     line = next(block[place].number for place, number in enumerate(order) if place != number)
     return Change(
-        KIND, f"{words}, from line {line} on", "what a pipe waits for is issued earlier, other work meanwhile",
+        REORDERING, f"{words}, from line {line} on", "what a pipe waits for is issued earlier, other work meanwhile",
         line, _in_order(text, block, order),
     )  # fmt: skip
 

@@ -27,6 +27,7 @@ from castsim.exploration.advice.buffering import (
     used,
     written_by,
 )
+from castsim.exploration.advice.merging import MERGING
 from castsim.exploration.advice.suggestion import Change
 from castsim.isa import pto
 from castsim.targets.dataflow import BLOCK_BYTES
@@ -80,7 +81,7 @@ def _extents(text: TileText) -> dict[str, int] | None:
     return found
 
 
-KIND, ROWS = "resize tiles", "merge rows"
+RESIZING = "resize tiles"
 FACTORS = (Fraction(2), Fraction(4), Fraction(8), Fraction(16), Fraction(1, 2), Fraction(1, 4))
 
 
@@ -100,7 +101,7 @@ class _Strip:
     rows: bool
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def resized_strips(text: TileText) -> Iterator[Change]:
     """Yield the text with each loop's strips made larger or smaller by powers of two."""
     constants = text.constants()
     for one in text.all():
@@ -131,7 +132,7 @@ def changes(text: TileText) -> Iterator[Change]:
                     if factor > 1
                     else "smaller tiles are done sooner, so that more overlaps"
                 )
-                yield Change(ROWS if merged else KIND, title, reason, one.number, changed)
+                yield Change(MERGING if merged else RESIZING, title, reason, one.number, changed)
 
 
 def _strip_of(text: TileText, loop: Statement, constants: Mapping[str, int]) -> _Strip | None:

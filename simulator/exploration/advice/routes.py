@@ -11,12 +11,12 @@ from castsim.isa import pto
 from castsim.isa.pto.printer import operation_text
 from castsim.isa.warning_text import WarningKind
 
-KIND = "other route of a cast"
+OTHER_ROUTE = "other route of a cast"
 _PADDING = 64
 """Elements: whole blocks of 32 bytes for every width."""
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def other_routes(text: TileText) -> Iterator[Change]:
     """Yield the text with a tmp tile taken from one cast, or given to it, and with full tiles padded."""
     for one in text.all():
         node = one.node
@@ -26,7 +26,7 @@ def changes(text: TileText) -> Iterator[Change]:
         if node.tmp is not None:
             edited.replace(one, [margin + operation_text(replace(node, tmp=None, tmp_type=None))])
             yield Change(
-                KIND, f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
+                OTHER_ROUTE, f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
                 one.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
             )  # fmt: skip
             continue
@@ -36,7 +36,7 @@ def changes(text: TileText) -> Iterator[Change]:
         changed = operation_text(replace(node, tmp=tmp, tmp_type=kind))
         edited.replace(one, [made, margin + changed])
         yield Change(
-            KIND, f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
+            OTHER_ROUTE, f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
             one.number, edited.text(), recasts=True,
         )  # fmt: skip
     yield from _padded(text)
@@ -62,7 +62,7 @@ def _padded(text: TileText) -> Iterator[Change]:
 
         if retype(text, edited, change):
             yield Change(
-                KIND, f"pad the tiles of {rows} x {cols} to {cols + _PADDING} columns, so that they are cast by rows",
+                OTHER_ROUTE, f"pad the tiles of {rows} x {cols} to {cols + _PADDING} columns, so that they are cast by rows",
                 "the route of padded tiles takes fewer steps for these formats",
                 cast[0].number, edited.text(), recasts=True,
             )  # fmt: skip

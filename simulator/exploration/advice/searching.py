@@ -43,10 +43,10 @@ __all__ = ["Advice", "advice_on", "advise", "proposed"]
 
 # Tiles whose rows are full: casts of contiguous tiles run as one loop, those of padded ones row by row.
 
-KIND = "avoid padded tiles"
+PADDING = "avoid padded tiles"
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def narrowed_tiles(text: TileText) -> Iterator[Change]:
     """Yield the text with the padding of tiles left out: of all tiles, and of those of one shape."""
     padded = {kind for kind in tile_types(text).values() if _narrowed(kind) is not None}
     shapes = sorted({(kind.cols, kind.valid_cols or 0) for kind in padded})
@@ -62,7 +62,7 @@ def changes(text: TileText) -> Iterator[Change]:
             words = ", ".join(f"{cols} columns to the {valid} that are valid" for cols, valid in chosen)
             line = min(_first(text, shape) for shape in chosen)
             yield Change(
-                KIND, f"narrow the tiles from {words}",
+                PADDING, f"narrow the tiles from {words}",
                 "a full tile is cast in one loop over all of its elements, a padded one row by row",
                 line, edited.text(), recasts=True,
             )  # fmt: skip
@@ -85,7 +85,7 @@ def _first(text: TileText, shape: tuple[int, int]) -> int:
     return min(lines, default=1)
 
 
-COMPOSED = (f"{resizing.KIND}, {buffering.KIND}", f"{resizing.ROWS}, {buffering.KIND}", "unroll")
+COMPOSED = (f"{resizing.RESIZING}, {buffering.BUFFERING}", f"{merging.MERGING}, {buffering.BUFFERING}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
 
 
@@ -214,12 +214,12 @@ def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
     if source.language is Language.TILES:
         text = read_text(source.text, source.file, before.setting.entry)
         if text is not None:
-            yield from checking.changes(source, before.setting)
+            yield from checking.without_store_barriers(source, before.setting)
             yield from of_tiles(text, before)
         return
     target = assembly_target(before.loaded.target)
     if target is not None:
-        yield from bundles.changes(source.text, source.file, target, end)
+        yield from bundles.reordered_bundles(source.text, source.file, target, end)
 
 
 def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
@@ -232,8 +232,8 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
         except REFUSED:
             return False
 
-    yield from dropping.changes(text, clean)
-    yield from buffering.changes(text)
+    yield from dropping.without_synchronisation(text, clean)
+    yield from buffering.double_buffered(text)
 
     def cost(changed: str) -> int | None:
         try:
@@ -241,17 +241,17 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
         except REFUSED:
             return None
 
-    yield from changes(text)
-    yield from hoisting.changes(text)
-    yield from merging.changes(text)
-    yield from routes.changes(text)
-    yield from chains.changes(text, casts_of(before.loaded.target))
-    yield from reordering.changes(text, cost)
-    for change in resizing.changes(text):
+    yield from narrowed_tiles(text)
+    yield from hoisting.hoisted_loads(text)
+    yield from merging.merged_rows(text)
+    yield from routes.other_routes(text)
+    yield from chains.cheaper_chains(text, casts_of(before.loaded.target))
+    yield from reordering.reordered_statements(text, cost)
+    for change in resizing.resized_strips(text):
         yield change
         again = read_text(change.text, before.source.file, before.setting.entry)
         if again is not None:
-            for second in buffering.changes(again):
+            for second in buffering.double_buffered(again):
                 yield joined(change, second)
 
 

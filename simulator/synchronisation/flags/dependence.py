@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from castsim.synchronisation.flags.removing import Buffer, Element, ElementKind
@@ -110,21 +111,21 @@ class Touching:
 
     places: dict[str, list[list[int]]]
 
-    def add(self, places: Places | None, without: Set[str]) -> None:
+    def add(self, places: Places | None, without: AbstractSet[str]) -> None:
         """Add operations, but for those on some pipes."""
         for pipe, numbers in (places or {}).items():
             if pipe not in without:
                 self.places.setdefault(pipe, []).append(numbers)
 
-    def last_before(self, position: int, ordered: Set[str]) -> int:
+    def last_before(self, position: int, ordered: AbstractSet[str]) -> int:
         """Return the last of them before a position, but for those on pipes that are `ordered`; -1 for none."""
         return max((self._before(places, position) for places in self._lists(ordered)), default=-1)
 
-    def any_within(self, start: int, end: int, ordered: Set[str] = frozenset()) -> bool:
+    def any_within(self, start: int, end: int, ordered: AbstractSet[str] = frozenset()) -> bool:
         """Whether one of them, on a pipe that is not `ordered`, is among the elements from `start` to before `end`."""
         return any(self._before(places, end) >= start for places in self._lists(ordered))
 
-    def _lists(self, ordered: Set[str]) -> Iterator[list[int]]:
+    def _lists(self, ordered: AbstractSet[str]) -> Iterator[list[int]]:
         for pipe, lists in self.places.items():
             if pipe not in ordered:
                 yield from lists

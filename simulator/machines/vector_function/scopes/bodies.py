@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from castsim.execution.micro.bodies import LOAD, STORE, Body, Step
 from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope, time_scope
-from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction, Kind, Scope
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -28,7 +28,7 @@ def _scope(body: Body, register_bytes: int) -> Scope:
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}
     for loop in range(body.loops):
         if loop and body.between:
-            scope.issue(Instruction("mem_bar", Kind.BARRIER, word=body.between))
+            scope.issue(ScopeInstruction("mem_bar", Kind.BARRIER, word=body.between))
         whole, rest = divmod(body.trips, body.unroll)
         for first, trips, copies in ((0, whole, body.unroll), (whole * body.unroll, rest, 1)):
             scope.begin_loop(trips)
@@ -55,6 +55,6 @@ def _alternating(
             yield step, number, own
 
 
-def _instruction(step: Step, width: int, register_bytes: int) -> Instruction:
+def _instruction(step: Step, width: int, register_bytes: int) -> ScopeInstruction:
     kind = {LOAD: Kind.LOAD, STORE: Kind.STORE}.get(step.mnemonic, Kind.COMPUTE)
-    return Instruction(step.mnemonic, kind, width, size=0 if kind is Kind.COMPUTE else register_bytes)
+    return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is Kind.COMPUTE else register_bytes)

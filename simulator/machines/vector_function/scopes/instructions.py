@@ -19,7 +19,13 @@ from castsim.isa.pto.micro.forms import OPAQUE
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.micro.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, AlignType, MaskType, PointerType, ScalarType, VectorType
-from castsim.machines.vector_function.scopes.scope import Instruction, Issue, Kind, Scope, issues
+from castsim.machines.vector_function.scopes.scope import (
+    Instruction as ScopeInstruction,
+    Issue as ScopeIssue,
+    Kind,
+    Scope,
+    issues,
+)
 
 # The bytes of the buffer that the loads and stores of a launch touch, as far as its masks tell.
 #
@@ -86,7 +92,7 @@ def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int
     return None
 
 
-def extents(scope: Scope) -> Iterator[tuple[Issue, int, int]]:
+def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
     """Yield what was issued in program order, with the first byte that it touches and the first behind the last.
 
     Of a load only the bytes count that some instruction may look at; others than accesses touch none. An access to
@@ -138,20 +144,20 @@ def _needed(scope: Scope) -> Mapping[int, int]:
     return needed
 
 
-def _governing(issue: Issue, leading: Mapping[int, int]) -> int:
+def _governing(issue: ScopeIssue, leading: Mapping[int, int]) -> int:
     """Return how many leading bits of the mask of an instruction may be set."""
     masks = [leading[name] for name in issue.reads if name in leading]
     return masks[-1] if masks else REGISTER_BYTES
 
 
-def _by_lanes(issue: Issue) -> bool:
+def _by_lanes(issue: ScopeIssue) -> bool:
     return (
         issue.instruction.mnemonic in ("vlds", "vldsx2", "vldus", "vsts")
         and issue.instruction.word.partition("_")[0].rstrip("4") in _BY_LANES
     )
 
 
-def _part(issue: Issue, leading: int) -> int:
+def _part(issue: ScopeIssue, leading: int) -> int:
     """Return the bytes of an access of which so many leading bytes of the register count."""
     size = issue.instruction.size
     return -(-size * leading // REGISTER_BYTES) if _by_lanes(issue) else size
@@ -197,14 +203,14 @@ _BLOCKS_OF_ELEMENTS = 8
 """Elements that a load E2B spreads over the blocks of a register."""
 
 
-def instruction_of(node: MicroOperation) -> Instruction:
+def instruction_of(node: MicroOperation) -> ScopeInstruction:
     """Return an instruction of the text."""
     name = MASK_WIDTH.sub("", node.mnemonic)
     results = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType | AlignType)]
     masks = bool(results) and all(isinstance(kind, MaskType) for kind in results)
     word = node.word("barrier" if name == "mem_bar" else "dist") or ""
     kind = _kind(name)
-    return Instruction(
+    return ScopeInstruction(
         mnemonic=name,
         kind=kind,
         width=_width(node),

@@ -26,7 +26,7 @@ from castsim.machines.vector_function.operations import (
     VectorFunction,
 )
 from castsim.machines.vector_function.profile import mnemonic
-from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction, Kind, Scope
 from castsim.machines.vector_function.timing import bytes_of_row
 from castsim.machines.vector_function.trip_timing import Computing, LoadStep, StoreStep, row_address, trip_shape
 from castsim.targets.register_text import Mode, distribution_of
@@ -87,10 +87,12 @@ class Kernel:
                     self._store(item, self._line(number, part, index), place)
                 case MemoryBarrier():
                     line = self._line(number, part, index)
-                    self.scope.issue(Instruction("mem_bar", Kind.BARRIER, word=item.kinds, line=line, text=_text(item)))
+                    self.scope.issue(
+                        ScopeInstruction("mem_bar", Kind.BARRIER, word=item.kinds, line=line, text=_text(item))
+                    )
                 case TripSelect():
                     line = self._line(number, part, index)
-                    self.scope.issue(Instruction("select", Kind.SELECT, line=line, text=_text(item)))
+                    self.scope.issue(ScopeInstruction("select", Kind.SELECT, line=line, text=_text(item)))
                 case CountDown() | SetAll():
                     self._names.pop(item.result, None)
                 case Bitwise() | Compute() | Convert() | Gather() | Interleave() | Spread():
@@ -101,7 +103,7 @@ class Kernel:
     def _load(self, item: Load, line: int, place: _Place) -> None:
         step = next(place.loads)
         far, near = step.steps
-        kind = Instruction(
+        kind = ScopeInstruction(
             "vlds",
             Kind.LOAD,
             size=step.size,
@@ -118,7 +120,7 @@ class Kernel:
         start = place.trip * nest.destination_trip + step.offset
         row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
         size = step.size if step.closing else max(0, min(step.size, row_bytes - start))
-        kind = Instruction("vsts", Kind.STORE, size=size, line=line, text=_text(item))
+        kind = ScopeInstruction("vsts", Kind.STORE, size=size, line=line, text=_text(item))
         base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
         self._put(kind, (item.source, item.predicate), (), base + place.row * nest.destination_row + start)
 
@@ -137,12 +139,12 @@ class Kernel:
             case Spread():
                 reads, writes = (item.source,), (item.result,)
         width = item.width if isinstance(item, Bitwise | Interleave | Compute) else 32
-        kind = Instruction(
+        kind = ScopeInstruction(
             mnemonic(item), Kind.COMPUTE, width, masks=isinstance(item, Spread), line=line, text=_text(item)
         )
         self._put(kind, reads, writes)
 
-    def _put(self, kind: Instruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:
+    def _put(self, kind: ScopeInstruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:
         known = [self._names[name] for name in reads if name in self._names]
         made = self.scope.issue(kind, known, len(writes), address)
         self._names.update(zip(writes, made, strict=True))
