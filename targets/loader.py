@@ -21,18 +21,17 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.lexer import closest
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
+from castsim.targets.description import Fact, SourceKind, TargetHeader, TargetKind
 from castsim.targets.format_spellings import format_of
-from castsim.targets.schema import Fact, SourceKind, TargetHeader, TargetKind
 
 # Laying a derived description over its base: what it changes needs a source and a status of its own.
 #
 # A source says where the numbers of its table are from. It says nothing of a number that another description puts in
 # their place, so a table that changes one states both anew; notes and comparisons with published cycles that belonged
-# to
-# the old numbers go.
+# to the old numbers go.
 
 _NEEDED = ("source", "status")
 _ABOUT = frozenset(Fact.model_fields)

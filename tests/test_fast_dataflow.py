@@ -249,7 +249,7 @@ def test_progress_is_told_of_fast_runs_too(monkeypatch):
 def test_compiled_code_does_the_same(make, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
-    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PROGRESS_INTERVAL", 3)
+    monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
     for seed in range(400):
         tree, target = make(seed, small=seed % 3 > 0)
         expected = outcome(tree, target, engine="event", max_cycles=LIMIT)
@@ -263,7 +263,7 @@ def test_compiled_code_is_not_asked_for_in_vain(monkeypatch):
     monkeypatch.setattr(driving, "_LOADED", (0, 0))
     monkeypatch.setattr(driving, "_ON_DISK", (0, 0))
     monkeypatch.setattr(driving, "_TO_COMPILE", (0, 0))
-    monkeypatch.setitem(__import__("sys").modules, "castsim.engines.fast_dataflow.compiling", None)
+    monkeypatch.setitem(__import__("sys").modules, "castsim.engines.fast_dataflow.compiled_machine", None)
     tree = program(*[LOAD, CAST, STORE] * 700, interlocked=True)
     assert simulate(tree, a2a3(), skip=False).total == simulate(tree, a2a3()).total
 

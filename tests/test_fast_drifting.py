@@ -13,7 +13,7 @@ from fast_programs import strided
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper, TripRun, Weave
 from castsim.engines.fast_dataflow.records import Jump, RecordShift
-from castsim.engines.fast_dataflow.simulation import Attempt
+from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.tree import Block, Loop, Lowered, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
@@ -87,7 +87,9 @@ def test_records_are_those_of_the_event_engine(name: str, jumps: list[int]) -> N
 def test_operations_are_recorded_though_queues_grow_too_long_for_patience(
     jumps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PATIENCE", 128)  # as 4096 is for some 9000 trips
+    monkeypatch.setattr(
+        "castsim.engines.fast_dataflow.tile_simulation._PATIENCE", 128
+    )  # as 4096 is for some 9000 trips
     tree = program(looped(400, *BODIES["load, cast"]), lowered(5, Barrier("ALL")), CAST)
     found, expected = simulate(tree, a2a3()), simulate(tree, a2a3(), engine="event")
     assert jumps

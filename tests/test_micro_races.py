@@ -11,7 +11,7 @@ from micro_cases import texts
 from castsim.engines import simulate
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.sources import Language, Source
-from castsim.machines.vector_function.scopes.instructions import _moved
+from castsim.machines.vector_function.scopes.recorder import _moved
 from castsim.running.loaded import RunOptions
 from castsim.running.loading import load_tiles
 from castsim.running.request import LoadRequest

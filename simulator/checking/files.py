@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.checking.finding import Finding, in_order, of_error, of_errors
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
@@ -126,7 +126,7 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
     if language == "mlir":
         yield from _of_graph(Path(file), text, request)
     elif (source := _source(file, text, language, request)).language is Language.TILES:
-        from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
+        from castsim.checking.tile_checks import tile_findings  # noqa: PLC0415 - only the language in use is loaded
 
         yield from tile_findings(source, request)
     elif source.language is Language.KERNEL:
@@ -134,7 +134,7 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
 
         yield from kernel_findings(source, request)
     else:
-        from castsim.checking.assembly import assembly_findings  # noqa: PLC0415 - as above
+        from castsim.checking.assembly_checks import assembly_findings  # noqa: PLC0415 - as above
 
         yield from assembly_findings(source, request)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from castsim.checking.finding import Finding, Severity, of_error, of_errors, placed
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
-from castsim.running.kernels import compiled_kernel
+from castsim.running.c_kernels import compiled_kernel
 from castsim.running.request import LoadRequest
 from castsim.tpc_c.launching import LaunchRequest, sequential
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.isa.limits import MAX_STATEMENTS
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castsim.execution.inputs import random_codes, read_input, seed_of
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.input_data import random_codes, read_input, seed_of
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs import onnx_nodes
 from castsim.graphs.chip import Chip
 from castsim.graphs.comparison import OutputComparison, against_reference, against_sets

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.chip import F32, Chip
 from castsim.graphs.comparison import number_of
 from castsim.graphs.kernel import Converted, Kept, KernelValue, NodeKernel

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from castsim.execution.dataflow.idle import PATH_ONLY, Idle
+from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.interpreter import ArgumentUse, Executed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
 from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.dataflow.buffer_values import Follower
+    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
-    from castsim.running.watching import Watch
+    from castsim.machines.vliw.machine import VliwCore
     from castsim.timing import Timing
+
+    Bytes = NDArray[np.uint8]
 
 
 Inputs = Mapping[str, Codes | str]
@@ -230,3 +234,26 @@ def races_of(
         raise refusal(races)
     gaps = (each for each in found if each.kind is RaceKind.UNWRITTEN)
     return races, tuple(WarningText(WarningKind.UNDEFINED, each.message, each.spans[-1]) for each in gaps)
+
+
+# What follows the values of a run, operation by operation, and alters nothing.
+
+
+class Watch(Protocol):
+    """Is told of a run's memories and of every operation just before its values are computed, in program order."""
+
+    def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
+        """Begin to follow a tile program; return what follows it in place of `follower`, which it asks in turn."""
+        ...
+
+    def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
+        """Begin to follow a program of vector instructions; return the unit that stands before `unit`."""
+        ...
+
+    def bundle(self, core: VliwCore, index: int) -> None:
+        """Hear that a core is about to issue a bundle of its program."""
+        ...
+
+    def finish(self) -> None:
+        """Hear that the last operation has been executed."""
+        ...

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.interpreter import Lowerer
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.sources import Language
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import Target, load_target

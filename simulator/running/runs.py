@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import castsim
 from castsim.engines import engine_for, simulate
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
-from castsim.execution.dataflow.operations import Placeholder
-from castsim.execution.inputs import arrayed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.dataflow.pipe_operations import Placeholder
+from castsim.execution.input_data import arrayed
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.machines.vliw.findings import StaleRead
-    from castsim.running.watching import Watch
+    from castsim.running.loaded import Watch
 
 
 # What stands in for opaque operations, and how much of a run's time rests on that.
@@ -253,7 +253,7 @@ def run(
         declare: file with the declarations of a binary; None takes the one beside it.
         skip: False makes the fast engine execute every trip of every loop.
         max_walk: trips and statements of a tile program that are walked one by one, executions whose values are
-            computed, bundles of assembly that are walked; None: `castsim.execution.limits.MAX_WALK` of the first,
+            computed, bundles of assembly that are walked; None: `castsim.execution.run_limits.MAX_WALK` of the first,
             `MAX_COMPUTED` of the others.
         max_statements: statements that the text may have; bundles in assembly.
         max_elements: elements that one tensor argument may have.

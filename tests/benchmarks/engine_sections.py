@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from measured_record import replace_section
 
-from castsim.execution.dataflow.survey import Survey
-from castsim.execution.limits import MAX_CYCLES
+from castsim.execution.dataflow.pipe_operations import Survey
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 

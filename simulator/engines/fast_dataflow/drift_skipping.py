@@ -17,18 +17,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from castsim.engines.fast_dataflow.codes import MARKER, NONE, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.records import Copy, Jump, Part, Parts, RecordShift, Stretch, parts_of
 from castsim.engines.fast_dataflow.skipping import QueueOffsets, Skipper, Snapshot, StateMatch, rows_of
 from castsim.engines.fast_dataflow.state import MachineState, chain, entries_of
+from castsim.engines.fast_dataflow.state_codes import MARKER, NONE, SCALAR_PIPE, WIDTH
 from castsim.engines.fast_dataflow.tokens import Aside, Frame
 
 # What is reported of a loop whose pipes drifted apart: the trips of each group of pipes repeat for themselves.
 #
 # What was executed lies in runs of trips: first whole trips, then such of the groups that had fallen behind. Each
-# group
-# (and the scalar unit, where an execution is nothing but its work) has executed all of its trips in their order, with
-# jumps of its own; the program's order is that of whole trips.
+# group (and the scalar unit, where an execution is nothing but its work) has executed all of its trips in their order,
+# with jumps of its own; the program's order is that of whole trips.
 
 
 @dataclass(frozen=True, slots=True)

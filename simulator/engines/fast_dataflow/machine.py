@@ -6,7 +6,31 @@ turn. A request has no effect before the following cycle, so the order of contro
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow.codes import (
+from castsim.engines.fast_dataflow.issue import advance, awaited, demand, drained, signalled
+from castsim.engines.fast_dataflow.launched_functions import begin_function, resume_function, serve_function
+from castsim.engines.fast_dataflow.pipe_steps import (
+    ask_from,
+    clear_needs,
+    drained_at,
+    execution_of,
+    finish,
+    fire,
+    free_entry,
+    pop,
+    rest,
+    retire,
+    take,
+)
+from castsim.engines.fast_dataflow.requests import (
+    begin_transfer,
+    begin_vector,
+    change_mask,
+    serve_transfer,
+    serve_vector,
+    serve_write,
+)
+from castsim.engines.fast_dataflow.state import FlagRow, MachineState
+from castsim.engines.fast_dataflow.state_codes import (
     ARRIVING,
     AWAITING_DRAIN,
     AWAITING_FLAG,
@@ -34,31 +58,6 @@ from castsim.engines.fast_dataflow.codes import (
     VECTOR,
     WAIT,
 )
-from castsim.engines.fast_dataflow.executions import execution_of
-from castsim.engines.fast_dataflow.functions import begin_function, resume_function, serve_function
-from castsim.engines.fast_dataflow.issue import advance, demand, drained, signalled
-from castsim.engines.fast_dataflow.pipes import (
-    ask_from,
-    clear_needs,
-    drained_at,
-    finish,
-    fire,
-    free_entry,
-    pop,
-    rest,
-    retire,
-    take,
-)
-from castsim.engines.fast_dataflow.requests import (
-    begin_transfer,
-    begin_vector,
-    change_mask,
-    serve_transfer,
-    serve_vector,
-    serve_write,
-)
-from castsim.engines.fast_dataflow.scoreboard import awaited
-from castsim.engines.fast_dataflow.state import FlagRow, MachineState
 
 
 def run(m: MachineState) -> int:

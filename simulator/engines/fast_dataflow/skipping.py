@@ -11,7 +11,32 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from castsim.engines.fast_dataflow.codes import (
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.function_state import (
+    FrontEndRow,
+    FunctionRow,
+    PendingStoreRow,
+    State,
+    StoreQueueRow,
+    TripRow,
+    aged,
+    relative,
+    shift,
+)
+from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
+from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift, Stretch
+from castsim.engines.fast_dataflow.state import (
+    AccountRow,
+    EntryRow,
+    ExecutionRow,
+    MachineState,
+    NodeRow,
+    PipeRow,
+    ProgressRow,
+    chain,
+)
+from castsim.engines.fast_dataflow.state_codes import (
     ARRIVING,
     BEGUN,
     CAUSES,
@@ -31,35 +56,9 @@ from castsim.engines.fast_dataflow.codes import (
     WIDTH,
     WORKING,
 )
-from castsim.engines.fast_dataflow.encoding import Encoder
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
-from castsim.engines.fast_dataflow.executions import execution_of, over
-from castsim.engines.fast_dataflow.function_state import (
-    FrontEndRow,
-    FunctionRow,
-    PendingStoreRow,
-    State,
-    StoreQueueRow,
-    TripRow,
-    aged,
-    relative,
-    shift,
-)
-from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift, Stretch
-from castsim.engines.fast_dataflow.state import (
-    AccountRow,
-    EntryRow,
-    ExecutionRow,
-    MachineState,
-    NodeRow,
-    PipeRow,
-    ProgressRow,
-    chain,
-)
 from castsim.engines.fast_dataflow.tokens import Frame
-from castsim.execution.dataflow.naming import operation_name
-from castsim.execution.dataflow.timing import NO_TICK, TICKS
+from castsim.execution.dataflow.pipe_operations import operation_name
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 from castsim.timing import Cause, Execution, OperationTiming
 
 # The state of a machine relative to now, as far as anything later depends on it.

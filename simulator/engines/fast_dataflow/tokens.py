@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, lcm
 
-from castsim.engines.fast_dataflow.codes import BEGIN, END, NONE, PART, SCALAR_PIPE, WHOLE
 from castsim.engines.fast_dataflow.encoding import Encoder
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
-from castsim.execution.dataflow.survey import ALL_PIPES
+from castsim.engines.fast_dataflow.state_codes import BEGIN, END, NONE, PART, SCALAR_PIPE, WHOLE
+from castsim.execution.dataflow.pipe_operations import ALL_PIPES, Barrier, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, Operation, accesses, elements, width
 
 # Loops in which groups of pipes drift apart: no flag or barrier makes one of them wait for another.
@@ -21,8 +20,7 @@ from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, Operation
 # The queue of a slower group grows from trip to trip, so the whole state never repeats. But each group is in the same
 # place of its own trip again and again: what repeats is the state without the trips that the slower groups have not
 # begun. Skipped are then so many trips of the fastest group, and so many fewer of the others; what they are still
-# owed,
-# they execute behind the loop, alone.
+# owed, they execute behind the loop, alone.
 
 _LARGEST = 4096
 """Operations of a trip up to which it is looked at."""

@@ -8,13 +8,13 @@ from math import prod
 
 from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.interpreter.places import ArgumentUse, Pointer, View
-from castsim.execution.interpreter.scalars import argument_value
+from castsim.execution.interpreter.scalar_values import argument_value
 from castsim.execution.tiles import Part
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
-from castsim.isa.pto.regions import nodes
-from castsim.isa.pto.scalars import CORE_NUMBERS
+from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_scalars import CORE_NUMBERS
 from castsim.isa.pto.types import SCALARS
 
 # Tensor views of an argument and their parts, in elements (docs/reference/pto.md section 3.5).

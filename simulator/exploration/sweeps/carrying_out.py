@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed
-from castsim.exploration.sweeps.arrow import pa, pq, reason_of
-from castsim.exploration.sweeps.points import FAILED, Work, chunk_rows, schema_of, unpacked, work_of
-from castsim.exploration.sweeps.results import Sweep
-from castsim.exploration.sweeps.specification import Specification
+from castsim.exploration.sweeps.sweep_points import (
+    FAILED,
+    Work,
+    chunk_rows,
+    pa,
+    pq,
+    reason_of,
+    schema_of,
+    unpacked,
+    work_of,
+)
+from castsim.exploration.sweeps.sweep_specification import Specification
 from castsim.files import LEDGER, whole_file
 from castsim.isa.errors import ReadError
 from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
-    from castsim.exploration.sweeps.points import Work
+    import pandas
+
+    from castsim.exploration.sweeps.sweep_points import Work
+
+
+# The results of a sweep: the Parquet file, read back.
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A finished sweep: `rows` of which `failed` have an error, in the file `path`; its `ledger` lies beside it.
+
+    `resumed` is the number of chunks that an earlier start had done, `chunks` that of all. `version` is that of
+    castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
+    """
+
+    path: Path
+    ledger: Path
+    rows: int
+    failed: int
+    chunks: int
+    resumed: int
+    version: str
+    facts_digest: str
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the rows as a frame of pandas.
+
+        Raises:
+            ReadError: pandas is not installed; the file is gone or another.
+        """
+        if find_spec("pandas") is None:
+            raise ReadError("to_frame needs pandas, which is not installed", legal=("pip install 'castsim[notebook]'",))
+        from castsim.exploration.sweeps.sweep_points import results_table  # noqa: PLC0415 - pyarrow is an extra
+
+        return results_table(self.path).to_pandas()
 
 
 # From the ledger to the Parquet file: chunk by chunk in the order of the points, under its final name once whole.

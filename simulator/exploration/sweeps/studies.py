@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from castsim.execution.distribution import MOST_WORKERS, Workers
-from castsim.exploration.sweeps.results import Sweep
-from castsim.exploration.sweeps.specification import read_specification
+from castsim.exploration.sweeps.carrying_out import Sweep
+from castsim.exploration.sweeps.sweep_specification import read_specification
 from castsim.isa.errors import ReadError
 from castsim.timing import ProgressCallback
 

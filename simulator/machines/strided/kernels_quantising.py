@@ -25,20 +25,16 @@ from castsim.targets.strided_repeat import StridedOperation
 # Row reductions and row broadcasts.
 #
 # Reductions of floats: the whole repeats of a row are joined in pairs in tmp, a partial one onto the first of them,
-# and
-# one reducing instruction takes what is left, a repeat per row (docs/reference/pto.md section 7.4). That it takes 7
-# cycles a row is published (480 .. 495 cycles for 64 rows). The rows of tmp keep their pitch where they fit: the
-# formulas
-# have 9 cycles for every row of 96 f32, and rows packed closer would meet conflicts of reads and writes (10.3).
-# Integers, for which there is no reducing instruction, and products are brought down to a block per row by ordinary
-# instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's shape for
-# the
-# latter.
+# and one reducing instruction takes what is left, a repeat per row (docs/reference/pto.md section 7.4). That it takes
+# 7 cycles a row is published (480 .. 495 cycles for 64 rows). The rows of tmp keep their pitch where they fit: the
+# formulas have 9 cycles for every row of 96 f32, and rows packed closer would meet conflicts of reads and writes
+# (10.3). Integers, for which there is no reducing instruction, and products are brought down to a block per row by
+# ordinary instructions and finished by the scalar unit: assumed; tmp is one block for the former and of the source's
+# shape for the latter.
 #
 # Broadcasts: a row filled from one element takes a scalar read and a fill, 14 cycles a row as published (933 for 64).
 # Joined operations read a block per row; a column of elements is first spread to blocks, eight rows a repeat, into tmp
-# or
-# into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
+# or into the window at the end of the buffer, 240 rows at a time where there are 256 or more.
 
 Join = Callable[[int, int, Operand], None]
 

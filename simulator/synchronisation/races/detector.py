@@ -11,13 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import Bytes, common_bytes, run_length
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarAccess, ScalarWork, SetFlag, WaitFlag
-from castsim.execution.dataflow.survey import ALL_PIPES
+from castsim.execution.dataflow.pipe_operations import (
+    ALL_PIPES,
+    Barrier,
+    ControlWrite,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Role, Tree, elements, scratch_reads
 from castsim.isa.errors import Span
-from castsim.synchronisation.flags.touches import Touch
-from castsim.synchronisation.hazards import contended_spaces, hazard_between
-from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
+from castsim.synchronisation.races.race_findings import (
+    Finding,
+    RaceKind,
+    RaceRegion,
+    Touch,
+    contended_spaces,
+    hazard_between,
+)
 from castsim.synchronisation.races.unrolling import SLOTS, Instance, distance, unfold
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes
 
@@ -171,8 +183,7 @@ def _join(known: Clock, other: Clock | tuple[int, ...]) -> None:
 # Accesses to the same bytes that nothing keeps in order.
 #
 # Of each access the latest execution per pipe is remembered: whoever waits for it has waited for those before it on
-# the
-# same pipe. Global memory that the program only reads, or that one pipe alone touches, is not followed.
+# the same pipe. Global memory that the program only reads, or that one pipe alone touches, is not followed.
 
 _VERBS = {True: "writes", False: "reads"}
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from castsim.execution.byte_sets import Move
-from castsim.execution.dataflow.idle import PATH_ONLY, Idle
+from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node
-from castsim.synchronisation.flags.touches import Rows, Touch, slices
+from castsim.synchronisation.races.race_findings import Rows, Touch, slices
 
 SLOTS = 4
 """Trips of a loop that are followed."""
