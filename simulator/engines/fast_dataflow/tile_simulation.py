@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.drift_skipping import DriftSkipper
 from castsim.engines.fast_dataflow.driving import Driver
 from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, Unit, start
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
 from castsim.engines.fast_dataflow.records import Later
-from castsim.engines.fast_dataflow.skipping import executions, operations
+from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
 from castsim.engines.fast_dataflow.state import EntryRow, MachineState, PipeRow, chain
 from castsim.engines.fast_dataflow.state_codes import (
     AWAITING_FLAG,
@@ -193,10 +192,10 @@ class Machine:
         self._memory = encoder.memory
         self._listener = listener
         self._patient = patient
-        self._skipper = DriftSkipper(encoder)
+        self._skipper = Skipper(encoder)
         self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
         self._room = FunctionRoom(encoder)
-        self._pieces: Iterator[Piece] = TokenStream(encoder, skip, drifts=skip and patient).pieces()
+        self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
         self._piece = Piece([])
         self._driver = Driver(self._memory.machine.issuer.remaining)
         self._memory.machine.pause_at = _PROGRESS_INTERVAL
@@ -232,8 +231,6 @@ class Machine:
             self._memory.machine.issuer.no_more = 1
             return
         self._piece = piece
-        if piece.aside is not None:
-            self._skipper.turn_aside(self._memory.machine, piece.aside)
         self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
         self._room.make()
         if self._patient:
@@ -293,7 +290,7 @@ class Attempt(Machine):
             error = limit(self._memory.machine, self._encoder, self._max_cycles)
         if error is None:
             return self._timing(total)
-        if self._final and not self._skipper.drifted:
+        if self._final:
             raise error
         return None
 
@@ -384,11 +381,7 @@ class FastSimulation:
         return self._encoder(NEVER, recording=False, patience=NEVER), self._survey.executions
 
     def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
-        """Return the timing, and whether patience sufficed for it.
-
-        Where operations are recorded it may not, though it did before: then trips of pipes that drift apart are
-        executed, and their queues become so long that other pipes are served late.
-        """
+        """Return the timing, and whether patience sufficed for it."""
         if patient:
             timing = self._attempt(max_cycles, patient=True, skip=self._skip, recording=recording).run()
             if timing is not None:
