@@ -270,7 +270,7 @@ Structure = Literal[
     "block_quantisation",
     "boxing",
 ]
-"""Shapes of kernels; `castsim.machines.vector_function.nest_lowering` lays them out."""
+"""Shapes of kernels; `castsim.machines.vector_function.function_lowering` lays them out."""
 
 
 class ComputeInstruction(Fact):

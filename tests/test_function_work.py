@@ -10,8 +10,8 @@ from published_model_a5 import KERNELS
 from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, Store
-from castsim.machines.vector_function.nest_lowering import kernel_variant, lower_work
 from castsim.targets.vector_function import VectorFunctionTarget
 
 ROWS, COLS = 4, 320

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
-from castsim.graphs.program import WRITING, Writing
+from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import Parts

@@ -78,7 +78,7 @@ MICRO_READERS: dict[str, Handler] = {
 
 
 def _read_vmi(reader: PtoReader, statement: Statement) -> Operation:
-    from castsim.isa.pto.vmi.vmi_reading import read_vmi  # noqa: PLC0415 - programs of tiles start without it
+    from castsim.isa.pto.vmi.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
 
     return read_vmi(reader, statement)
 

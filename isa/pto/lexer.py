@@ -16,7 +16,7 @@ from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
 from castsim.isa.errors import ReadError, Span
-from castsim.isa.limits import too_many_statements
+from castsim.isa.reading import too_many_statements
 from castsim.isa.spans import SourceText
 
 

@@ -13,7 +13,6 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.value_types import (
     AlignType,
@@ -32,7 +31,7 @@ from castsim.isa.pto.value_types import (
     VmiOperation,
     is_foreign_work,
 )
-from castsim.isa.spans import Span
+from castsim.isa.spans import Located, Span
 from castsim.isa.warning_text import Warnings
 
 __all__ = [

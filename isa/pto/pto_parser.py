@@ -11,7 +11,6 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import CastsimError, ErrorList, LimitError, ReadError
-from castsim.isa.limits import MAX_STATEMENTS
 from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.control import read_any_region, read_region
 from castsim.isa.pto.inlining import calls
@@ -29,6 +28,7 @@ from castsim.isa.pto.program import (
     Type,
 )
 from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, PtoReader, Scope
+from castsim.isa.reading import MAX_STATEMENTS
 
 # Going on behind a statement that cannot be read, so that all errors of a text are found in one pass.
 #

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import NoReturn, Protocol, TypeVar
 
 from castsim.isa.errors import CastsimError, ReadError, Span
-from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, scan
 from castsim.isa.pto.parameters import filled
 from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
 from castsim.isa.pto.types import format_type, read_type
+from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
 # The visible values, their types, and those of them that are known numbers.

@@ -11,7 +11,7 @@ from castsim.isa.tpc import parse
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw.lint import Flow, LintFinding, breaches, notices
 from castsim.machines.vliw.source import chosen_target
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
 
 

@@ -22,9 +22,8 @@ from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.running.loaded import RunOptions
+from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.loading import Walking, reads_elements, target_of, walking_of_function
-from castsim.running.request import LoadRequest
 from castsim.synchronisation.races import REPORT
 from castsim.synchronisation.races import Finding as OrderFinding
 from castsim.targets import Target

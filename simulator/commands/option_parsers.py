@@ -10,7 +10,7 @@ from pathlib import Path
 
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 
 GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""

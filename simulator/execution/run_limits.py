@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import LimitError, Span
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 
 __all__ = [
     "DEFAULT_LIMITS",

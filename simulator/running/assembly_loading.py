@@ -15,8 +15,7 @@ from castsim.machines.vliw.binary import load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.source import load_assembly
-from castsim.running.loaded import ExecutionResult, Inputs, Loaded, RunOptions, WalkedWhenIssued
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 
 

@@ -22,8 +22,7 @@ from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.source import chosen_target
-from castsim.running.loaded import ExecutionResult, Inputs, Loaded, RunOptions, WalkedWhenIssued
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.compiling import Compiled, compile_kernel
 from castsim.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch

@@ -36,8 +36,8 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.packed import element_format, held_format
+from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
-from castsim.isa.pto.program_options import options_named
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -47,12 +47,12 @@ from castsim.running.loaded import (
     InTileLanguage,
     Loaded,
     LoadedProgram,
+    LoadRequest,
     Partial,
     RunOptions,
     WalkedWhenIssued,
     races_of,
 )
-from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import Finding
 from castsim.targets import Target, TileTarget
@@ -506,7 +506,7 @@ def load(
     level: int | None = None,
     launch: LaunchRequest | None = None,
 ) -> LoadedProgram:
-    """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters.
+    """Read a program of either language, or a binary; see `castsim.running.loaded.LoadRequest` for the parameters.
 
     A `Source` is one that has been read.
     """

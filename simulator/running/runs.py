@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -20,6 +20,8 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
+from castsim.machines.launches import LAUNCH, Launches, LaunchSlice
+from castsim.machines.mechanisms import machine_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.loading import load
@@ -345,3 +347,22 @@ def computed(
         LimitError: more executions than the limits let through.
     """
     return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)
+
+
+# The launches that a program of vector instructions writes itself; targets without vector functions have none.
+
+
+def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
+    """Return the launches that a program writes itself; none in programs of tile operations or bundles."""
+    told = machine_of(target).launches
+    return told.written(tree, target) if told is not None and _has_launches(tree) else ()
+
+
+def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
+    """Return the cycles of the launches that a program writes itself, in order."""
+    told = machine_of(target).launches
+    return told.slices(tree, timing, target) if told is not None and _has_launches(tree) else ()
+
+
+def _has_launches(tree: Tree) -> bool:
+    return any(each.mnemonic == LAUNCH for each in tree.instructions)

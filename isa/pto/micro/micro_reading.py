@@ -22,7 +22,6 @@ from castsim.isa.pto.micro.conversions import (
     undocumented_rounding,
 )
 from castsim.isa.pto.micro.micro_forms import BURSTS, COPIES, GROUPS, ROWS
-from castsim.isa.pto.micro.micro_types import lane_bits
 from castsim.isa.pto.micro.micro_words import (
     LEGAL,
     NUMBERS,
@@ -35,6 +34,7 @@ from castsim.isa.pto.micro.micro_words import (
     short,
 )
 from castsim.isa.pto.program import Operation
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.statement_reader import PtoReader, Statement
 from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type

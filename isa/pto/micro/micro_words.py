@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from castsim.isa.pto.attributes import ENDPOINTS
 from castsim.isa.pto.micro.micro_forms import ROWS
-from castsim.isa.pto.micro.micro_types import lane_bits
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import AlignType, MaskType, MicroOperation, PointerType, ScalarType, Type, VectorType
 

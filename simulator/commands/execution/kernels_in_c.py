@@ -13,7 +13,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.isa.tpc.printer import print_program
 from castsim.running.c_kernels import compiled_kernel, load_kernel, with_shapes
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.targets.options import with_options
 from castsim.tpc_c.compiling import Compiled
 from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of

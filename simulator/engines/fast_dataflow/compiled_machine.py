@@ -30,7 +30,7 @@ from numba.core.typing.context import Context
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
-from castsim.engines.fast_dataflow import issue, launched_functions, machine, pipe_steps, requests, state_codes
+from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, requests, state_codes
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine
 from castsim.engines.fast_dataflow.function_state import names_of
 from castsim.engines.fast_dataflow.sources import sources
@@ -41,7 +41,7 @@ from castsim.machines.strided import repeat_timing as strided_timing
 from castsim.machines.vector_function import function_timing
 
 _RULES = (transfer_timing, strided_timing, function_timing)
-_MODULES = (*_RULES, pipe_steps, requests, issue, launched_functions, machine)
+_MODULES = (*_RULES, pipe_steps, requests, issue, launched_functions, machine_steps)
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:
@@ -226,7 +226,7 @@ def _machine(stamp: int) -> Callable[[int], int]:
     """Return the machine; the stamp becomes part of the key of what is kept, which knows this file alone."""
 
     def run(address: int) -> int:
-        return machine.run(_to_machine(address)) if stamp >= 0 else state_codes.DONE
+        return machine_steps.run(_to_machine(address)) if stamp >= 0 else state_codes.DONE
 
     return run
 

@@ -26,7 +26,7 @@ from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind
-from castsim.targets.format_spellings import format_of
+from castsim.targets.loader import format_of
 
 # Rows that measure programs of vector instructions: a body, and the loops around it.
 #

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.places import Allocator, slot_bytes
 from castsim.execution.interpreter.program_structure import has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tiles import ResolvedTileOp, Tile

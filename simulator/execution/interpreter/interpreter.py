@@ -27,11 +27,21 @@ from castsim.execution.interpreter.allocation import (
     tile_of_values,
     unsupported,
 )
-from castsim.execution.interpreter.arguments import argument_use, bind_arguments, make_view, partition
+from castsim.execution.interpreter.arguments import (
+    ArgumentUse,
+    Pointer,
+    TileHandle,
+    View,
+    argument_use,
+    bind_arguments,
+    make_view,
+    partition,
+    use_in_values,
+    with_extents,
+)
 from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
 from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
-from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, use_in_values, with_extents
 from castsim.execution.interpreter.program_structure import (
     Budget,
     Label,

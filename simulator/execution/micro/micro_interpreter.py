@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from castsim.execution.interpreter.arguments import bind_arguments
+from castsim.execution.interpreter.arguments import ArgumentUse, bind_arguments
+from castsim.execution.interpreter.arguments import Pointer as GlobalPointer
 from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.places import ArgumentUse
-from castsim.execution.interpreter.places import Pointer as GlobalPointer
 from castsim.execution.interpreter.program_structure import Budget, bare
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
 from castsim.execution.micro.vector_unit import (

@@ -24,8 +24,8 @@ from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.conversions import Conversion, conversion
 from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS
-from castsim.isa.pto.micro.micro_types import lane_bits
 from castsim.isa.pto.packed import PairFormat, element_format
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
@@ -38,8 +38,8 @@ from castsim.isa.pto.value_types import (
 from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.expansion import expand_source, expand_tree
 from castsim.machines.vector_function.lanes import loads_stores as access
+from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
 from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute
-from castsim.machines.vector_function.lanes.lane_rearranging import squeezed_bytes
 from castsim.machines.vector_function.lanes.vector_registers import (
     Mask,
     Operands,

@@ -22,7 +22,7 @@ from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc import (
     Register,
     RegisterDeclaration,

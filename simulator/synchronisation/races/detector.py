@@ -23,14 +23,17 @@ from castsim.execution.dataflow.pipe_operations import (
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Role, Tree, elements, scratch_reads
 from castsim.isa.errors import Span
 from castsim.synchronisation.races.race_findings import (
+    SLOTS,
     Finding,
+    Instance,
     RaceKind,
     RaceRegion,
     Touch,
     contended_spaces,
+    distance,
     hazard_between,
+    unfold,
 )
-from castsim.synchronisation.races.unrolling import SLOTS, Instance, distance, unfold
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes
 
 # The pipes of a program without times: what each of them knows to have ended before its next instruction starts.

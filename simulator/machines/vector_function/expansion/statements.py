@@ -23,11 +23,10 @@ from castsim.execution.interpreter.allocation import (
     resolve_work,
     unsupported,
 )
-from castsim.execution.interpreter.arguments import partition
+from castsim.execution.interpreter.arguments import Pointer, partition
+from castsim.execution.interpreter.arguments import View as SettledView
 from castsim.execution.interpreter.dependence import Loops, Scalar
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
-from castsim.execution.interpreter.places import Pointer
-from castsim.execution.interpreter.places import View as SettledView
 from castsim.execution.interpreter.program_structure import bare, is_inserted
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.tiles import Part as SettledPart

@@ -6,8 +6,8 @@ docs/reference/micro.md sections 3 to 5.
 """
 
 from castsim.machines.vector_function.lanes.conversion import convert, truncate
+from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
 from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, Operation, execute
-from castsim.machines.vector_function.lanes.lane_rearranging import squeezed_bytes
 from castsim.machines.vector_function.lanes.loads_stores import (
     gather,
     gather_blocks,

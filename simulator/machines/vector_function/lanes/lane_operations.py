@@ -16,7 +16,7 @@ from castsim.execution.vector_operations.reductions import neutral_code, reduce_
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.machines.vector_function.lanes import lane_arithmetic, lane_rearranging
+from castsim.machines.vector_function.lanes import lane_arithmetic
 from castsim.machines.vector_function.lanes.lane_arithmetic import behaviour
 from castsim.machines.vector_function.lanes.vector_registers import (
     REGISTER_BYTES,
@@ -283,20 +283,20 @@ _TABLE: tuple[Operation, ...] = (
     Operation("vcmp", ("vvmw",), "m", _NUMBERS, lane_arithmetic.compared, "3.8"),
     Operation("vcmps", ("vsmw",), "m", _NUMBERS, lane_arithmetic.compared, "3.8"),
     Operation("vsel", ("vvm",), "v", _PAYLOADS, lane_arithmetic.selected, "3.8"),
-    Operation("vselr", ("vv",), "v", _PAYLOADS, lane_rearranging.gathered_lanes, "3.9"),
-    Operation("vintlv", ("vv",), "vv", _PAYLOADS, lane_rearranging.interleaved, "3.9"),
-    Operation("vdintlv", ("vv",), "vv", _PAYLOADS, lane_rearranging.deinterleaved, "3.9"),
-    Operation("vbr", ("s",), "v", _PAYLOADS, lane_rearranging.broadcast, "3.9"),
-    Operation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, lane_rearranging.duplicated, "3.9"),
-    Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), lane_rearranging.counted_up, "3.9"),
-    Operation("vpack", ("vw",), "v", tuple(_PACKED), lane_rearranging.packed, "3.9", _PACKED),
+    Operation("vselr", ("vv",), "v", _PAYLOADS, lane_arithmetic.gathered_lanes, "3.9"),
+    Operation("vintlv", ("vv",), "vv", _PAYLOADS, lane_arithmetic.interleaved, "3.9"),
+    Operation("vdintlv", ("vv",), "vv", _PAYLOADS, lane_arithmetic.deinterleaved, "3.9"),
+    Operation("vbr", ("s",), "v", _PAYLOADS, lane_arithmetic.broadcast, "3.9"),
+    Operation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, lane_arithmetic.duplicated, "3.9"),
+    Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), lane_arithmetic.counted_up, "3.9"),
+    Operation("vpack", ("vw",), "v", tuple(_PACKED), lane_arithmetic.packed, "3.9", _PACKED),
     *(
-        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), lane_rearranging.unpacked, "3.9", _EXTENDED)
+        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), lane_arithmetic.unpacked, "3.9", _EXTENDED)
         for name in ("vsunpack", "vzunpack")
     ),
-    Operation("vsqz", ("vm",), "v", _PAYLOADS, lane_rearranging.squeezed, "3.9"),
-    Operation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), lane_rearranging.active_below, "3.9"),
-    Operation("vbitcast", ("v",), "v", _EVERY, lane_rearranging.same_bytes, "3.9", _BITCAST),
+    Operation("vsqz", ("vm",), "v", _PAYLOADS, lane_arithmetic.squeezed, "3.9"),
+    Operation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), lane_arithmetic.active_below, "3.9"),
+    Operation("vbitcast", ("v",), "v", _EVERY, lane_arithmetic.same_bytes, "3.9", _BITCAST),
     Operation("vcadd", ("vm",), "v", _NUMBERS, reduced("add", 1), "3.10", _SUMS),
     *_rows("vcmax:max vcmin:min", "vm", "v", _NUMBERS, "3.10", lambda what: reduced(what, 1)),
     *_rows("vcgadd:add vcgmax:max vcgmin:min", "vm", "v", _NUMBERS, "3.10",

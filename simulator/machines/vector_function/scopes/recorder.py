@@ -20,7 +20,7 @@ from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.micro_forms import OPAQUE
-from castsim.isa.pto.micro.micro_types import lane_bits
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

@@ -1,9 +1,15 @@
-"""Arrays to block formats and back."""
+"""Block quantisation: numbers as narrow elements that share scales.
+
+A block is a run of elements along an axis, a row, a column or a whole tensor; its scale comes from its largest
+magnitude by a named rule, and every element is rounded once from the exact quotient of number and scale.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import prod
 
 import numpy as np
@@ -12,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.spellings import mode_named
 from castsim.numerics import (
     FormatLike,
     Policy,
@@ -21,13 +27,176 @@ from castsim.numerics import (
     array_from_codes,
     codes_from_array,
     convert_codes,
+    decode_to_float64,
     format_name,
     native_dtype,
 )
 from castsim.numerics.policy import default_rounding
-from castsim.quantisation.division import quotient
-from castsim.quantisation.rules import RULES, ScaleRule, largest, scale_codes
-from castsim.quantisation.statistics import ErrorStatistics, error_statistics
+
+# Quotients of float64 that may be rounded once more: the bits behind the last one are kept in it.
+
+F64 = NDArray[np.float64]
+
+_REACH = 400
+"""Largest exponent of a quotient that any element or scale format could tell from a larger one."""
+
+_SPLIT = float((1 << 27) + 1)
+
+
+def quotient(numbers: F64, divisors: F64 | np.float64) -> F64:
+    """Return numbers / divisors, rounded to odd at 53 bits, so that a further rounding is as if from the exact one.
+
+    Divisors have up to 24 significant bits and are positive. Exponents beyond those of any narrow format are clamped;
+    NaN and infinities divide as usual.
+    """
+    numerator, up = np.frexp(numbers)
+    denominator, down = np.frexp(divisors)
+    with np.errstate(invalid="ignore"):
+        found = numerator / denominator
+        finite = np.isfinite(found)
+        # The remainder is exact: the halves of the quotient, of 26 and 27 bits, times 24 bits fit 53.
+        spread = found * _SPLIT
+        upper = spread - (spread - found)
+        rest = (numerator - upper * denominator) - (found - upper) * denominator
+    inexact = finite & (rest != 0)
+    bits = found.view(np.int64)
+    # Where the quotient was rounded away from zero, the truncated one is the number before it.
+    away = inexact & ((rest < 0) != (found < 0))
+    bits = np.where(away, bits - 1, bits) | inexact
+    made: F64 = np.ldexp(bits.view(np.float64), np.clip(up - down, -_REACH, _REACH))
+    return made
+
+
+# Rules for the scale of a block, from its largest magnitude.
+#
+# Four give powers of two, whatever the scale format: `floor` (OCP MX 1.0, section 6.3), `ceil`, `even` (both after
+# the names in PyTorch's torchao) and `rceil` (NVIDIA's). `nearest` divides by the largest element, as kernels with f32
+# and e4m3 scales do. All are defined here on exact numbers; docs/quantisation.md has the table.
+
+
+class ScaleRule(StrEnum):
+    """How a block's scale follows from its largest magnitude m; e is the exponent of the largest element."""
+
+    FLOOR = "floor"
+    """2**(floor(log2 m) - e): elements beyond the largest one are clamped."""
+    CEIL = "ceil"
+    """2**(ceil(log2 m) - e)."""
+    EVEN = "even"
+    """As floor, of m rounded to the fraction bits of the element, ties to even."""
+    RCEIL = "rceil"
+    """The smallest power of two by which m divided does not exceed the largest element."""
+    NEAREST = "nearest"
+    """m divided by the largest element, rounded to the scale format: ties to even, or up in e8m0."""
+
+
+RULES = tuple(rule.value for rule in ScaleRule)
+
+INFINITE_EXPONENT = 128
+"""Of the power of two as which an infinity counts in the rules that take the exponent of m: that of f32's infinity."""
+
+
+def largest(element: Format) -> float:
+    """Return the largest finite element."""
+    code = element.maximum if isinstance(element, IntFormat) else element.max_finite_code
+    dtype = np.dtype(f"u{element.storage_bits // 8}")
+    return float(decode_to_float64(np.array([code], dtype), element)[0])
+
+
+def _top_fraction_bits(element: Format) -> int:
+    """Return the fraction bits of the largest elements."""
+    if isinstance(element, IntFormat):
+        return element.bits - 2
+    return element.binades[-1].fraction_bits if isinstance(element, TaperedFormat) else element.fraction_bits
+
+
+def scale_codes(
+    magnitudes: F64, element: Format, unit_exponent: int, scale: FloatFormat, rule: ScaleRule, *, zero_is_one: bool
+) -> Codes:
+    """Return the codes of the scales of blocks, given their largest magnitudes.
+
+    A NaN gives the scale NaN. An infinity counts as 2**128 for floor, ceil and even, and gives the largest scale by
+    rceil and nearest. Zeros have the smallest scale there is, zero where the format has it, or 1; other blocks have
+    no scale below the smallest positive one.
+    """
+    top = math.ldexp(largest(element), unit_exponent)
+    zero, nan = magnitudes == 0, np.isnan(magnitudes)
+    greatest = np.where(zero | nan, 1.0, magnitudes)
+    if rule is ScaleRule.NEAREST:
+        exact = quotient(greatest, np.float64(top))
+    else:
+        low = scale.min_exponent - (scale.fraction_bits if scale.has_zero else 0)
+        powers = _exponents(greatest, top, _top_fraction_bits(element), rule)
+        exact = np.ldexp(1.0, np.clip(powers, low, math.frexp(largest(scale))[1] - 1))
+    policy = Policy(Rounding.RINT if scale.has_zero else Rounding.ROUND, Overflow.SATURATE)
+    codes = convert_codes(exact.view(np.uint64), FORMATS["f64"], scale, policy)
+    if scale.has_zero:
+        codes = np.maximum(codes, codes.dtype.type(1))
+    codes = np.where(zero, codes.dtype.type(scale.bias << scale.fraction_bits if zero_is_one else 0), codes)
+    assert scale.nan_code is not None
+    return np.where(nan, codes.dtype.type(scale.nan_code), codes)
+
+
+def _exponents(greatest: F64, top: float, fraction_bits: int, rule: ScaleRule) -> NDArray[np.int64]:
+    """Return the exponents of the powers of two of blocks without zeros and NaN; `top` is the largest element."""
+    fraction, exponent = np.frexp(greatest)  # fraction in [1/2, 1)
+    top_fraction, top_exponent = math.frexp(top)
+    powers: NDArray[np.int64] = exponent.astype(np.int64) - top_exponent
+    if rule is ScaleRule.CEIL:
+        powers += fraction != 0.5
+    elif rule is ScaleRule.EVEN:
+        powers += fraction >= 1 - math.ldexp(1, -fraction_bits - 2)
+    elif rule is ScaleRule.RCEIL:
+        powers += fraction > top_fraction
+    infinite = np.iinfo(np.int32).max if rule is ScaleRule.RCEIL else INFINITE_EXPONENT + 1 - top_exponent
+    return np.where(np.isinf(greatest), infinite, powers)
+
+
+# How far quantised numbers are from the ones that they were made of.
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorStatistics:
+    """Errors of the finite numbers outside blocks with NaN, computed in f64.
+
+    `root_mean_square_error` and `largest_error` are in the numbers' own unit; `signal_to_noise_db` is None without
+    numbers or without an error. `clamped` numbers, infinities among them, lay beyond the largest element even after
+    scaling; `to_zero` were not zero and became it.
+    """
+
+    elements: int
+    compared: int
+    largest_error: float
+    largest_relative_error: float
+    root_mean_square_error: float
+    signal_to_noise_db: float | None
+    clamped: int
+    to_zero: int
+    nan_blocks: int
+
+
+def error_statistics(numbers: F64, values: F64, clamped: NDArray[np.bool_], nan_blocks: int) -> ErrorStatistics:
+    """Return the statistics; `values` are what the elements stand for."""
+    good = np.isfinite(numbers) & np.isfinite(values)
+    given, found = numbers[good], values[good]
+    with np.errstate(over="ignore"):
+        error = np.abs(found - given)
+        # Squares of numbers scaled by the largest one neither overflow nor vanish.
+        unit = float(np.abs(given).max(initial=0.0)) or 1.0
+        noise, signal = (float(np.mean(np.square(each / unit))) if each.size else 0.0 for each in (error, given))
+    nonzero = given != 0
+    relative = error[nonzero] / np.abs(given[nonzero])
+    return ErrorStatistics(
+        elements=numbers.size,
+        compared=given.size,
+        largest_error=float(error.max(initial=0.0)),
+        largest_relative_error=float(relative.max(initial=0.0)),
+        root_mean_square_error=math.sqrt(noise) * unit,
+        signal_to_noise_db=10 * math.log10(signal / noise) if noise and signal else None,
+        clamped=int(clamped.sum()),
+        to_zero=int((nonzero & (found == 0)).sum()),
+        nan_blocks=nan_blocks,
+    )
+
 
 # Block formats as rows: an element format, a scale format, a block size and the usual rule of the scale.
 #
@@ -124,8 +293,6 @@ def block_format(text: str) -> BlockFormat:
 def _is_element(row: Format) -> bool:
     return row.signed and row.bits <= (_WIDEST_INTEGER if isinstance(row, IntFormat) else _WIDEST_FLOAT)
 
-
-F64 = NDArray[np.float64]
 
 SPANS = ("block", "group", "token", "channel", "tensor")
 """What shares a scale: a run along the axis (block, group), a row along it, an index of it, everything."""
