@@ -27,8 +27,7 @@ __all__ = [
 #
 # A file may name a function `\x1b[2J`; shown raw, the terminal would obey. Sources of the sets: ECMA-48 (C0, DEL, C1),
 # Unicode Standard Annex 9 (explicit directional formatting characters). Unicode's own line and paragraph separators
-# are
-# escaped as well, since some terminals and pagers end a line at them.
+# are escaped as well, since some terminals and pagers end a line at them.
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """C0 without tab and newline, DEL, C1, bidirectional controls, line and paragraph separator."""

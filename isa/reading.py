@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import LimitError, ReadError, Span
 
 MAX_TEXT_BYTES = 16 << 20
 """Largest program, table, record or binary by default: some 400,000 lines, a minute of reading them."""
@@ -135,3 +135,18 @@ def _size(file: BinaryIO) -> int | None:
     except (OSError, AttributeError):  # standard input replaced by something without a descriptor
         return None
     return state.st_size if stat.S_ISREG(state.st_mode) else None
+
+
+# Stated limits of what is read from a text, each with the option that raises it.
+
+MAX_STATEMENTS = 200_000
+"""Statements of a program, unless the caller says otherwise; bundles count in assembly."""
+
+
+def too_many_statements(limit: int, span: Span, what: str = "statements") -> LimitError:
+    """Return (not raise) the refusal of a text at its first statement too many."""
+    return LimitError(
+        f"the program has more than {limit} {what}, the limit of --max-statements",
+        span=span,
+        legal=("--max-statements N with a larger N",),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from dataclasses import dataclass, field
 from typing import Self
 
 SHOWN = 200
@@ -114,3 +115,16 @@ class Span:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+
+# The base of all parts of a program that have a place in its source.
+
+NOWHERE = Span("<none>", 1, 1)
+"""The place of a part that no source holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Anything with a place in the source."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)

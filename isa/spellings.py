@@ -6,9 +6,11 @@ import re
 from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeVar
 
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
 
 _WORDS = {"char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "int": "i32", "uint": "u32"}
 _SMALL_FLOAT = re.compile(r"(?:(?:float|fp)\d_?|f8(?=\w+fnuz))(u?e\d+m\d\w*)")
@@ -56,3 +58,20 @@ def hexadecimal_float(text: str) -> Fraction | float | None:
     if found[1] != "-":
         return number
     return -number if number else -0.0
+
+
+# Modes by the words that people type.
+
+_Mode = TypeVar("_Mode", Rounding, Overflow, Saturation)
+
+
+def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
+    """Return the mode of a kind that a word names, in capitals or not.
+
+    Raises:
+        ReadError: none of this name; `what` is what the message calls it.
+    """
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from castsim.evidence.accuracy import AccuracyTables, accuracy
     from castsim.evidence.own_conversions import Comparison, compare
     from castsim.exploration.advice.searching import Advice, advise
-    from castsim.exploration.differences.comparison import ComparisonError, Difference
+    from castsim.exploration.differences import ComparisonError, Difference
     from castsim.exploration.sweeps import Sweep, sweep
     from castsim.exploration.tuning import Tuning, tune
     from castsim.isa.errors import (
@@ -108,7 +108,7 @@ _HOMES = {
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
     "castsim.evidence.own_conversions": ("Comparison", "compare"),
-    "castsim.exploration.differences.comparison": ("ComparisonError", "Difference"),
+    "castsim.exploration.differences": ("ComparisonError", "Difference"),
     "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",

@@ -15,7 +15,7 @@ from typing import Any
 
 from castsim.isa.errors import Span, TargetDataError
 from castsim.isa.reading import is_file
-from castsim.targets.cells import LIST_SEPARATOR
+from castsim.targets.description import LIST_SEPARATOR
 
 # Reading the text of a description: limits on what it may hold, and the place of every key.
 

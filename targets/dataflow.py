@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.pto.value_types import BLOCK_BITS
-from castsim.targets.schema import Count, Cycles, Fact, Table, TargetHeader, built_for
+from castsim.targets.description import Count, Cycles, Fact, Table, TargetHeader, built_for
+from castsim.targets.options import Cores, KernelLaunch, TransferPair, TransferTiming
 from castsim.targets.tile_operations import (
     BroadcastScratch,
     RampScratch,
@@ -22,7 +23,6 @@ from castsim.targets.tile_operations import (
     TileArithmetic,
     TileOperationFacts,
 )
-from castsim.targets.transfers import Cores, KernelLaunch, TransferPair, TransferTiming
 
 BLOCK_BYTES = BLOCK_BITS // 8
 """Bytes of one buffer access: strides of the instruction set count them, and so do tile rows and bank models."""

@@ -21,18 +21,47 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError
-from castsim.isa.pto.spelling import closest
+from castsim.isa.formats import Format, format_named
+from castsim.isa.pto.lexer import closest
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
-from castsim.targets.format_spellings import format_of
-from castsim.targets.schema import Fact, SourceKind, TargetHeader, TargetKind
+from castsim.targets.description import Fact, SourceKind, TargetHeader, TargetKind
+
+# Spellings of formats in tables of measurements that `castsim.isa.formats` does not take: those of C++ and of
+# packed pairs.
+
+_ENDINGS = ("_t", "x2")
+"""What C++ adds to a type's name, and what says that two elements share a byte."""
+
+_STEMS = {
+    "float8_e4m3": "e4m3fn",
+    "float4_e2m1": "e2m1",
+    "float4_e1m2": "e1m2",
+    "f4e2m1": "e2m1",
+    "f4e1m2": "e1m2",
+    "hif4": "e1m2",
+    "int4b": "i4",
+}
+
+
+def format_of(text: str) -> Format:
+    """Return the format that any table's spelling means.
+
+    Raises:
+        ReadError: no such format; the legal names are listed.
+    """
+    name = text.strip().lower().replace("-", "_")
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    name = name.removesuffix("_")
+    return format_named(_STEMS.get(name, name))
+
 
 # Laying a derived description over its base: what it changes needs a source and a status of its own.
 #
 # A source says where the numbers of its table are from. It says nothing of a number that another description puts in
 # their place, so a table that changes one states both anew; notes and comparisons with published cycles that belonged
-# to
-# the old numbers go.
+# to the old numbers go.
 
 _NEEDED = ("source", "status")
 _ABOUT = frozenset(Fact.model_fields)

@@ -17,8 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
-from castsim.targets.cells import Words
-from castsim.targets.schema import Fact, Table, TargetKind
+from castsim.targets.description import Fact, Table, TargetKind, Words
 
 TEXT = "string"
 """Name of the type of text among the types of casts; it is not a number format."""

@@ -14,12 +14,10 @@ from pydantic import Field, model_validator
 from castsim.isa.errors import IllegalError
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.cells import Listed
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
-from castsim.targets.options import with_options
-from castsim.targets.schema import Count, Cycles, Fact, Table
+from castsim.targets.description import Count, Cycles, Fact, Listed, Table
+from castsim.targets.options import Rate, with_options
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
-from castsim.targets.transfers import Rate
 
 
 class RepeatInstruction(Fact):
@@ -236,7 +234,7 @@ class StridedCast(Table):
 class StridedOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
-    `structure` names how the instructions follow each other; `castsim.machines.strided.kernels` has a function for
+    `structure` names how the instructions follow each other; `strided.kernel_lowering` has a function for
     each. Those of an `elementwise` one run one behind the other, all but the first on the destination. `lines` says
     which adjacent lines of elements one call takes together: `never` any, `whole_repeats` those that are whole repeats,
     `up_to_repeat` also those that are shorter than one, `always` all. Longer lines that are no whole repeats are taken

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.targets.cells import Listed, Words
-from castsim.targets.schema import Count, Fact
+from castsim.targets.description import Count, Fact, Listed, Words
 
 
 class TileOperationFacts(Fact):

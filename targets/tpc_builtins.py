@@ -12,8 +12,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from castsim.targets.cells import LIST_SEPARATOR, Listed
-from castsim.targets.schema import Status, Table
+from castsim.targets.description import LIST_SEPARATOR, Listed, Status, Table
 from castsim.targets.tpc_compiler import csv_rows
 from castsim.targets.vliw import VliwTarget
 

@@ -15,9 +15,8 @@ from typing import Annotated, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from castsim.isa.errors import TargetDataError
-from castsim.targets.cells import LIST_SEPARATOR
 from castsim.targets.csv_tables import SHIPPED
-from castsim.targets.schema import Status, Table
+from castsim.targets.description import LIST_SEPARATOR, Status, Table
 
 # Tables of facts that belong to no single description: CSV files beside the targets, one model per row.
 

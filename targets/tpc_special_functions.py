@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.tpc import Feature
-from castsim.targets.cells import Listed
-from castsim.targets.schema import Status, Table
+from castsim.targets.description import Listed, Status, Table
 from castsim.targets.tpc_compiler import csv_rows
 from castsim.targets.vliw import VliwTarget
 

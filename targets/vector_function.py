@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, model_validator
 
 from castsim.isa.modes import Rounding
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, VectorBytes
+from castsim.targets.description import Count, Cycles, Fact, Table
 from castsim.targets.register_text import RegisterInstruction, check_registers, parse_instruction
-from castsim.targets.schema import Count, Cycles, Fact, Table
 from castsim.targets.tile_operations import check_kernel
 from castsim.targets.vector_function_operations import (
     STRUCTURES,

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.cells import Words
 from castsim.targets.dataflow import DataflowTiming
-from castsim.targets.schema import Count, Fact, Table
+from castsim.targets.description import Count, Fact, Table, Words
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts
 
 # Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
@@ -271,7 +270,7 @@ Structure = Literal[
     "block_quantisation",
     "boxing",
 ]
-"""Shapes of kernels; `castsim.machines.vector_function.kernel_lowering` lays them out."""
+"""Shapes of kernels; `castsim.machines.vector_function.function_lowering` lays them out."""
 
 
 class ComputeInstruction(Fact):

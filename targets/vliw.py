@@ -15,8 +15,17 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.dialect import Dialect, Feature
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
-from castsim.targets.cells import LIST_SEPARATOR, Listed
-from castsim.targets.schema import Count, Cycles, Fact, Status, Table, TargetHeader, built_for
+from castsim.targets.description import (
+    LIST_SEPARATOR,
+    Count,
+    Cycles,
+    Fact,
+    Listed,
+    Status,
+    Table,
+    TargetHeader,
+    built_for,
+)
 from castsim.targets.vliw_latency import (
     WHOLE_SLOT,
     EntryPort,

@@ -18,8 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from castsim.targets.cells import LIST_SEPARATOR
-from castsim.targets.schema import Fact, Table
+from castsim.targets.description import LIST_SEPARATOR, Fact, Table
 
 # Schema of the stage tables of an exposed pipeline: when results are committed and operands are read.
 #

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from castsim.estimating.estimates import HERE, timed_alone
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from castsim import run
-from castsim.execution.global_memory import filled_memory
+from castsim.execution.input_data import filled_memory
 from castsim.machines.mechanisms import compute_of
 from castsim.running import Result
 from castsim.targets import Target, load_target

@@ -15,7 +15,7 @@ from sample_arguments import command
 from castsim.commands import command_line
 from castsim.commands.execution.debug import launch_of
 from castsim.running.stepping import stepper as traces
-from castsim.running.stepping.recording import Reach, Recording
+from castsim.running.stepping.step_recording import Reach, Recording
 from castsim.running.stepping.stepper import Launch, Stepper
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from a5_cases import A5
 
 from castsim.execution.tree import Tree, instances, operations
-from castsim.machines.vector_function.operations import Ascend, Duplicate, Load, Nest, VectorFunction
-from castsim.machines.vector_function.operations import Spread as SpreadPredicate
+from castsim.machines.vector_function.function_operations import Ascend, Duplicate, Load, Nest, VectorFunction
+from castsim.machines.vector_function.function_operations import Spread as SpreadPredicate
 
 Bounds = tuple[float, float]
 PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences}

@@ -13,7 +13,7 @@ from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_wr
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
-from castsim.machines.vector_function.operations import (
+from castsim.machines.vector_function.function_operations import (
     Bitwise,
     Compute,
     Convert,
@@ -28,7 +28,7 @@ from castsim.machines.vector_function.operations import (
     VectorFunction,
 )
 from castsim.targets.loader import load_target
-from castsim.targets.what_if import with_facts
+from castsim.targets.options import with_facts
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")
 

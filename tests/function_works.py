@@ -11,8 +11,8 @@ from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
-from castsim.machines.vector_function.kernel_lowering import lower_work
-from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.function_lowering import lower_work
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 

@@ -14,9 +14,8 @@ from micro_text import SPELLINGS, bits_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import parse
 from castsim.isa.pto.micro.conversions import CONVERSIONS
-from castsim.isa.pto.micro.distributions import OF_OPERATION
-from castsim.isa.pto.micro.forms import OPAQUE, ROWS, Place
-from castsim.isa.pto.micro.words import LEGAL, WRITTEN, Form, forms_of
+from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS, Place
+from castsim.isa.pto.micro.micro_words import LEGAL, OF_OPERATION, WRITTEN, Form, forms_of
 
 ELEMENTS = (*SPELLINGS,)
 RESULTS = 8192

@@ -26,10 +26,10 @@ from function_works import lanewise
 from castsim import cast, estimate, run
 from castsim.engines import simulate
 from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
-from castsim.estimating.load import estimate_load
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
+from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy import read_table
-from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate
+from castsim.evidence.accuracy.left_out import LeftOut, cross_validate
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.exploration.what_if import lifted
 from castsim.isa.errors import CastsimError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from castsim.execution.dataflow.operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop, Lowered, Role, Tree
 from castsim.isa.errors import Span
 

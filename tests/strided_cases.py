@@ -15,7 +15,7 @@ from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.machines.strided.lowerer import StridedLowerer
+from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.machines.strided.values import compute
 from castsim.targets import load_target
 

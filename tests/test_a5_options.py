@@ -11,9 +11,9 @@ import pytest
 from a5_cases import A5, Shape, check, lowerer, make_cast, source_codes
 
 from castsim.casting import cast
-from castsim.execution.dataflow.operations import ControlWrite
+from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tree import Loop, Lowered, elements
-from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.targets.options import with_options
 
 FULL = Shape(2, 256, 2, 256)

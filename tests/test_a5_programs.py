@@ -16,7 +16,7 @@ import pytest
 from a5_cases import UB, source_codes
 from pto_text import VECTORS, compact, key_value
 
-from castsim.execution.inputs import empty_memory, from_memory, to_memory
+from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.machines.mechanisms import compute_of
 from castsim.running import Loaded, load_program
 

@@ -9,12 +9,12 @@ import pytest
 from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_codes, tile
 
 from castsim.casting import cast, cast_on_target
-from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.execution.tiles import Part, TileCast, TileTransfer
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.tile_modes import no_such_pair
 from castsim.targets.options import with_options
 
 FULL = Shape(2, 256, 2, 256)

@@ -10,8 +10,15 @@ from a5_cases import Shape, lowerer, make_cast
 
 from castsim.execution.tree import elements
 from castsim.isa.modes import Rounding
-from castsim.machines.vector_function.operations import Convert, CountDown, Load, Nest, Store, VectorFunction
-from castsim.machines.vector_function.profile import profile
+from castsim.machines.vector_function.function_operations import (
+    Convert,
+    CountDown,
+    Load,
+    Nest,
+    Store,
+    VectorFunction,
+    profile,
+)
 from castsim.machines.vector_function.values import whole_tile
 
 PADDED = Shape(3, 320, 3, 290)

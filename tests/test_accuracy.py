@@ -20,7 +20,7 @@ from castsim.evidence.accuracy import assess, read_table
 from castsim.evidence.accuracy.assessment import LABEL_SHAPE, SHAPE
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.targets import load_target
-from castsim.targets.format_spellings import format_of
+from castsim.targets.loader import format_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ROOT / "targets"

@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 from strided_works import TARGET
 
-from castsim.estimating.load import estimate_load
+from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy import AssessedRow, assess, read_table
 from castsim.evidence.accuracy.assessment import Accuracy, assess_row
 from castsim.isa.errors import IllegalError, ReadError, TileError

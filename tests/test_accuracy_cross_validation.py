@@ -14,10 +14,10 @@ from castsim.__main__ import main
 from castsim.estimating import estimate
 from castsim.evidence.accuracy import MeasuredTable, read_table
 from castsim.evidence.accuracy.assessment import assess_row, simulated
-from castsim.evidence.accuracy.cross_validation import CrossValidation, LeftOut, cross_validate
+from castsim.evidence.accuracy.left_out import CrossValidation, LeftOut, cross_validate
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
-from castsim.targets.what_if import with_facts
+from castsim.targets.options import with_facts
 
 A5 = load_target("a5")
 TABLE = read_table(SHIPPED / "a5_measured_casts.csv")

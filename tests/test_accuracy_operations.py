@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 import pytest
 
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.accuracy import Accuracy, AssessedRow, assess, read_table
 from castsim.evidence.accuracy.assessment import IN_PLACE, SHAPE
 from castsim.isa.errors import IllegalError, ReadError, TileError

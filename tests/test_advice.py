@@ -26,8 +26,8 @@ from advice_programs import (
 )
 
 import castsim
-from castsim.exploration.advice import checking
-from castsim.exploration.advice.checking import boundary_codes, original, proven, ranged_codes, warned_of
+from castsim.exploration.advice import equivalence
+from castsim.exploration.advice.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
 from castsim.exploration.advice.searching import Advice
 from castsim.exploration.advice.suggestion import RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.formats import format_named
@@ -298,9 +298,9 @@ def test_store_barriers_between_overlapping_stores_stay(
     around = "scf.for %o = %c0 to %c4 step %one {" if loop else ""
     text = STORES.format(step=step, around=around, end="}" if loop else "", by="one")
     text = text.replace("    %c0 =", "    %one = arith.constant 1 : index\n    %c0 =", 1)
-    monkeypatch.setattr(checking, "expand_source", lambda *_: text)
+    monkeypatch.setattr(equivalence, "expand_source", lambda *_: text)
     source = Source(str(write(tmp_path, text)), Language.TILES, text)
-    found = list(checking.changes(source, RunConfig(target="a5", args={"n": 0})))
+    found = list(equivalence.changes(source, RunConfig(target="a5", args={"n": 0})))
     assert bool(found) == offered
 
 

@@ -15,7 +15,7 @@ from tile_work_checks import expect, ran
 from work_model import special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 
 TARGETS = ("a2a3", "a5")

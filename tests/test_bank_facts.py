@@ -20,13 +20,13 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.estimating import timed_alone
 from castsim.estimating.estimates import SCALAR, OperandPlacement, Shape, TileCastRequest
-from castsim.estimating.tiles import TileEstimator, estimator_of
+from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.exploration.what_if import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import load_target
-from castsim.targets.what_if import lifted, with_facts
+from castsim.targets.options import lifted, with_facts
 from castsim.timing import Cause
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -182,7 +182,7 @@ def test_compiled_code_reads_the_facts(exclusions, monkeypatch):
     pytest.importorskip("numba")
     driving = pytest.importorskip("castsim.engines.fast_dataflow.driving")
     monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
-    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PROGRESS_INTERVAL", 3)
+    monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
     for seed, make in product(range(200), (fast_programs.strided, fast_programs.functions)):
         tree, target = make(seed, small=seed % 3 > 0)
         counts = COUNTS[seed % len(COUNTS)]

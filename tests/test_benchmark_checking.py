@@ -11,8 +11,8 @@ from benchmarks.checking import BASE_SECONDS, MICROSECONDS, TEXTS
 
 from castsim import check_text
 from castsim.isa.tpc import parser
-from castsim.machines.strided import lowerer as strided
-from castsim.machines.vector_function import lowerer as vector_function
+from castsim.machines.strided import strided_lowering as strided
+from castsim.machines.vector_function import function_lowering as vector_function
 from castsim.machines.vliw import plans
 from castsim.synchronisation.races import detector
 

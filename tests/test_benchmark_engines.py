@@ -16,8 +16,7 @@ from castsim.engines import simulate
 from castsim.execution.tree import Loop
 
 SHORT = {
-    "_SAMPLES": {"tpc_f32_exp_gaudi2.tpc": ()}, "_COUNTS": (10,), "_TRIPS": (100,), "_TRACED": (16,),
-    "_NUMBERS": 1024,
+    "_SAMPLES": {"tpc_f32_exp_gaudi2.tpc": ()}, "_COUNTS": (10,), "_TRACED": (16,), "_NUMBERS": 1024,
 }  # fmt: skip
 """Sections on programs that take no time."""
 

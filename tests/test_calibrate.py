@@ -18,7 +18,7 @@ from castsim.evidence.accuracy.assessment import assess_row
 from castsim.reports.schemas.lowering import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
-from castsim.targets.what_if import with_facts
+from castsim.targets.options import with_facts
 
 pytest.importorskip("scipy")
 
@@ -215,7 +215,7 @@ def test_bounds_hold_and_are_said(tmp_path, monkeypatch, capsys):
 def test_without_scipy_one_line_names_the_extra(tmp_path, monkeypatch, capsys):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "scipy" else find(name, *rest))
-    monkeypatch.delitem(sys.modules, "castsim.evidence.calibration.least_squares", raising=False)
-    monkeypatch.delattr("castsim.evidence.calibration.least_squares", raising=False)
+    monkeypatch.delitem(sys.modules, "castsim.evidence.calibration", raising=False)
+    monkeypatch.delattr("castsim.evidence.calibration", raising=False)
     said = refusal([(*LOADS[0], 300)], tmp_path, monkeypatch, capsys)
     assert "pip install 'castsim[calibrate]'" in said

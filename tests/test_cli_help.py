@@ -18,8 +18,8 @@ from held_documents import hold
 
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
-from castsim.execution.limits import MAX_COMPUTED, MAX_ELEMENTS, MAX_STATEMENTS, MAX_WALK
-from castsim.graphs.execution import MOST_ELEMENTS
+from castsim.execution.run_limits import MAX_COMPUTED, MAX_ELEMENTS, MAX_STATEMENTS, MAX_WALK
+from castsim.graphs.graph_execution import MOST_ELEMENTS
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -14,9 +14,9 @@ from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets import load_target, target_names
+from castsim.targets.description import Table, TargetHeader
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
-from castsim.targets.schema import Table, TargetHeader
 
 Capture = pytest.CaptureFixture[str]
 

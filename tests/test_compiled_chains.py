@@ -7,7 +7,7 @@ import pytest
 
 from castsim.isa.errors import IllegalError
 from castsim.targets import load_target
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.compiled_casts.c_table import HopMethod, Path, VectorType, bits_of, path_of

@@ -14,9 +14,9 @@ import castsim
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics import codes_from_array
 from castsim.reports.stepping import element_lines, stop_line
-from castsim.running.stepping import journal
-from castsim.running.stepping.breakpoints import parse_condition, parse_selection
+from castsim.running.stepping import step_recording
 from castsim.running.stepping.stepper import Launch, Stepper
+from castsim.running.stepping.stops import parse_condition, parse_selection
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",
@@ -275,7 +275,7 @@ def test_registers_of_vector_functions() -> None:
 
 
 def test_too_much_to_keep_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "MOST_BYTES", 100)
+    monkeypatch.setattr(step_recording, "MOST_BYTES", 100)
     with pytest.raises(LimitError, match="too much to step through"):
         narrow(tmp_path)
 
@@ -287,7 +287,7 @@ def test_stretches_of_changes_lead_back() -> None:
         now = before.copy()
         now[dice.integers(0, size, 5)] ^= 1
         kept, other = before.copy(), before.copy()
-        for start, changed in journal.changed_bytes(kept, now):
+        for start, changed in step_recording.changed_bytes(kept, now):
             other[start : start + changed.size] ^= changed
         assert np.array_equal(other, now) and np.array_equal(kept, now)
 

@@ -23,9 +23,8 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
-from castsim.execution.distribution import HandedTargets, Installation, Task, Workers, distributed, facts
-from castsim.execution.distribution.installation import installation, sources_digest
-from castsim.execution.distribution.origins import origin
+from castsim.execution.distribution import HandedTargets, Installation, Task, Workers, distributed, distributing
+from castsim.execution.distribution.origins import installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
 from castsim.planning.conformance import matrix as lowered
@@ -142,7 +141,7 @@ def test_a_target_that_is_a_file_need_not_be_there(cluster: str, tmp_path: Path)
 def test_the_facts_of_a_handed_target_are_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
     own = load_target("a2a3").model_copy()
     asked: list[Target] = []
-    monkeypatch.setattr(facts, "facts_digest", lambda target: asked.append(target) or f"digest {id(own)}")
+    monkeypatch.setattr(distributing, "facts_digest", lambda target: asked.append(target) or f"digest {id(own)}")
     handed = HandedTargets({"own": own})
     assert [handed.get("own") for _ in range(3)] == [own] * 3
     assert handed.get("a5") is None

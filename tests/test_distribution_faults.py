@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed, installation
+from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed, origins
 from castsim.execution.distribution import cluster as client_side
 from castsim.isa.errors import EngineError, ReadError
 
@@ -26,7 +26,7 @@ def test_a_scheduler_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     try:
         address = cluster.scheduler_address
-        work = distributed(Task("trial", doubled, installation()), range(1000), Workers(1, address))
+        work = distributed(Task("trial", doubled, origins()), range(1000), Workers(1, address))
         one = next(work)
         assert one.result == 2 * one.piece
         cluster.close()

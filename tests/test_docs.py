@@ -23,11 +23,11 @@ from page_parts import FILES, MADE
 import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
-from castsim.graphs import execution
-from castsim.isa.pto.micro.forms import ROWS
+from castsim.graphs import graph_execution
+from castsim.isa.pto.micro.micro_forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi.forms import LEGACY, PREFIX
-from castsim.isa.pto.vmi.forms import ROWS as LOGICAL
+from castsim.isa.pto.vmi.vmi_forms import LEGACY, PREFIX
+from castsim.isa.pto.vmi.vmi_forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.planning.samples import all_codes
 from castsim.targets import load_target, target_names
@@ -74,7 +74,7 @@ def said(source):
 
 @pytest.mark.parametrize("page", NAMES)
 def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(execution, "all_codes", some_codes)
+    monkeypatch.setattr(graph_execution, "all_codes", some_codes)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "programs").symlink_to(ROOT / "programs")
     names = {}

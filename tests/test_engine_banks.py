@@ -6,7 +6,7 @@ import pytest
 from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly
 
 from castsim.engines import simulate
-from castsim.engines.event_strided.simulation import EventSimulation
+from castsim.engines.event_strided import EventSimulation
 
 LIMIT = 10**6
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim.engines import simulate
-from castsim.engines.event_strided.simulation import EventSimulation
+from castsim.engines.event_strided import EventSimulation
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, elements
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag

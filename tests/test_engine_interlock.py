@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim.engines import simulate
-from castsim.engines.event_dataflow.pipes import ExecutionRecord
-from castsim.engines.event_dataflow.simulation import Scoreboard
+from castsim.engines.event_dataflow import Scoreboard
+from castsim.engines.event_pipes import ExecutionRecord
 from castsim.execution.tree import Access, GlobalSpace, Loop
 
 

@@ -12,7 +12,7 @@ from engine_trees import Recorder
 from function_times import cycles, flat, function_of, padded, timed, with_fact
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.operations import Transfer
+from castsim.execution.dataflow.pipe_operations import Transfer
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.trip_timing import head_of
 from castsim.timing import Cause
@@ -177,7 +177,7 @@ def test_transfers_and_functions_meet_at_the_ports() -> None:
     """A function whose stores find a port held waits that long, and says so."""
     from function_times import LIMIT, tree_of  # noqa: PLC0415
 
-    from castsim.engines.event_function.simulation import FunctionSimulation  # noqa: PLC0415
+    from castsim.engines.event_function import FunctionSimulation  # noqa: PLC0415
 
     function = function_of("f32", "f16", flat(64), places=(0, 65_536))
     alone = timed(function)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from castsim import estimate
 from castsim.estimating import Estimates
 from castsim.estimating.estimates import SCALAR, Shape, TileCastRequest
-from castsim.estimating.tiles import TileEstimator, estimator_of
+from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

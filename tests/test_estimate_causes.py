@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating.load import estimate_load
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
+from castsim.estimating.tile_estimates import estimate_load
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets import load_target, target_names

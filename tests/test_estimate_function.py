@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from castsim import estimate
 from castsim.estimating.estimates import SCALAR, Shape, TileCastRequest
-from castsim.estimating.tiles import TileEstimator, estimator_of
+from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

@@ -10,8 +10,8 @@ import pytest
 from castsim import estimate, run
 from castsim.engines import simulate
 from castsim.estimating import of_timing
-from castsim.estimating.tiles import estimator_of
-from castsim.estimating.vliw import KernelEstimator
+from castsim.estimating.tile_estimates import estimator_of
+from castsim.estimating.vliw_estimate import KernelEstimator
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.tpc import Slot
 from castsim.targets import load_target

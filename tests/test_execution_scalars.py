@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from castsim.execution.interpreter.dependence import Scalar
-from castsim.execution.interpreter.scalars import arithmetic, compare, convert, width_of
+from castsim.execution.interpreter.scalar_values import arithmetic, compare, convert, width_of
 from castsim.isa.errors import ReadError, Span
 
 NOWHERE = Span("t.pto", 1, 1)

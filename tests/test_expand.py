@@ -23,8 +23,8 @@ from castsim.isa.formats import format_named
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.running import load, run
 from castsim.running.expanding import expand
+from castsim.running.loaded import LoadRequest
 from castsim.running.loading import TileProgram
-from castsim.running.request import LoadRequest
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

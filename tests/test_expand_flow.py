@@ -15,7 +15,7 @@ from micro_line_checks import check
 from castsim.isa.errors import IllegalError
 from castsim.running import run
 from castsim.running.expanding import expand
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 
 KERNELS = Path(__file__).parents[1] / "programs" / "kernels"
 F32 = "!pto.tile_buf<vec, 16x256xf32, valid=?x?>"

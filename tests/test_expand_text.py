@@ -15,7 +15,7 @@ from castsim.__main__ import main
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError
 from castsim.running.expanding import expand
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 EXPANDABLE = [

@@ -15,6 +15,8 @@ from engine_trees import KIBI, a2a3, cast, control, load, lowered, mask_write, p
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import driving
 from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
+from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import EngineError
 from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
@@ -78,6 +80,36 @@ def test_the_limit_strikes_at_the_same_instruction(make):
 
 
 # ----------------------------------------------------------------------------------------------------- long loops
+
+
+UNTIED = {
+    "load, cast": (TURN, lowered(1, load(0, 2048)), lowered(2, control(), cast(8, 32 * KIBI))),
+    "cast, store": (TURN, lowered(2, control(), cast(8, 32 * KIBI)), lowered(3, store(64 * KIBI, 1024))),
+    "a flag only set": (TURN, lowered(1, load(0, 2048)), lowered(4, SetFlag("V", "MTE3", 0)), lowered(2, cast(8))),
+}
+"""Trips whose pipes nothing synchronises: one runs further and further ahead of another, and every trip is executed."""
+
+
+@pytest.mark.parametrize("name", UNTIED)
+def test_pipes_that_drift_apart_in_a_loop_agree_in_everything(name):
+    tree = program(CAST, looped(400, *UNTIED[name]), lowered(5, Barrier("ALL")), CAST)
+    assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
+
+
+def test_looks_read_no_more_than_a_share_of_what_is_executed(monkeypatch):
+    """Loops of some dozen trips behind queues of thousands of entries, in which nothing repeats."""
+    tree, target = fast_programs.strided(5_016_277)
+    read, done = [], []
+    snapshot, end = Skipper._snapshot, Attempt._end
+    monkeypatch.setattr(
+        Skipper, "_snapshot", lambda self, m, frame: (read.append(rows_of(m)), snapshot(self, m, frame))[1]
+    )
+    monkeypatch.setattr(
+        Attempt, "_end", lambda self, code: (done.append(self._memory.machine.finished), end(self, code))[1]
+    )
+    assert plain(simulate(tree, target)) == plain(simulate(tree, target, engine="event"))
+    assert 0 < sum(read) <= 32 * sum(done)
+
 
 LOOPS = {
     "casts": (False, lambda n: (looped(n, TURN, CAST),)),
@@ -249,7 +281,7 @@ def test_progress_is_told_of_fast_runs_too(monkeypatch):
 def test_compiled_code_does_the_same(make, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
-    monkeypatch.setattr("castsim.engines.fast_dataflow.simulation._PROGRESS_INTERVAL", 3)
+    monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
     for seed in range(400):
         tree, target = make(seed, small=seed % 3 > 0)
         expected = outcome(tree, target, engine="event", max_cycles=LIMIT)
@@ -263,7 +295,7 @@ def test_compiled_code_is_not_asked_for_in_vain(monkeypatch):
     monkeypatch.setattr(driving, "_LOADED", (0, 0))
     monkeypatch.setattr(driving, "_ON_DISK", (0, 0))
     monkeypatch.setattr(driving, "_TO_COMPILE", (0, 0))
-    monkeypatch.setitem(__import__("sys").modules, "castsim.engines.fast_dataflow.compiling", None)
+    monkeypatch.setitem(__import__("sys").modules, "castsim.engines.fast_dataflow.compiled_machine", None)
     tree = program(*[LOAD, CAST, STORE] * 700, interlocked=True)
     assert simulate(tree, a2a3(), skip=False).total == simulate(tree, a2a3()).total
 

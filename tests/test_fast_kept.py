@@ -224,7 +224,7 @@ def test_what_one_process_compiles_the_next_one_finds(tmp_path: Path) -> None:
     """Without importing numba, which takes longer than most runs."""
     pytest.importorskip("numba")
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    make = "from castsim.engines.fast_dataflow.compiling import compiled_machine as c; c()"
+    make = "from castsim.engines.fast_dataflow.compiled_machine import compiled_machine as c; c()"
     found = [
         subprocess.run([sys.executable, "-c", each], cwd=ROOT, env=variables, capture_output=True, check=True).stdout
         for each in (LOOK, make, LOOK)

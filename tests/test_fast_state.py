@@ -6,7 +6,6 @@ from typing import get_type_hints
 
 import pytest
 
-from castsim.engines.fast_dataflow.codes import NEVER, NO_TIME, NONE
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory, parts_of_machine
 from castsim.engines.fast_dataflow.function_state import (
     Cycle,
@@ -23,7 +22,8 @@ from castsim.engines.fast_dataflow.function_state import (
     shift,
 )
 from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
-from castsim.execution.dataflow.timing import NO_TICK
+from castsim.engines.fast_dataflow.state_codes import NEVER, NO_TIME, NONE
+from castsim.execution.dataflow.transfer_timing import NO_TICK
 
 
 class Sample(Row):
@@ -149,7 +149,7 @@ def test_every_field_of_the_state_is_an_integer_so_that_it_can_be_compiled() -> 
 def test_compiled_code_sees_every_field_where_python_does() -> None:
     """numba's records and ctypes' lie alike: the names, in order, eight bytes each."""
     pytest.importorskip("numba")
-    from castsim.engines.fast_dataflow.compiling import _FIELDS  # noqa: PLC0415 - needs numba
+    from castsim.engines.fast_dataflow.compiled_machine import _FIELDS  # noqa: PLC0415 - needs numba
     from castsim.engines.fast_dataflow.execution_rows import record_of  # noqa: PLC0415 - as above
 
     _, rows, tables = parts_of_machine()

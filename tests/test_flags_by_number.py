@@ -12,7 +12,7 @@ import pytest
 from castsim import run
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.printer import print_program
+from castsim.isa.pto.pto_printer import print_program
 
 VIEW, PART, TILE = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<1x64xf32>", "!pto.tile_buf<vec, 1x64xf32>"
 LOOP = f"""func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) attributes {{pto.entry}} {{

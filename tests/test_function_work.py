@@ -7,11 +7,11 @@ from a5_cases import A5
 from function_works import function_of, lanewise, tile, with_kind, work_of
 from published_model_a5 import KERNELS
 
-from castsim.execution.dataflow.operations import ControlWrite
+from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.kernel_lowering import kernel_variant, lower_work
-from castsim.machines.vector_function.operations import Compute, CountDown, Load, Nest, Store
+from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
+from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, Store
 from castsim.targets.vector_function import VectorFunctionTarget
 
 ROWS, COLS = 4, 320

@@ -13,7 +13,7 @@ from function_works import function_of, lanewise, tile, with_kind, work_cycles, 
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 from test_function_work import ELEMENTWISE, KINDS, name
 
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Block
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

@@ -10,7 +10,7 @@ from work_programs import NATIVE, Spot, computed, noise, program, target, walked
 
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.printer import print_program
+from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
 SCALAR = {"f32": "0.5", "f16": "0.5", "i32": "3", "i16": "3"}

@@ -11,7 +11,7 @@ import pytest
 from golden import VECTORS, as_codes
 from numpy.typing import NDArray
 
-from castsim.graphs import GraphRun, GraphTensor, execution, make_tensors, read_graph, run_graph
+from castsim.graphs import GraphRun, GraphTensor, graph_execution, make_tensors, read_graph, run_graph
 from castsim.isa.formats import format_named
 from castsim.targets import load_target
 
@@ -115,7 +115,7 @@ def test_golden_rescales_of_the_reference_model(
     tmp_path: Path, target: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not THOROUGH:  # the nodes are not tried on every code besides, but for some of 8 bits
-        monkeypatch.setattr(execution, "LARGEST", 1 << 10)
+        monkeypatch.setattr(graph_execution, "LARGEST", 1 << 10)
     inexact = 0
     for row in rescale_cases(number, 2025 + number):
         case = dict(zip(COLUMNS, RESCALES["meta"][row].tolist(), strict=True))

@@ -16,8 +16,7 @@ import pytest
 from castsim import run
 from castsim.__main__ import main
 from castsim.commands.interruption import kept_interrupts
-from castsim.execution.inputs import random_codes
-from castsim.execution.npy import MAX_HEADER_BYTES, read_array
+from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
 from castsim.files import file_names, whole_file
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
@@ -149,7 +148,7 @@ def test_random_without_a_seed_is_told_of_seeds(capsys: Capture) -> None:
 def test_numbers_drawn_in_pieces_are_those_drawn_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fmt = FORMATS[name]
     at_once = random_codes(np.random.default_rng(3), fmt, (7, 1111))
-    monkeypatch.setattr("castsim.execution.inputs._DRAWN_AT_ONCE", 101)
+    monkeypatch.setattr("castsim.execution.input_data._DRAWN_AT_ONCE", 101)
     assert (random_codes(np.random.default_rng(3), fmt, (7, 1111)) == at_once).all()
 
 

@@ -10,8 +10,8 @@ import pytest
 from rich.text import Text
 
 from castsim.__main__ import main
-from castsim.isa.colours import is_coloured
 from castsim.isa.errors import ReadError, Span, escaped
+from castsim.isa.terminal_colours import is_coloured
 from castsim.reports.bars import bars
 from castsim.reports.terminal import rendered, table
 

@@ -16,9 +16,16 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim.execution.inputs import empty_memory, from_memory, make_inputs, random_codes, to_memory, write_array
+from castsim.execution.input_data import (
+    empty_memory,
+    from_memory,
+    make_inputs,
+    random_codes,
+    read_array,
+    to_memory,
+    write_array,
+)
 from castsim.execution.interpreter import ArgumentUse
-from castsim.execution.npy import read_array
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 

@@ -11,7 +11,7 @@ from kernels_model import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 from work_programs import NATIVE
 
 from castsim import run
-from castsim.execution.inputs import make_inputs
+from castsim.execution.input_data import make_inputs
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError
 from castsim.running import load_program

@@ -9,7 +9,7 @@ import pytest
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.lanes import Mask, Register, every_lane, unwritten
-from castsim.machines.vector_function.lanes.memory import (
+from castsim.machines.vector_function.lanes.loads_stores import (
     DOUBLE_LOADS,
     DOUBLE_STORES,
     LOADS,

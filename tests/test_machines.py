@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
-from castsim.graphs.program import WRITING, Writing
+from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import Parts
 from castsim.planning.mechanisms import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
-from castsim.targets.schema import TargetHeader
+from castsim.targets.description import TargetHeader
 from castsim.targets.tpc_builtins import builtins_of
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}
@@ -32,7 +32,7 @@ TOLD = {
 """Modules that read `.mechanism`, each with its reason."""
 
 FOR_TILES = {
-    "castsim.engines.fast_dataflow.simulation:UNITS": "units of the engine that chips with tiles share",
+    "castsim.engines.fast_dataflow.tile_simulation:UNITS": "units of the engine that chips with tiles share",
     "castsim.engines:TELLING": "that engine as it tells of segments; of bundles, the event engine does",
 }
 """Tables with rows for chips with tiles only, each with its reason."""

@@ -12,9 +12,8 @@ from micro_cases import arrays, cases, different, texts, typed
 from castsim.__main__ import main
 from castsim.isa.pto import parse, print_program
 from castsim.isa.sources import Language, Source
-from castsim.running.loaded import RunOptions
+from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.loading import load_tiles
-from castsim.running.request import LoadRequest
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

@@ -11,13 +11,12 @@ from micro_text import runnable
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.pto.micro.forms import OPAQUE, ROWS, Place
+from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
-from castsim.running.loaded import ExecutionResult, RunOptions
+from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
 from castsim.running.loading import load_tiles
-from castsim.running.request import LoadRequest
 
 Array = NDArray[np.generic]
 F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from micro_text import program_of
 
 from castsim.isa.pto import Section, parse, print_program
-from castsim.isa.pto.micro.forms import ROWS
+from castsim.isa.pto.micro.micro_forms import ROWS
 from castsim.isa.pto.micro.scopes import micro_operations
 
 

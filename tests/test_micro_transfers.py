@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from castsim.isa.sources import Language, Source
-from castsim.running.loaded import RunOptions
+from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.loading import load_tiles
-from castsim.running.request import LoadRequest
 
 Bytes = NDArray[np.uint8]
 SIZE = 4096

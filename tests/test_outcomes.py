@@ -12,7 +12,7 @@ import pytest
 from expected_files import PROGRAMS
 from strided_works import tile
 
-from castsim.execution.dataflow.cast_counts import CastCounts
+from castsim.execution.dataflow.buffer_values import CastCounts
 from castsim.execution.outcomes import Judge, Outcome, Outcomes
 from castsim.execution.tiles import CastTiles
 from castsim.execution.tree import Access, Block, Lowered

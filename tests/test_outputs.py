@@ -16,7 +16,7 @@ import oracle
 import pytest
 from execution_programs import kernel
 
-from castsim.execution.inputs import write_array
+from castsim.execution.input_data import write_array
 from castsim.isa.errors import ReadError
 from castsim.running import run
 

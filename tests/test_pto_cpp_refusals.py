@@ -12,7 +12,7 @@ import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
 from castsim.__main__ import main
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

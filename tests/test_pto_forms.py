@@ -10,7 +10,7 @@ import pytest
 
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.reader import Forms
+from castsim.isa.pto.statement_reader import Forms
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "programs").rglob("*.pto"))
 STATEMENT = re.compile(r"^\s*pto\.\w+ ins\(.*$", re.MULTILINE)

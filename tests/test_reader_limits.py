@@ -10,12 +10,12 @@ import pytest
 
 from castsim import run
 from castsim.editor.debugging import messages
-from castsim.evidence.accuracy import table as measured
-from castsim.execution import limits, npy
-from castsim.execution.npy import read_array
-from castsim.exploration.sweeps import specification
-from castsim.exploration.sweeps import specification as axes
-from castsim.exploration.tuning import points
+from castsim.evidence.accuracy import measured_rows as measured
+from castsim.execution import input_data, run_limits
+from castsim.execution.input_data import read_array
+from castsim.exploration.sweeps import sweep_specification
+from castsim.exploration.sweeps import sweep_specification as axes
+from castsim.exploration.tuning import candidates
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import expressions, reading, value_lists
 from castsim.isa.errors import CastsimError, Span
@@ -79,7 +79,7 @@ def bases(count: int, folder: Path) -> object:
 
 
 def specified(folder: Path, rest: str) -> object:
-    return specification.read_specification(written(folder, "s.toml", GRID + rest))
+    return sweep_specification.read_specification(written(folder, "s.toml", GRID + rest))
 
 
 def cast_table(folder: Path, digits: int) -> object:
@@ -175,14 +175,15 @@ def choices(count: int, _: Path) -> object:
     """Points of a search: 1000 values of one choice, the others of a second one."""
     assert count >= 1000
     kinds = [
-        points.Axis(points.Kind.TILE, name, tuple(range(size))) for name, size in (("R", 1000), ("C", count // 1000))
+        candidates.Axis(candidates.Kind.TILE, name, tuple(range(size)))
+        for name, size in (("R", 1000), ("C", count // 1000))
     ]
-    return points.Space.of(kinds)
+    return candidates.Space.of(kinds)
 
 
 CASES = {
     "bytes": Case(1000, of_size, "--max-file-bytes 1001", f"{reading.MAX_TEXT_BYTES >> 20} MiB"),
-    "statements": Case(20, statements, "--max-statements", f"{limits.MAX_STATEMENTS:,}"),
+    "statements": Case(20, statements, "--max-statements", f"{run_limits.MAX_STATEMENTS:,}"),
     "nesting": Case(64, nested, "nested more than 64 deep", "64 regions"),
     "calls": Case(64, called, "calls are nested more than 64 deep", "64 calls"),
     "characters of a number": Case(400, constant, "too long", "400 characters"),
@@ -209,7 +210,7 @@ CASES = {
     "bases": Case(16, bases, "more than 16 descriptions", "16 descriptions"),
     "digits of a cell": Case(18, lambda n, f: cast_table(f, n), "more than 18 digits", "18 digits"),
     "digits of a measurement": Case(18, measurements, "too long for a number", "18 digits"),
-    "header of an array": Case(npy.MAX_HEADER_BYTES, array_header, "10000 are read", "10,000 bytes"),
+    "header of an array": Case(input_data.MAX_HEADER_BYTES, array_header, "10000 are read", "10,000 bytes"),
     "bytes of a lookup table": Case(1 << 20, lookup, "more than 1048576 bytes", "1 MiB"),
     "rank of a tensor": Case(32, dimensions, "up to 32", "32 dimensions"),
     "elements of a tensor of a graph": Case(
@@ -218,13 +219,13 @@ CASES = {
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
     "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
     "values of a list": Case(value_lists.MOST, values, "more than 100000 values", "100,000 values"),
-    "points of a search": Case(points.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
+    "points of a search": Case(candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
     "values of a key": Case(
         axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000",
         "10,000,000 values",
     ),
     "points of a sweep": Case(
-        specification.MOST_POINTS,
+        sweep_specification.MOST_POINTS,
         lambda n, f: specified(f, f"rows = {{ from = 1, to = {n // 1000} }}\nrow_stride = {{ from = 1, to = 1000 }}\n"),
         "more than 1000000000", "1,000,000,000 points", step=1000,
     ),

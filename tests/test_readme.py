@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
-from castsim.graphs import execution
+from castsim.graphs import graph_execution
 from castsim.planning.samples import all_codes
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
@@ -72,7 +72,7 @@ def some_codes(fmt):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, monkeypatch, capsys, tmp_path):
     if not THOROUGH:  # nodes of graphs that read 16 bits are tried on some codes
-        monkeypatch.setattr(execution, "all_codes", some_codes)
+        monkeypatch.setattr(graph_execution, "all_codes", some_codes)
     monkeypatch.chdir(ROOT)
     words = [str(tmp_path / word) if word == "report.html" else word for word in shlex.split(command)[1:]]
     assert main(words) == 0

@@ -15,7 +15,7 @@ from execution_programs import CONSTANTS, walk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from castsim.execution.interpreter.scalar_floats import (
+from castsim.execution.interpreter.scalar_values import (
     FLOATS,
     bits_of,
     float_arithmetic,
@@ -25,7 +25,7 @@ from castsim.execution.interpreter.scalar_floats import (
     width_of,
 )
 from castsim.isa.errors import ReadError
-from castsim.isa.pto.scalars import FLOAT_PREDICATES, INTEGER_UNARY
+from castsim.isa.pto.pto_scalars import FLOAT_PREDICATES, INTEGER_UNARY
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 ARITHMETIC = {

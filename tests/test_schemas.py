@@ -18,7 +18,7 @@ from test_readme import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands import command_line
-from castsim.graphs import execution
+from castsim.graphs import graph_execution
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
 from castsim.reports.schemas.versions import DIGESTS
@@ -104,7 +104,7 @@ def head(path: Path) -> str:
 
 @pytest.mark.parametrize("line", [*README_COMMANDS, *commands_of_pages()])
 def test_commands_of_the_readme_and_pages(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "all_codes", some_codes)
+    monkeypatch.setattr(graph_execution, "all_codes", some_codes)
     for entry in ROOT.glob("[a-zA-Z]*"):  # what commands write goes beside the links
         (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(tmp_path)
@@ -119,7 +119,7 @@ def test_commands_of_programs(words: list[str], tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("line", FURTHER)
 def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "all_codes", some_codes)
+    monkeypatch.setattr(graph_execution, "all_codes", some_codes)
     monkeypatch.chdir(ROOT)
     check(shlex.split(line), tmp_path / "document.json")
 

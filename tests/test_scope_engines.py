@@ -11,7 +11,7 @@ from a5_cases import A5, SPAN
 from scope_works import compute, random_scope
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.scopes import MicroFunction, Scope, time_scope

@@ -10,9 +10,9 @@ from function_times import flat, function_of, padded, timed
 from function_works import function_of as function_of_work
 from function_works import lanewise
 
-from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.function_launches import Kernel
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.scopes import time_scope
-from castsim.machines.vector_function.scopes.kernels import Kernel
 from castsim.machines.vector_function.scopes.scope import issues
 
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]

@@ -13,10 +13,10 @@ from strided_works import TARGET, cycles, tile, work
 from tile_work_checks import expect, ran
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from castsim.estimating.tile_operations import estimate_tile_operation
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.printer import print_program
+from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
 PAIR = {"f32": 2, "f16": 4}

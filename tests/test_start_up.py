@@ -18,7 +18,7 @@ ROOT = Path(command_line.__file__).parents[2]
 
 OPTIONAL = ("numba", "llvmlite", "onnx", "google.protobuf", "ml_dtypes")
 """Libraries of extras and of the boundary: for work that needs them."""
-EVENTS = ("simpy", "castsim.engines.event_dataflow.simulation", "castsim.engines.event_vliw")
+EVENTS = ("simpy", "castsim.engines.event_dataflow", "castsim.engines.event_vliw")
 """The engine that nobody asks for below."""
 PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
@@ -27,10 +27,10 @@ RUNNING = (
     "castsim.engines",
     "castsim.execution.interpreter",
     "castsim.synchronisation.races",
-    "castsim.isa.pto.parser",
+    "castsim.isa.pto.pto_parser",
     "castsim.isa.tpc.parser",
 )
-TILES = ("castsim.machines.strided", "castsim.machines.vector_function", "castsim.isa.pto.parser")
+TILES = ("castsim.machines.strided", "castsim.machines.vector_function", "castsim.isa.pto.pto_parser")
 ASSEMBLY = (
     "castsim.machines.vliw.semantics",
     "castsim.machines.vliw.machine",
@@ -191,6 +191,6 @@ def test_the_modules_named_above_exist() -> None:
 
 
 def test_what_a_command_needs_is_found_by_the_same_means() -> None:
-    needed = ("numpy", "pydantic", "castsim.engines", "castsim.isa.pto.parser")
+    needed = ("numpy", "pydantic", "castsim.engines", "castsim.isa.pto.pto_parser")
     found = last_line("run programs/f32_to_f16.pto --timing-only", "pass", f"n for n in {needed!r} if n in sys.modules")
     assert found == ["0", *needed]

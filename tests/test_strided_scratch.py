@@ -14,7 +14,6 @@ from castsim.execution.tree import Operation
 from castsim.isa.errors import ScratchError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Overflow, Saturation
-from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import (
     BitwiseAnd,
     ControlWrite,
@@ -23,6 +22,7 @@ from castsim.machines.strided.operations import (
     VectorOperation,
 )
 from castsim.machines.strided.plan import plan_cast, scratch_need
+from castsim.machines.strided.repeat_timing import repeat_blocks
 
 # ------------------------------------------------------------------------------------------------ scratch sequences
 

@@ -11,9 +11,9 @@ from strided_works import BANK, MNEMONICS, SPAN, TARGET, example, issued, listin
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.tree import Lowered, operations
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.kernels import lower_work
-from castsim.machines.strided.lowerer import StridedLowerer
+from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import ControlWrite
+from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.targets.options import with_options
 
 A, B, D = 0, 2 * BANK, BANK

@@ -13,7 +13,7 @@ from execution_programs import issued, kernel, touched, walk
 from subview_programs import Program, tile_type
 
 from castsim import run
-from castsim.execution.dataflow.operations import ScalarWork
+from castsim.execution.dataflow.pipe_operations import ScalarWork
 from castsim.execution.interpreter.allocation import lifetimes_of
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError

@@ -22,8 +22,8 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.distribution import Ledger, Workers, distributed
 from castsim.exploration.sweeps.carrying_out import BOOK, task_of
-from castsim.exploration.sweeps.points import column_of, computed, work_of
-from castsim.exploration.sweeps.specification import read_specification
+from castsim.exploration.sweeps.sweep_points import column_of, computed, work_of
+from castsim.exploration.sweeps.sweep_specification import read_specification
 from castsim.isa.errors import EngineError, ReadError
 from castsim.running import load_program
 from castsim.timing import WAITING, Cause

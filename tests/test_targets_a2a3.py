@@ -21,8 +21,8 @@ from castsim.isa import format_named
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.isa.modes import Rounding
 from castsim.targets import load_target, target_for_architecture, target_names
+from castsim.targets.description import Status
 from castsim.targets.loader import SHIPPED
-from castsim.targets.schema import Status
 
 A2A3 = load_target("a2a3")
 VECTORS = Path(__file__).parent / "vectors"

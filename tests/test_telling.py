@@ -9,9 +9,9 @@ import fast_programs
 import pytest
 
 from castsim.engines import observe, simulate
-from castsim.engines.fast_dataflow import tracing
+from castsim.engines.fast_dataflow import tile_simulation
 from castsim.engines.fast_dataflow.driving import Driver
-from castsim.engines.fast_dataflow.machine import run
+from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.execution.tree import Tree
 from castsim.isa.errors import EngineError
 from castsim.targets import Target
@@ -65,7 +65,7 @@ def program(kind: str, seed: int) -> tuple[Tree, Target, int] | None:
 
 @pytest.mark.parametrize("kind", ["strided", "functions"])
 def test_both_engines_tell_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "_ROOM", 7)  # the table is full every now and then
+    monkeypatch.setattr(tile_simulation, "_ROOM", 7)  # the table is full every now and then
     compared = 0
     for seed in range(SEEDS):
         made = program(kind, seed)
@@ -82,7 +82,7 @@ def test_both_engines_tell_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("kind", ["strided", "functions"])
 def test_it_goes_no_further_once_nobody_listens(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener that has heard enough is told of all that begins before the cycle that it names then."""
-    monkeypatch.setattr(tracing, "_ROOM", 7)
+    monkeypatch.setattr(tile_simulation, "_ROOM", 7)
     ended = 0
     for seed in range(SEEDS // 2):
         made = program(kind, seed)

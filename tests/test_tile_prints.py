@@ -12,7 +12,7 @@ from work_programs import Spot, computed, noise, program, statement, synchronise
 from castsim import run
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.printer import print_program
+from castsim.isa.pto.pto_printer import print_program
 from castsim.synchronisation.races.detector import find_races
 
 TARGETS = ("a2a3", "a5")

@@ -16,8 +16,8 @@ from castsim.isa.modes import Rounding
 from castsim.isa.tpc import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import load_target
+from castsim.targets.description import Fact, Table
 from castsim.targets.loader import SHIPPED
-from castsim.targets.schema import Fact, Table
 from castsim.targets.vliw import VliwTarget
 
 PAIRS = table("tpc_convert_pairs.csv")

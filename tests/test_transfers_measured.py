@@ -19,14 +19,13 @@ from test_accuracy_operations import row_loops
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.estimating.load import estimate_load
-from castsim.execution.dataflow.operations import Barrier, Placeholder, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.estimating.tile_estimates import estimate_load
+from castsim.execution.dataflow.pipe_operations import Barrier, Placeholder, ScalarWork, SetFlag, Transfer, WaitFlag
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.targets import Target, load_target
 from castsim.targets.loader import SHIPPED
-from castsim.targets.options import with_options
-from castsim.targets.transfers import with_cores
+from castsim.targets.options import with_cores, with_options
 
 HERE = Path(__file__).parent
 A2A3, A5 = load_target("a2a3"), load_target("a5")

@@ -12,9 +12,9 @@ from castsim.__main__ import main
 from castsim.estimating.estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running import load, run_loaded
 from castsim.targets import Target, load_target
+from castsim.targets.description import SourceKind, Status
 from castsim.targets.loader import residuals_of
-from castsim.targets.schema import SourceKind, Status
-from castsim.targets.what_if import with_facts
+from castsim.targets.options import with_facts
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {

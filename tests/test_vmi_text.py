@@ -7,7 +7,7 @@ import pytest
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import parse, print_program
 from castsim.isa.pto.micro.scopes import logical_operations, micro_operations
-from castsim.isa.pto.vmi.forms import ROWS
+from castsim.isa.pto.vmi.vmi_forms import ROWS
 from castsim.isa.warning_text import WarningKind
 from castsim.machines.vector_function.logical import lower_function
 

@@ -14,7 +14,7 @@ from castsim.__main__ import main
 from castsim.exploration.what_if import limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.targets import load_target, target_names
-from castsim.targets.what_if import limits_of, with_facts
+from castsim.targets.options import limits_of, with_facts
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (

@@ -20,7 +20,7 @@ from castsim.execution.tree import Lowered
 from castsim.exploration.what_if import Gain, what_if
 from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
-from castsim.targets.what_if import lifted
+from castsim.targets.options import lifted
 from castsim.timing import Timing
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

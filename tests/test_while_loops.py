@@ -19,7 +19,7 @@ from castsim import run
 from castsim.engines import simulate
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, LimitError
-from castsim.isa.pto.printer import print_program
+from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.synchronisation.flags import insert
 from castsim.synchronisation.races.detector import find_races

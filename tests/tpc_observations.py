@@ -30,11 +30,10 @@ from castsim.machines.vliw.lint import lint
 from castsim.machines.vliw.pairs import Placed, pair_distance
 from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.options import lifted, with_options
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey
-from castsim.targets.what_if import lifted
 
 
 def seen(observation: Observation, chip: VliwTarget) -> object:

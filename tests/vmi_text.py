@@ -12,9 +12,8 @@ from castsim.isa.pto import parse, print_program
 from castsim.isa.pto.program import Program
 from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.logical import lower_function
-from castsim.running.loaded import RunOptions
+from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.loading import load_tiles
-from castsim.running.request import LoadRequest
 
 Bytes = NDArray[np.uint8]
 SPELLED = {

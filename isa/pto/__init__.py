@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from castsim.isa.pto.parser import parse
-    from castsim.isa.pto.printer import print_program
     from castsim.isa.pto.program import (
         AddPointer,
         AllocTile,
@@ -56,6 +54,8 @@ if TYPE_CHECKING:
         While,
         Yield,
     )
+    from castsim.isa.pto.pto_parser import parse
+    from castsim.isa.pto.pto_printer import print_program
     from castsim.isa.pto.types import format_type, parse_type
 
 __all__ = [
@@ -108,8 +108,8 @@ __all__ = [
 ]
 
 _HOMES = dict.fromkeys(__all__, "program") | {
-    "parse": "parser",
-    "print_program": "printer",
+    "parse": "pto_parser",
+    "print_program": "pto_printer",
     "format_type": "types",
     "parse_type": "types",
 }

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.program import Pipe, RoundMode
-from castsim.isa.pto.reader import PtoReader
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.statement_reader import PtoReader
 from castsim.isa.warning_text import WarningKind
 
 ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}

@@ -8,19 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import (
-    index_forms,
-    print_form,
-    scalar_memory,
-    scalars,
-    synchronisation,
-    tcvt,
-    tile_alias_forms,
-    tile_operations,
-)
-from castsim.isa.pto.attributes import check_keys, read_attributes
-from castsim.isa.pto.lexer import TokenKind
-from castsim.isa.pto.micro import handlers as micro_handlers
+from castsim.isa.pto import pto_scalars, scalar_memory, tile_forms, tile_operations
+from castsim.isa.pto.attributes import Attributes, check_keys, read_attributes, sorted_texts
+from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.micro.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (
     Call,
     Condition,
@@ -31,18 +22,70 @@ from castsim.isa.pto.program import (
     Return,
     ScalarType,
     Section,
+    TileOperation,
     TileType,
     Type,
     While,
     Yield,
 )
-from castsim.isa.pto.reader import PtoReader
-from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.statement import Handler, Statement, read_results
-from castsim.isa.pto.tile_operations import Use
+from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement, read_results
+from castsim.isa.pto.tile_operations import Use, read_operands
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi import handlers as vmi_handlers
+from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
+from castsim.isa.pto.vmi.vmi_forms import PREFIX, ROWS, SYNONYMOUS
+
+# Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).
+
+
+def _read_print(reader: PtoReader, statement: Statement) -> Operation:
+    """Read `pto.tprint ins(%t : T)`, which writes nothing."""
+    statement.no_result(reader)
+    reader.expect("ins")
+    attributes: Attributes = {}
+    inputs = read_operands(reader, attributes)
+    read_attributes(reader, attributes)
+    texts = sorted_texts(attributes)
+    return TileOperation(PRINT, inputs.names, inputs.types, (), (), texts, span=statement.span)
+
+
+PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
+"""Reader of the operation that prints."""
+
+
+# Readers of micro operations, by name; what reads them is loaded with the first of them.
+
+
+def _read_micro(reader: PtoReader, statement: Statement) -> Operation:
+    from castsim.isa.pto.micro.micro_reading import read_micro  # noqa: PLC0415 - programs of tiles start without it
+
+    return read_micro(reader, statement)
+
+
+def _read_generic_micro(reader: PtoReader, statement: Statement) -> Operation:
+    from castsim.isa.pto.micro.micro_reading import read_generic  # noqa: PLC0415 - as above
+
+    return read_generic(reader, statement)
+
+
+MICRO_READERS: dict[str, Handler] = {
+    **{f"pto.{name}": _read_micro for name in MICRO_ROWS},
+    **{f'"pto.{name}"': _read_generic_micro for name in MICRO_ROWS},
+}
+"""Reader of every micro operation."""
+
+
+# Readers of operations on logical registers, by name; what reads them is loaded with the first of them.
+
+
+def _read_vmi(reader: PtoReader, statement: Statement) -> Operation:
+    from castsim.isa.pto.vmi.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
+
+    return read_vmi(reader, statement)
+
+
+VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*ROWS, *SYNONYMOUS)}
+"""Reader of every operation."""
+
 
 # Reading `scf.while` and the `scf.condition` that ends its first region (docs/reference/pto.md section 7.10).
 
@@ -156,8 +199,7 @@ def _check_handed(
 #
 # Nothing is known of these but their names and values, and no sheet has their grammar: a statement is all tokens up to
 # the end of its line, or of a bracket that is open there; printers also break it before its operands. A line that
-# begins
-# with a sign that begins no statement goes on with it, and so does one behind a sign that ends none.
+# begins with a sign that begins no statement goes on with it, and so does one behind a sign that ends none.
 #
 # Source: docs/reference/pto.md section 9.
 
@@ -573,16 +615,16 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 
 
 HANDLERS: dict[str, Handler] = {
-    **scalars.HANDLERS,
-    **index_forms.HANDLERS,
-    **scalar_memory.HANDLERS,
+    **pto_scalars.HANDLERS,
+    **scalar_memory.INDEX_READERS,
+    **scalar_memory.MEMORY_READERS,
     **tile_operations.HANDLERS,
-    **print_form.HANDLERS,
-    **tile_alias_forms.HANDLERS,
-    **tcvt.HANDLERS,
-    **synchronisation.HANDLERS,
-    **micro_handlers.HANDLERS,
-    **vmi_handlers.HANDLERS,
+    **PRINT_READERS,
+    **tile_forms.ALIAS_READERS,
+    **tile_forms.TCVT_READERS,
+    **tile_forms.SYNCHRONISATION_READERS,
+    **MICRO_READERS,
+    **VMI_READERS,
     "pto.strict_vecscope": _read_strict_scope,
     **{f"pto.{section}": _read_section for section in SECTIONS},
     "scf.for": _read_for,

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span
-from castsim.isa.pto.program import Call, Function, Operation, Program, Return, Type
-from castsim.isa.pto.regions import nodes
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.lexer import closest
+from castsim.isa.pto.program import Call, Function, Operation, Program, Return, Type, nodes
 from castsim.isa.pto.types import format_type
 
 _VALUES = frozenset(

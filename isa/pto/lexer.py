@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
 from castsim.isa.errors import ReadError, Span
-from castsim.isa.limits import too_many_statements
+from castsim.isa.reading import too_many_statements
 from castsim.isa.spans import SourceText
 
 
@@ -185,3 +186,22 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
     if character in "%!#@^":
         return source.error(f"a name must follow '{character}'", start)
     return source.error(f"unexpected character {character!r}", start)
+
+
+# Suggestions for misspelt words.
+
+
+def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:
+    """Return the legal words nearest to `word`, best first.
+
+    If none is near, the whole list is the help, as long as it has at most `everything_up_to` words.
+    """
+    words = tuple(dict.fromkeys(legal))
+    folded = word.lower()
+    near = [candidate for candidate in words if candidate.lower() == folded]
+    # Long garbage is near to nothing, and comparing it would cost time for every word.
+    if len(word) <= 64:
+        near.extend(get_close_matches(word, words, n=3, cutoff=0.6))
+    if near:
+        return tuple(dict.fromkeys(near))
+    return words if len(words) <= everything_up_to else ()

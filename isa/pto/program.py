@@ -7,20 +7,19 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.located import Located
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalMaskType,
     LogicalVectorType,
     MaskType,
+    MicroOperation,
     MultiTileType,
     PartitionType,
     PointerType,
@@ -29,10 +28,10 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
     ViewType,
+    VmiOperation,
     is_foreign_work,
 )
-from castsim.isa.pto.vmi.nodes import VmiOperation
-from castsim.isa.spans import Span
+from castsim.isa.spans import Located, Span
 from castsim.isa.warning_text import Warnings
 
 __all__ = [
@@ -597,3 +596,29 @@ class Program(Located):
     def target_arch(self) -> str | None:
         """Value of `pto.target_arch` without quotes, None if the file names no target."""
         return next((text.strip('"') for key, text in self.attributes if key == TARGET_ARCH), None)
+
+
+# The regions of operations: lists of operations that belong to another one.
+
+REGION_FIELDS = ("body", "then_body", "else_body", "before", "after")
+"""Names under which operations hold their regions."""
+
+
+def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
+    """Return the regions of an operation, in the order of the text."""
+    match node:
+        case For() | Section():
+            return (node.body,)
+        case While():
+            return node.before, node.after
+        case If():
+            return node.then_body, node.else_body
+    return ()
+
+
+def nodes(body: Sequence[Operation]) -> Iterator[Operation]:
+    """Yield every operation of a region and of the regions in it, in the order of the text."""
+    for node in body:
+        yield node
+        for region in regions_of(node):
+            yield from nodes(region)

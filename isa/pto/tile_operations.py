@@ -19,7 +19,8 @@ from castsim.isa.pto.attributes import (
     read_attributes,
     sorted_texts,
 )
-from castsim.isa.pto.gather_forms import DIRECTION, OFFSET, check_comparison, types_by_pattern, variant_of
+from castsim.isa.pto.lexer import closest
+from castsim.isa.pto.operand_forms import DIRECTION, OFFSET, check_comparison, form_of, types_by_pattern, variant_of
 from castsim.isa.pto.packed import element_format, held_element, unpacked
 from castsim.isa.pto.program import (
     AllocTile,
@@ -35,10 +36,7 @@ from castsim.isa.pto.program import (
     Type,
     ViewType,
 )
-from castsim.isa.pto.reader import PtoReader
-from castsim.isa.pto.scratch_forms import form_of
-from castsim.isa.pto.spelling import closest
-from castsim.isa.pto.statement import Handler, Statement
+from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement
 from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from castsim.isa.errors import ReadError, Span, TileError
-from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.lexer import PtoSource, closest
 from castsim.isa.pto.program import TileType
-from castsim.isa.pto.spelling import closest
 
 LOCATIONS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")
 BLOCK_LAYOUTS = ("row_major", "col_major")

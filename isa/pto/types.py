@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import format_named
-from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.micro.types import format_micro, of_dialect, read_align, read_mask, read_vector
+from castsim.isa.pto.lexer import PtoSource, closest
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.program import (
     AlignType,
@@ -25,10 +24,18 @@ from castsim.isa.pto.program import (
     VectorType,
     ViewType,
 )
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.register_types import (
+    format_logical,
+    format_micro,
+    of_dialect,
+    read_align,
+    read_logical_mask,
+    read_logical_vector,
+    read_mask,
+    read_vector,
+)
 from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType
-from castsim.isa.pto.vmi.types import format_logical, read_logical_mask, read_logical_vector
 from castsim.isa.warning_text import WarningKind
 
 Warn = Callable[[WarningKind, str, Span], None]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from castsim.isa.spans import Located
+
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
@@ -148,3 +150,60 @@ Type = (
     ScalarType | PointerType | TileType | ViewType | PartitionType | MultiTileType | VectorType | MaskType | AlignType
     | LogicalType
 )  # fmt: skip
+
+
+# What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 9.1).
+
+
+@dataclass(frozen=True, slots=True)
+class VmiOperation(Located):
+    """`%r = pto.vmi.NAME %a, %p[%i], %m {key = value} : types -> types`.
+
+    `operands` are all values in the order of the text; `offset_at` is the place of the one in brackets, whose type the
+    text leaves out. Words have their short names (`R`, not `ROUND_R`).
+    """
+
+    mnemonic: str
+    operands: tuple[str, ...]
+    operand_types: tuple[Type, ...]
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    offset_at: int | None = None
+
+    def word(self, key: str) -> str | None:
+        """Return a word or number of the text, None if it has none of the kind."""
+        return next((text for name, text in self.attributes if name == key), None)
+
+    def count(self, key: str) -> int | None:
+        """Return a number of the text, None if it has none of the kind."""
+        text = self.word(key)
+        return None if text is None else int(text)
+
+
+# What the micro level adds to the operations of a program.
+#
+# Its operations are alike but for their operands: one node holds each of them, and `micro.micro_forms` tells
+# how it is written. Source: docs/reference/micro.md section 1.
+
+
+@dataclass(frozen=True, slots=True)
+class MicroOperation(Located):
+    """`%r = pto.NAME %a, %p[%i], "WORD", %m group(%x, %y) {key = "WORD"} : types -> types`.
+
+    `operands` are all values in the order of the text, those of `groups` last; `groups` are the names of the groups
+    and how many operands each has. `attributes` holds the words of the text by what they tell (`dist`, `rnd`), whether
+    they stand between the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
+    """
+
+    mnemonic: str
+    operands: tuple[str, ...]
+    operand_types: tuple[Type, ...]
+    results: tuple[str, ...] = ()
+    result_types: tuple[Type, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    groups: tuple[tuple[str, int], ...] = ()
+
+    def word(self, key: str) -> str | None:
+        """Return a word of the text, None if it has none of the kind."""
+        return next((text for name, text in self.attributes if name == key), None)

@@ -147,8 +147,7 @@ def _nibble(mnemonic: str) -> tuple[Form, ...]:
 
 
 # Source: docs/reference/tpc.md section 5.2. The code of `target_type` counts only under `cnvrt`, but is printed
-# without it too;
-# an absent word leaves code 0, that of fp32, which is printed nowhere.
+# without it too; an absent word leaves code 0, that of fp32, which is printed nowhere.
 _NEARBYINT_TARGETS = ("i32", "i16", "i8")
 _NEARBYINT_SWITCHES = (
     flag("cnvrt", Feature.CONVERTING_NEARBYINT),

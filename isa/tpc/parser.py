@@ -15,7 +15,7 @@ from math import prod
 
 from castsim.isa.errors import CastsimError, ErrorList, ReadError, Span
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
+from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect, Feature
 from castsim.isa.tpc.matching import read_in_slot, read_instruction

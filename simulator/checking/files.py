@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.checking.finding import Finding, in_order, of_error, of_errors
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.checking.finding import Finding, Severity, in_order, of_error, of_errors, placed
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.targets import Target
 
 _MODELS = "onnx"
@@ -126,17 +126,33 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
     if language == "mlir":
         yield from _of_graph(Path(file), text, request)
     elif (source := _source(file, text, language, request)).language is Language.TILES:
-        from castsim.checking.tiles import tile_findings  # noqa: PLC0415 - only the language in use is loaded
+        from castsim.checking.tile_checks import tile_findings  # noqa: PLC0415 - only the language in use is loaded
 
         yield from tile_findings(source, request)
     elif source.language is Language.KERNEL:
-        from castsim.checking.kernels import kernel_findings  # noqa: PLC0415 - as above
-
-        yield from kernel_findings(source, request)
+        yield from _kernel_findings(source, request)
     else:
-        from castsim.checking.assembly import assembly_findings  # noqa: PLC0415 - as above
+        from castsim.checking.assembly_checks import assembly_findings  # noqa: PLC0415 - as above
 
         yield from assembly_findings(source, request)
+
+
+def _kernel_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield what is wrong with a kernel; what cannot run and is C all the same is a warning."""
+    from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.tpc_c.launching import LaunchRequest, sequential  # noqa: PLC0415 - as above
+
+    try:
+        compiled = compiled_kernel(source, request)
+        sequential(compiled, LaunchRequest(), {})
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    for each in compiled.blocked:
+        found = of_error(each, source.file)
+        yield placed(Severity.WARNING, "not run", found.message, each.span, source.file, legal=found.legal)
+    for text, span in compiled.notes.items():
+        yield placed(Severity.NOTE, "kernel", text, span, source.file)
 
 
 def _source(file: str, text: str, language: str | None, request: LoadRequest) -> Source:

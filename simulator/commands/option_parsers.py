@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 
 GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.files import whole_file
-from castsim.isa.colours import is_coloured
 from castsim.isa.errors import ReadError, escaped
+from castsim.isa.terminal_colours import is_coloured
 
 STDOUT = "-"
 """The name that stands for standard output in place of a file."""

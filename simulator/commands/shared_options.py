@@ -1,6 +1,6 @@
 """The options that several commands share, each declared once: its name, its placeholder and its help.
 
-The numbers in the help are those of `castsim.execution.limits` and `castsim.graphs.execution`, written out: a
+The numbers in the help are those of `castsim.execution.run_limits` and `castsim.graphs.graph_execution`, written out: a
 declaration is read at every start of the command line, and may not import what the work needs.
 """
 

@@ -11,16 +11,14 @@ from castsim.estimating import estimate
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.pto.program import Operation
-from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.program import Operation, nodes
 from castsim.isa.pto.types import format_type
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
-from castsim.machines.vector_function.operations import VectorFunction
-from castsim.machines.vector_function.profile import mnemonic
+from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
+from castsim.running.loaded import LoadRequest
 from castsim.running.loading import TileProgram, walking_of
 from castsim.running.micro import MicroProgram
-from castsim.running.request import LoadRequest
 from castsim.targets import Target
 
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)

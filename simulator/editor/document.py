@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.targets import Target, load_target
 
 

@@ -21,8 +21,8 @@ from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.micro.conversions import ROUNDINGS as LETTERS
 from castsim.isa.pto.micro.conversions import conversion, destinations_of
-from castsim.isa.pto.micro.forms import ROWS
-from castsim.isa.pto.micro.words import forms_of
+from castsim.isa.pto.micro.micro_forms import ROWS
+from castsim.isa.pto.micro.micro_words import forms_of
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from castsim.execution.limits import MAX_CYCLES
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.machines.registry import Parts
@@ -126,23 +126,23 @@ class SegmentTracer(Protocol):
 EVENT: Parts[EventEngine] = Parts(
     "event engine",
     {
-        "strided-repeat": "castsim.engines.event_strided.simulation:EventSimulation",
-        "vector-function": "castsim.engines.event_function.simulation:FunctionSimulation",
+        "strided-repeat": "castsim.engines.event_strided:EventSimulation",
+        "vector-function": "castsim.engines.event_function:FunctionSimulation",
         "vliw": "castsim.engines.event_vliw:VliwSimulation",
     },
 )
 FAST: Parts[FastEngine] = Parts(
     "fast engine",
     {
-        "strided-repeat": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
-        "vector-function": "castsim.engines.fast_dataflow.simulation:simulate_tiles",
+        "strided-repeat": "castsim.engines.fast_dataflow.tile_simulation:simulate_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.tile_simulation:simulate_tiles",
         "vliw": "castsim.engines.fast_vliw:simulate_bundles",
     },
 )
 TELLING: Parts[SegmentTracer] = Parts(
     "fast engine that tells of segments",
     {
-        "strided-repeat": "castsim.engines.fast_dataflow.tracing:tell_tiles",
-        "vector-function": "castsim.engines.fast_dataflow.tracing:tell_tiles",
+        "strided-repeat": "castsim.engines.fast_dataflow.tile_simulation:tell_tiles",
+        "vector-function": "castsim.engines.fast_dataflow.tile_simulation:tell_tiles",
     },
 )

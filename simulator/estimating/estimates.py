@@ -15,7 +15,7 @@ import numpy as np
 from castsim.engines import simulate
 from castsim.execution.interpreter import Lowerer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.interpreter.structure import bare
+from castsim.execution.interpreter.program_structure import bare
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Instruction, Lowered, Role, Tree
@@ -28,9 +28,9 @@ from castsim.machines.target_cast import CastAsked
 from castsim.machines.tile_modes import round_mode
 from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table
 from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
-from castsim.targets.schema import DOUBTFUL, Fact, SourceKind, Status, Table
-from castsim.targets.what_if import with_facts
+from castsim.targets.options import with_facts
 from castsim.timing import WAITING, Cause, Timing, repeated
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def up(number: Number, step: int) -> Number:
 #
 # Cycles are shared out among pipes: the one that is occupied longest counts with all its occupied cycles, the others
 # share the rest in proportion to theirs. So programs without overlap are shared out exactly, and cycles hidden behind
-# the
-# bottleneck count little. In a pipe, cycles go to operations as the engine books them.
+# the bottleneck count little. In a pipe, cycles go to operations as the engine books them.
 
 WEIGHTIEST = 3
 """Facts of which a summary tells the weight."""

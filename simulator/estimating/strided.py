@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from castsim.estimating.estimates import CastCycles, Number, NumberFunctions, Shape, TileCastRequest
-from castsim.estimating.tiles import TileEstimator
+from castsim.estimating.tile_estimates import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.modes import Rounding
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
-from castsim.machines.strided.timing_facts import Pace, always_fills, pace_of
+from castsim.machines.strided.repeat_timing import Pace, always_fills, pace_of
 from castsim.machines.target_cast import CastAsked
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause

@@ -1,7 +1,7 @@
 """The cycles of a run with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
-(`castsim.targets.what_if`), but for the latencies of bundles: these stand in the text of the program, not in the time
+(`castsim.targets.options`), but for the latencies of bundles: these stand in the text of the program, not in the time
 of the machine, so that the answer is a bound for the program with its loops as they are written
 (`castsim.machines.vliw.latency_bound`).
 """
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.limits import MAX_STATEMENTS, Limits
+from castsim.execution.run_limits import MAX_STATEMENTS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target
-from castsim.targets.what_if import lifted
+from castsim.targets.options import lifted
 from castsim.timing import WAITING, Cause, Timing
 
 if TYPE_CHECKING:

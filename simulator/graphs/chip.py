@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.graphs.program import WRITING, Writing
+from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named

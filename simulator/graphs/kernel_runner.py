@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.chip import F32, Chip
-from castsim.graphs.comparison import number_of
-from castsim.graphs.kernel import Converted, Kept, KernelValue, NodeKernel
-from castsim.graphs.program import WRITING, NodeProgram
+from castsim.graphs.graph_comparison import number_of
+from castsim.graphs.graph_kernels import WRITING, Converted, Kept, KernelValue, NodeKernel, NodeProgram
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat

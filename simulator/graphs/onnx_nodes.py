@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.graphs.chip import F32
-from castsim.graphs.kernel import KernelValue, NodeKernel
+from castsim.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner, clamped, extremes, f32
 from castsim.graphs.model import (
     Graph,
@@ -34,8 +34,7 @@ from castsim.planning.lowering_answers.answer import setting_text
 # QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear (operator pages of onnx 1.23.2).
 #
 # Scale and zero point are constants of a program. Where they differ between channels or blocks there is one program
-# for
-# all elements of equal scale and zero point, which are gathered before it.
+# for all elements of equal scale and zero point, which are gathered before it.
 
 Part = Callable[[Codes, float, float], Codes]
 

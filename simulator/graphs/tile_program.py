@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsim.execution.vector_operations.behaviour import saturates
-from castsim.graphs.kernel import Combined, Converted, Kept, KernelValue, NodeKernel, operands
-from castsim.graphs.program import NodeProgram
+from castsim.graphs.graph_kernels import Combined, Converted, Kept, KernelValue, NodeKernel, NodeProgram, operands
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType

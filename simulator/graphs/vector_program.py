@@ -7,8 +7,7 @@ formats.
 
 from __future__ import annotations
 
-from castsim.graphs.kernel import Combined, Kept, KernelValue, NodeKernel
-from castsim.graphs.program import NodeProgram
+from castsim.graphs.graph_kernels import Combined, Kept, KernelValue, NodeKernel, NodeProgram
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.execution.dataflow.cast_counts import CastCounts
-    from castsim.execution.dataflow.values import Follower
+    from castsim.execution.dataflow.buffer_values import CastCounts, Follower
     from castsim.execution.interpreter import Lowerer
     from castsim.execution.micro import MicroMemory, VectorUnit
-    from castsim.execution.micro.bodies import Body
-    from castsim.execution.micro.unit import Recording
+    from castsim.execution.micro.vector_unit import Body, Recording
     from castsim.execution.outcomes import CastTally
     from castsim.execution.tree import Tree
     from castsim.isa.pto.program import Function
@@ -154,8 +152,8 @@ class Machine(Protocol):
 MACHINES: Parts[Callable[[Target], Machine]] = Parts(
     "machine",
     {
-        "strided-repeat": "castsim.machines.strided.mechanism:StridedMachine",
-        "vector-function": "castsim.machines.vector_function.mechanism:VectorFunctionMachine",
+        "strided-repeat": "castsim.machines.strided.strided_machine:StridedMachine",
+        "vector-function": "castsim.machines.vector_function.function_machine:VectorFunctionMachine",
         "vliw": "castsim.machines.vliw.mechanism:VliwMachine",
     },
 )

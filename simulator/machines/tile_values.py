@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from castsim.execution.dataflow.cast_counts import CastCounts
-from castsim.execution.dataflow.values import Bytes, Follower, compute_tree
+from castsim.execution.dataflow.buffer_values import Bytes, CastCounts, Follower, compute_tree
 from castsim.execution.tree import Operation, Tree
 
 _Shortcut = TypeVar("_Shortcut")

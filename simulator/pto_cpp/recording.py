@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.entry_and_target import choose_target
-from castsim.execution.inputs import empty_memory, make_inputs, read_input
+from castsim.execution.input_data import empty_memory, make_inputs, read_input
 from castsim.execution.interpreter import ArgumentUse, execute
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError

@@ -8,10 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.npy import digest, read_array
-from castsim.exploration.differences.comparison import ComparisonError, Difference, difference
-from castsim.exploration.differences.sides import LineCost, LineSpan, Side, SideOutput, by_line, side_of
+from castsim.execution.input_data import digest, read_array
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.exploration.differences import (
+    ComparisonError,
+    Difference,
+    LineCost,
+    LineSpan,
+    Side,
+    SideOutput,
+    by_line,
+    difference,
+    side_of,
+)
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError, Span
 from castsim.isa.formats import Format, format_named
@@ -21,7 +30,7 @@ from castsim.numerics import codes_from_array
 from castsim.reports.documents import VERSIONS, identifier
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.synchronisation.races import REPORT, STOP
 from castsim.targets import Target
 from castsim.targets.options import with_options

@@ -14,7 +14,7 @@ from castsim.reports.cast import SourceValue
 from castsim.reports.cast_text import number_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 from castsim.tpc_compiler.compiled_casts import (
     CompiledCastTable,
     Difference,

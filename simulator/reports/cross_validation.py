@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from castsim.evidence.accuracy import AssessedRow
 from castsim.evidence.accuracy.assessment import Statistics, simulated
-from castsim.evidence.accuracy.cross_validation import CrossValidation, Fold
+from castsim.evidence.accuracy.left_out import CrossValidation, Fold
 from castsim.reports.documents import Document, document
 
 _PLACES = 4

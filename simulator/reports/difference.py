@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from castsim.exploration.differences.comparison import Difference, ElementDifference, LineDifference, OutputDifference
-from castsim.exploration.differences.sides import Side, SideOutput
+from castsim.exploration.differences import (
+    Difference,
+    ElementDifference,
+    LineDifference,
+    OutputDifference,
+    Side,
+    SideOutput,
+)
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
 from castsim.reports.documents import VERSIONS, Document, Json, document, json_of

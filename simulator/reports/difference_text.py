@@ -9,8 +9,15 @@ from math import prod
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.differences.comparison import Change, Difference, LineDifference, OutputDifference, by_effect
-from castsim.exploration.differences.sides import Side, SideOutput
+from castsim.exploration.differences import (
+    Change,
+    Difference,
+    LineDifference,
+    OutputDifference,
+    Side,
+    SideOutput,
+    by_effect,
+)
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
 from castsim.reports.numbers import bits_text, grouped, json_value

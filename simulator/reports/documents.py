@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from castsim.isa.formats import Format
-from castsim.targets.schema import Table, TargetHeader
+from castsim.targets.description import Table, TargetHeader
 from castsim.timing import Cause
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

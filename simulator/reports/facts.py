@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from castsim.reports.documents import Json, json_of
 from castsim.targets import Target
-from castsim.targets.schema import DOUBTFUL, Fact, Option, Table
+from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 
 OPTIONS = "options"
 """The part of a description that holds the options."""

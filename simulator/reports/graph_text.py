@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison, WrongElement
-from castsim.graphs.comparison import number_of
+from castsim.graphs.graph_comparison import number_of
 from castsim.graphs.kernel_runner import KernelRun
 from castsim.planning.lowering_answers import Answer, Setting
 from castsim.planning.lowering_answers.answer import options_text

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TypedDict
 
 from castsim.machines.vliw.pairs import PairDistance
-from castsim.targets.schema import Fact
+from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Rule, stage_name
 

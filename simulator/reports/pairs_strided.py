@@ -7,10 +7,9 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
-from castsim.machines.strided.elementwise import overflow_of
 from castsim.machines.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
-from castsim.machines.strided.sequences import Call, emit_call
+from castsim.machines.strided.sequences import Call, emit_call, overflow_of
 from castsim.machines.target_cast import saturation_in_force
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget

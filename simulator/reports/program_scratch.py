@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.lowerer import ScratchUse, StridedLowerer
+from castsim.machines.strided.strided_lowering import ScratchUse, StridedLowerer
 from castsim.reports.documents import Document, document
 from castsim.reports.terminal import indented, table
 from castsim.running import load_program

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.estimating.estimates import Sensitivity, Trust, trust_of
-from castsim.execution.npy import digest
+from castsim.execution.input_data import digest
 from castsim.execution.tree import Instruction, Tree
 from castsim.isa.codes import Codes
 from castsim.reports.buffers import BufferUse, buffer_use

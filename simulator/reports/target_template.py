@@ -22,8 +22,8 @@ from rich.text import Text
 
 from castsim.targets import load_target
 from castsim.targets.csv_tables import TableFile
+from castsim.targets.description import Table
 from castsim.targets.loader import FACT, described
-from castsim.targets.schema import Table
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 100

@@ -3,7 +3,7 @@
 Programs of every language are loaded to one interface (`loaded`): tile programs in `tiles`, assembly in `assembly`.
 """
 
-from castsim.execution.limits import MAX_CYCLES
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.running.loaded import Loaded, LoadedProgram
 from castsim.running.loading import load, load_program, load_text
 from castsim.running.runs import Result, computed, run, run_loaded

@@ -9,12 +9,12 @@ from pathlib import Path
 from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.micro.scopes import has_logical_registers
-from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.program import nodes
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
+from castsim.running.loaded import LoadRequest
 from castsim.running.loading import Walking, reads_elements, walking_of
 from castsim.running.micro import MicroProgram
-from castsim.running.request import LoadRequest
 from castsim.targets import Target
 
 

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from castsim.execution.dataflow.idle import PATH_ONLY, Idle
-from castsim.execution.interpreter import ArgumentUse, Executed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
+from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
+from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.mechanisms import tile_target
+from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.machines.vliw import stale_modes
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
-from castsim.synchronisation.races.unrolling import SLOTS
-from castsim.targets import Target
+from castsim.synchronisation.races.race_findings import SLOTS
+from castsim.targets import Target, load_target
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from castsim.execution.dataflow.buffer_values import Follower
+    from castsim.execution.micro import MicroMemory, VectorUnit
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
-    from castsim.running.watching import Watch
+    from castsim.machines.vliw.machine import VliwCore
     from castsim.timing import Timing
+    from castsim.tpc_c.launching import LaunchRequest
+
+    Bytes = NDArray[np.uint8]
 
 
 Inputs = Mapping[str, Codes | str]
@@ -230,3 +236,63 @@ def races_of(
         raise refusal(races)
     gaps = (each for each in found if each.kind is RaceKind.UNWRITTEN)
     return races, tuple(WarningText(WarningKind.UNDEFINED, each.message, each.spans[-1]) for each in gaps)
+
+
+# What follows the values of a run, operation by operation, and alters nothing.
+
+
+class Watch(Protocol):
+    """Is told of a run's memories and of every operation just before its values are computed, in program order."""
+
+    def tiles(self, buffer: Bytes, arguments: Mapping[str, Bytes], follower: Follower | None) -> Follower:
+        """Begin to follow a tile program; return what follows it in place of `follower`, which it asks in turn."""
+        ...
+
+    def micro(self, unit: VectorUnit, memory: MicroMemory) -> VectorUnit:
+        """Begin to follow a program of vector instructions; return the unit that stands before `unit`."""
+        ...
+
+    def bundle(self, core: VliwCore, index: int) -> None:
+        """Hear that a core is about to issue a bundle of its program."""
+        ...
+
+    def finish(self) -> None:
+        """Hear that the last operation has been executed."""
+        ...
+
+
+# What may be asked for when a program is loaded.
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """For which target, from where, and with what a program is loaded.
+
+    `prepare` may alter the chosen target (options), `make_lowerer` how its mechanism lowers. `sync` and `opaque` are
+    about tile programs: who synchronises, and how many cycles opaque operations are taken for, by their names.
+    `declare` and `machine` are about binaries: the file of their declarations, an ELF machine number to accept.
+    """
+
+    target: str | Path | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    prepare: Callable[[Target], Target] = lambda chosen: chosen
+    make_lowerer: Callable[[Target], Lowerer] = lowerer_of
+    sync: str = "insert"
+    declare: Path | None = None
+    machine: int | None = None
+    opaque: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    launch: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
+    level: int | None = None
+    """The placement level that a tile program is held to; None: that of its text."""
+    shipped: Callable[[Target], None] = lambda _: None
+    """Told of the target as it is before any option is set."""
+
+    def prefers_assembly(self) -> bool:
+        """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
+        if self.target is None:
+            return False
+        chosen = load_target(self.target) if isinstance(self.target, str | Path) else self.target
+        return chosen.languages == (Language.ASSEMBLY.value,)

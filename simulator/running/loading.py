@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.execution.choices import OLDEST, TOOLCHAIN, Choice
-from castsim.execution.dataflow.cast_counts import CastCounts
-from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.dataflow.uncomputed import TaintTracker
+from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
+from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.entry_and_target import choose_entry, choose_target
-from castsim.execution.global_memory import check_elements, filled_memory
-from castsim.execution.inputs import check_known, from_memory, input_bytes, make_inputs, read_input
+from castsim.execution.input_data import (
+    check_elements,
+    check_known,
+    filled_memory,
+    from_memory,
+    input_bytes,
+    make_inputs,
+    read_input,
+)
 from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer, Memory, Origin, execute
 from castsim.execution.interpreter.arguments import Elements, split_arguments
 from castsim.execution.interpreter.interpreter import is_opaque
 from castsim.execution.interpreter.memory import Bytes, put_elements
-from castsim.execution.interpreter.structure import check_level, has_addresses, has_flags, reads_memory
-from castsim.execution.limits import DEFAULT_LIMITS, Limits, check_executions
+from castsim.execution.interpreter.program_structure import check_level, has_addresses, has_flags, reads_memory
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree
 from castsim.execution.vector_operations.block_groups import FORMS
 from castsim.isa import pto
@@ -30,8 +36,8 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.packed import element_format, held_format
-from castsim.isa.pto.program_options import options_named
-from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.parameters import options_named
+from castsim.isa.pto.program import nodes
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -41,12 +47,12 @@ from castsim.running.loaded import (
     InTileLanguage,
     Loaded,
     LoadedProgram,
+    LoadRequest,
     Partial,
     RunOptions,
     WalkedWhenIssued,
     races_of,
 )
-from castsim.running.request import LoadRequest
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
 from castsim.synchronisation.races import Finding
 from castsim.targets import Target, TileTarget
@@ -285,10 +291,8 @@ def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str)
 # Tile programs that read elements of memory: their path is known once their inputs are.
 #
 # Such a program is walked when it is issued. Inputs that are files or arrays say their size themselves; random ones
-# are
-# drawn for the sizes that the program asks for, which may rest on what it reads: the walk is repeated until it asks
-# for
-# what it was given.
+# are drawn for the sizes that the program asks for, which may rest on what it reads: the walk is repeated until it
+# asks for what it was given.
 
 _ROUNDS = 8
 """Walks after which sizes that rest on random values are given up."""
@@ -502,7 +506,7 @@ def load(
     level: int | None = None,
     launch: LaunchRequest | None = None,
 ) -> LoadedProgram:
-    """Read a program of either language, or a binary; see `castsim.running.request.LoadRequest` for the parameters.
+    """Read a program of either language, or a binary; see `castsim.running.loaded.LoadRequest` for the parameters.
 
     A `Source` is one that has been read.
     """
@@ -533,9 +537,9 @@ def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram
     if language is Language.TILES:
         return load_tiles
     if language is Language.KERNEL:
-        from castsim.running.kernels import load_kernel  # noqa: PLC0415 - as below
+        from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - as below
 
         return load_kernel
-    from castsim.running import assembly  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.running import assembly_loading  # noqa: PLC0415 - only the language in use is loaded
 
-    return assembly.load_text if language is Language.ASSEMBLY else assembly.load_bundles
+    return assembly_loading.load_text if language is Language.ASSEMBLY else assembly_loading.load_bundles

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.execution.global_memory import check_elements, filled_memory
-from castsim.execution.inputs import check_known, from_memory
+from castsim.execution.input_data import check_elements, check_known, filled_memory, from_memory
 from castsim.execution.interpreter import ArgumentUse, Executed
 from castsim.execution.interpreter.arguments import Elements as GivenElements
 from castsim.execution.interpreter.memory import put_elements
-from castsim.execution.interpreter.structure import reads_memory
+from castsim.execution.interpreter.program_structure import reads_memory
 from castsim.execution.micro import MicroMemory, Walked, walk_function
-from castsim.execution.micro.interpreter import argument_format
-from castsim.execution.micro.unit import Elements, PathOnly, Recording, VectorUnit
+from castsim.execution.micro.micro_interpreter import argument_format
+from castsim.execution.micro.vector_unit import Elements, PathOnly, Recording, VectorUnit
 from castsim.execution.outcomes import CastTally
 from castsim.isa import pto
 from castsim.isa.codes import Codes
@@ -30,9 +29,9 @@ from castsim.running.loaded import (
     Loaded,
     RunOptions,
     WalkedWhenIssued,
+    Watch,
     races_of,
 )
-from castsim.running.watching import Watch
 from castsim.targets import Target
 
 _ROUNDS = 8

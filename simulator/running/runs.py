@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import castsim
 from castsim.engines import engine_for, simulate
 from castsim.execution.choices import BACKEND, TOOLCHAIN, Choice
-from castsim.execution.dataflow.operations import Placeholder
-from castsim.execution.inputs import arrayed
-from castsim.execution.limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.dataflow.pipe_operations import Placeholder
+from castsim.execution.input_data import arrayed
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
 from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
+from castsim.machines.launches import LAUNCH, Launches, LaunchSlice
+from castsim.machines.mechanisms import machine_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.loading import load
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.machines.vliw.findings import StaleRead
-    from castsim.running.watching import Watch
+    from castsim.running.loaded import Watch
 
 
 # What stands in for opaque operations, and how much of a run's time rests on that.
@@ -253,7 +255,7 @@ def run(
         declare: file with the declarations of a binary; None takes the one beside it.
         skip: False makes the fast engine execute every trip of every loop.
         max_walk: trips and statements of a tile program that are walked one by one, executions whose values are
-            computed, bundles of assembly that are walked; None: `castsim.execution.limits.MAX_WALK` of the first,
+            computed, bundles of assembly that are walked; None: `castsim.execution.run_limits.MAX_WALK` of the first,
             `MAX_COMPUTED` of the others.
         max_statements: statements that the text may have; bundles in assembly.
         max_elements: elements that one tensor argument may have.
@@ -345,3 +347,22 @@ def computed(
         LimitError: more executions than the limits let through.
     """
     return dict(loaded.issue(inputs, RunOptions(limits=limits, stage=stage)).outputs)
+
+
+# The launches that a program of vector instructions writes itself; targets without vector functions have none.
+
+
+def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
+    """Return the launches that a program writes itself; none in programs of tile operations or bundles."""
+    told = machine_of(target).launches
+    return told.written(tree, target) if told is not None and _has_launches(tree) else ()
+
+
+def launch_slices(tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
+    """Return the cycles of the launches that a program writes itself, in order."""
+    told = machine_of(target).launches
+    return told.slices(tree, timing, target) if told is not None and _has_launches(tree) else ()
+
+
+def _has_launches(tree: Tree) -> bool:
+    return any(each.mnemonic == LAUNCH for each in tree.instructions)

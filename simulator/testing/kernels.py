@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import castsim
-from castsim.execution.inputs import make_inputs
+from castsim.execution.input_data import make_inputs
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.targets import Target

@@ -10,8 +10,8 @@ from typing import Any
 
 from castsim.isa import pto
 from castsim.isa.errors import ReadError, Span
-from castsim.isa.located import Located
 from castsim.isa.sources import Language, Source
+from castsim.isa.spans import Located
 from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import Lowered
 from castsim.tilelang.scalars import INDEX, Number, Place, Value, element_of, pointer

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from castsim.targets.schema import Status, Table
+from castsim.targets.description import Status, Table
 from castsim.targets.tpc_compiler import csv_rows
 from castsim.tpc_c.types import SHORT
 

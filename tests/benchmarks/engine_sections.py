@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from measured_record import replace_section
 
-from castsim.execution.dataflow.survey import Survey
-from castsim.execution.limits import MAX_CYCLES
+from castsim.execution.dataflow.pipe_operations import Survey
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 
@@ -33,8 +33,6 @@ _SAMPLES = {
 """Sample programs, and what `castsim run` needs for them."""
 _COUNTS = (100, 1000, 10_000)
 """Instructions in a row."""
-_TRIPS = (1000, 10_000, 1_000_000, 1_000_000_000)
-"""Trips of loops whose pipes drift apart."""
 _TRACED = (4096, 65536)
 """Rows of a program that is traced."""
 _NUMBERS = 1 << 26
@@ -94,35 +92,6 @@ def without_numba() -> Iterator[str]:
     for name, event, every, fast in apart:
         cells = (f"{event * 1e3:.2f}", f"{every * 1e3:.2f}", f"{fast * 1e3:.2f}", f"{event / fast:.1f}")
         yield f"| {name} | {' | '.join(cells)} | {compiled[name] * 1e3:.2f} |"
-
-
-_DRIFT = """
-import json, sys, time
-sys.path.insert(0, "tests")
-from test_fast_drifting import BODIES, looped
-from engine_trees import a2a3, program
-from castsim.engines import simulate
-
-for name, body in BODIES.items():
-    for count in json.loads(sys.argv[1]):
-        tree = program(looped(count, *body))
-        begun = time.thread_time()
-        simulate(tree, a2a3(), max_cycles=10**15, record_operations=False)
-        print(name, f"{count:,}", f"{time.thread_time() - begun:.3f}", sep="|")
-"""
-
-
-def drifting() -> Iterator[str]:
-    """Yield how long loops take whose pipes drift apart."""
-    yield "Loops of a load, a cast and a store on a2a3 that no flag synchronises, so one pipe runs further and"
-    yield "further ahead of another. Earlier versions executed every trip: 10,000 trips of the first loop took 1.5 s,"
-    yield "and the time grew with the number of trips. Every trip is still executed if several groups of pipes fall"
-    yield "behind at different speeds, or if the periods of the groups combine to more than 512 trips."
-    yield ""
-    yield "| loop | trips | seconds |"
-    yield "| --- | --- | --- |"
-    for line in _python(_DRIFT, json.dumps(_TRIPS), NUMBA_DISABLE_JIT="1").splitlines():
-        yield f"| {' | '.join(line.split('|'))} |"
 
 
 def _operations(program: Path) -> int:
@@ -189,7 +158,6 @@ def doubles() -> Iterator[str]:
 
 SECTIONS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
     "numba": ("Without numba", without_numba),
-    "drifting": ("Pipes that drift apart", drifting),
     "traces": ("Traces", traces),
     "f64": ("What bounds f32 -> f64", doubles),
 }

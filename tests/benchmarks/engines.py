@@ -159,7 +159,7 @@ def largest_resident() -> int:
 
 def compiling_seconds() -> float:
     """Have the compiled machine of tile programs at hand; return the CPU seconds that this took."""
-    from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - needs numba
+    from castsim.engines.fast_dataflow.compiled_machine import compiled_machine  # noqa: PLC0415 - needs numba
 
     begun = time.process_time()
     compiled_machine()

@@ -111,7 +111,7 @@ def prepare(mechanism: str) -> None:
     """Compile the fast engine's machine for tiles, so that forks share it: each would compile it anew, for a minute."""
     if mechanism in ("strided-repeat", "vector-function", "kernels"):
         with suppress(ImportError):
-            from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - imports numba
+            from castsim.engines.fast_dataflow.compiled_machine import compiled_machine  # noqa: PLC0415 - imports numba
 
             compiled_machine()
 

@@ -116,8 +116,7 @@ def read_target(data: bytes) -> None:
 
 def read_npy(data: bytes) -> None:
     """Map an array, and take its bytes as an input."""
-    from castsim.execution.inputs import input_bytes  # noqa: PLC0415
-    from castsim.execution.npy import read_array  # noqa: PLC0415
+    from castsim.execution.input_data import input_bytes, read_array  # noqa: PLC0415
     from castsim.isa.formats import FORMATS  # noqa: PLC0415
 
     array = read_array(file("x.npy", data), "x")
@@ -151,7 +150,7 @@ def read_record(data: bytes) -> None:
 
 def read_result(data: bytes) -> None:
     """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
-    from castsim.exploration.differences.comparison import difference  # noqa: PLC0415
+    from castsim.exploration.differences import difference  # noqa: PLC0415
     from castsim.reports.comparing import recorded_side  # noqa: PLC0415
     from castsim.reports.difference import difference_document  # noqa: PLC0415
 
@@ -202,12 +201,12 @@ READERS: dict[str, Reader] = {
     "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
-        ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/schema.py"),
+        ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/description.py"),
     ),
     "table": Reader(
         read_csv, file_grammar.table_seeds, file_grammar.table, ("targets/csv_tables.py", "targets/tpc_compiler.py")
     ),
-    "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/npy.py",), text=False),
+    "npy": Reader(read_npy, seeds.arrays, file_grammar.npy, ("simulator/execution/input_data.py",), text=False),
     "fragment": Reader(
         read_fragment, file_grammar.fragment_seeds, file_grammar.fragment, ("simulator/running/fragments.py",)
     ),
@@ -238,11 +237,11 @@ READERS: dict[str, Reader] = {
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning/studies.py",),
+        ("simulator/exploration/tuning/tuning_studies.py",),
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/accuracy/table.py", "simulator/evidence/accuracy/scopes.py"),
+        ("simulator/evidence/accuracy/measured_rows.py", "simulator/evidence/accuracy/measured_rows.py"),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,

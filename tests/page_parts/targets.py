@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from castsim.reports.target_template import told
 from castsim.targets import load_target, target_names
-from castsim.targets.schema import Fact, Status, Table, TargetHeader
+from castsim.targets.description import Fact, Status, Table, TargetHeader
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget

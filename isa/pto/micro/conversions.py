@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding
-from castsim.isa.pto.micro.words import SATURATIONS
+from castsim.isa.pto.micro.micro_words import SATURATIONS
 from castsim.isa.pto.types import element_spelling
 from castsim.isa.pto.value_types import REGISTER_BITS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro.forms import ROWS, Place
-from castsim.isa.pto.micro.nodes import MicroOperation
+from castsim.isa.pto.micro.micro_forms import ROWS, Place
 from castsim.isa.pto.program import (
     Barrier,
     CacheOperation,
@@ -17,8 +16,10 @@ from castsim.isa.pto.program import (
     SetFlag,
     VmiOperation,
     WaitFlag,
+    nodes,
+    regions_of,
 )
-from castsim.isa.pto.regions import nodes, regions_of
+from castsim.isa.pto.value_types import MicroOperation
 
 MICRO_ARCHITECTURE = "a5"
 """What programs of vector instructions are for (docs/reference/micro.md section 1.1)."""

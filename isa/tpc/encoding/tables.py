@@ -189,8 +189,7 @@ class Encoding:
 # The field contents of an instruction in its slot: one number per operand, switch and derived property.
 #
 # The encoder writes these numbers, the decoder looks for the form whose numbers are found. Source:
-# docs/reference/tpc.md
-# section 8.
+# docs/reference/tpc.md section 8.
 
 ZERO_POINT = "zp"
 HARDWARE = "hardware_register"

@@ -106,8 +106,7 @@ class Sheet:
 # The bundle of a hardware loop, which has a layout of its own.
 #
 # Each of start, bound and step has a register code, an immediate and a bit that chooses between them; the register
-# code
-# is zero beside an immediate. Source: docs/reference/tpc.md section 7.1 (control) and 8.
+# code is zero beside an immediate. Source: docs/reference/tpc.md section 7.1 (control) and 8.
 
 _BOUNDS = ("start", "bound", "step")
 

@@ -12,8 +12,7 @@ from castsim.commands.execution.workers import ledger_of, refuse_workers, remova
 from castsim.commands.option_parsers import output_folder
 from castsim.commands.outcome import Outcome
 from castsim.evidence.accuracy import accuracy, measured_targets, read_table
-from castsim.evidence.accuracy.cross_validation import LeftOut, cross_validate, together
-from castsim.evidence.accuracy.record import write_record
+from castsim.evidence.accuracy.left_out import LeftOut, cross_validate, together, write_record
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
 from castsim.reports.cross_validation import cross_validation_document

@@ -16,9 +16,8 @@ from castsim.commands.outcome import Outcome
 from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
-from castsim.isa.mode_words import mode_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
-from castsim.isa.spellings import format_spelled, hexadecimal_float
+from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
 from castsim.isa.warning_text import WarningText
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastForm

@@ -10,7 +10,7 @@ from castsim.checking import LANGUAGES, Finding, check
 from castsim.commands.check import FORMATS
 from castsim.commands.option_parsers import assignments, scalar, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, Outcome
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.reports.checks import finding_entry, findings_text, github_lines, sarif
 from castsim.targets import load_target

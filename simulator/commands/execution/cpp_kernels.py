@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalar
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
 from castsim.targets import Target
@@ -111,7 +111,7 @@ def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str
     """Return the bundles of a kernel on its first engine as a program in assembly.
 
     Raises:
-        ReadError, IllegalError: as `castsim.running.kernels.load_kernel`.
+        ReadError, IllegalError: as `castsim.running.c_kernels.load_kernel`.
     """
     found: Source = _compiler().bundles_asked(options, launch, arguments)
     return found

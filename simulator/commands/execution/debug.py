@@ -27,8 +27,8 @@ from castsim.reports.stepping import (
     stop_document,
     stop_line,
 )
-from castsim.running.stepping.breakpoints import Breakpoint, parse_selection
 from castsim.running.stepping.stepper import Launch, Stepper
+from castsim.running.stepping.stops import Breakpoint, parse_selection
 
 # The commands of `castsim debug`, typed or read from standard input.
 

@@ -22,7 +22,7 @@ from castsim.running import MAX_CYCLES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.exploration.differences.comparison import Difference
+    from castsim.exploration.differences import Difference
 
 _PERCENT = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
 

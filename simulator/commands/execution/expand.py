@@ -14,7 +14,7 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.output import write_program
 from castsim.isa.reading import STDIN
 from castsim.running.expanding import expand
-from castsim.running.request import LoadRequest
+from castsim.running.loaded import LoadRequest
 from castsim.targets.options import with_options
 
 if TYPE_CHECKING:

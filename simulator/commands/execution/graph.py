@@ -12,7 +12,7 @@ from castsim.commands.execution.page_files import check_file, write_page
 from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
-from castsim.execution.inputs import write_array
+from castsim.execution.input_data import write_array
 from castsim.files import file_name, file_names, whole_file
 from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError

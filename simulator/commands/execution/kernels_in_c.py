@@ -12,8 +12,8 @@ from castsim.commands.option_parsers import assignments, positive
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.isa.tpc.printer import print_program
-from castsim.running.kernels import compiled_kernel, load_kernel, with_shapes
-from castsim.running.request import LoadRequest
+from castsim.running.c_kernels import compiled_kernel, load_kernel, with_shapes
+from castsim.running.loaded import LoadRequest
 from castsim.targets.options import with_options
 from castsim.tpc_c.compiling import Compiled
 from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
@@ -53,7 +53,7 @@ def bundles_asked(options: Namespace, wanted: LaunchRequest, arguments: Mapping[
     """Return the bundles of a kernel on its first engine as a program in assembly.
 
     Raises:
-        ReadError, IllegalError: as `castsim.running.kernels.load_kernel`.
+        ReadError, IllegalError: as `castsim.running.c_kernels.load_kernel`.
     """
     changes = assignments("--option", options.options)
     request = LoadRequest(options.target, None, arguments, lambda target: with_options(target, changes), launch=wanted)

@@ -11,8 +11,7 @@ import numpy as np
 
 from castsim.commands.execution.cast import read_value
 from castsim.commands.outcome import Outcome
-from castsim.execution.inputs import write_array
-from castsim.execution.npy import read_array
+from castsim.execution.input_data import read_array, write_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format

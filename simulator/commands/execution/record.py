@@ -11,7 +11,7 @@ from castsim.commands.assembly_files import write_out
 from castsim.commands.execution.cpp_kernels import is_cpp, recording_of
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
-from castsim.execution.limits import Limits
+from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import json_of
 

@@ -30,7 +30,7 @@ from castsim.commands.output import tell
 from castsim.engines import ENGINES, simulate
 from castsim.estimating.estimates import sensitivities
 from castsim.execution.choices import BACKEND, TOOLCHAIN
-from castsim.execution.inputs import write_array
+from castsim.execution.input_data import write_array
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.what_if import gains, limits_asked_for
 from castsim.files import file_names

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.commands.outcome import Outcome
-from castsim.execution.npy import read_array
+from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.lexer import closest
 from castsim.running.lookup_tables import TableRun, table_on
 from castsim.specifications import tosa_functions as tosa
 from castsim.targets import load_target

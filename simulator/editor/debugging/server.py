@@ -14,8 +14,8 @@ from castsim.editor.debugging.messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
 from castsim.reports.stepping import element_value, operation_text, stop_line
-from castsim.running.stepping.breakpoints import Breakpoint, Named, Selection, parse_selection
 from castsim.running.stepping.stepper import Launch, Stepper
+from castsim.running.stepping.stops import Breakpoint, Named, Selection, parse_selection
 
 # What an editor shows of a stopped program: scopes, and below them names, rows and elements, page by page.
 

@@ -6,7 +6,7 @@ the scalar unit issues as far as some pipe needs it (`issue`, `scoreboard`); blo
 `machine` ties them together. All of it works on rows of integers, named after the objects of the event engine (`state`,
 `function_state`, `codes`), in lists of rows or in bare memory (`memory`), and runs interpreted, or compiled where
 numba is there and the work pays for it (`compiling`). What anything costs is a rule of the mechanism, called by every
-engine (`dataflow.timing`, `strided.timing`, `vector_function.timing`).
+engine (`dataflow.transfer_timing`, `strided.repeat_timing`, `vector_function.function_timing`).
 
 The operation tree is turned into rows once per distinct instruction (`encoding`) and read as a stream of tokens
 (`tokens`). Between two trips of a loop the whole state relative to now is compared with those of earlier trips

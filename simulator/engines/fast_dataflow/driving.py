@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 from time import perf_counter
 
-from castsim.engines.fast_dataflow.machine import run
+from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 
 Step = Callable[[MachineState], int]
 
-_COMPILING = "castsim.engines.fast_dataflow.compiling"
-_KEPT = f"compiling._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
+_COMPILING = "castsim.engines.fast_dataflow.compiled_machine"
+_KEPT = f"compiled_machine._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
 """What numba calls the file in which it keeps the machine for this version of Python."""
 
 _LOADED, _ON_DISK, _TO_COMPILE = (3, 4), (200, 1000), (3000, 40_000)
@@ -47,7 +47,7 @@ class Driver:
     def compile(self) -> bool:
         """Go on with compiled code; return whether there is a compiler."""
         try:
-            from castsim.engines.fast_dataflow.compiling import compiled_machine  # noqa: PLC0415 - imports numba
+            from castsim.engines.fast_dataflow.compiled_machine import compiled_machine  # noqa: PLC0415 - imports numba
         except ImportError:
             self._possible = False
             return False

@@ -10,10 +10,10 @@ from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.codes import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH
-from castsim.engines.fast_dataflow.executions import execution_of, over
 from castsim.engines.fast_dataflow.function_state import names_of
+from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
+from castsim.engines.fast_dataflow.state_codes import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH
 
 # Where the state of a run lies, and making more room for it: lists of objects, or bare memory for compiled code.
 #

@@ -10,8 +10,8 @@ from enum import Enum, auto
 from functools import cache
 from typing import Annotated, Any, dataclass_transform, get_type_hints
 
-from castsim.engines.fast_dataflow.codes import EXPECTED, LAUNCHING, NEVER, NO_TIME, NONE
-from castsim.execution.dataflow.timing import NO_TICK, TICKS
+from castsim.engines.fast_dataflow.state_codes import EXPECTED, LAUNCHING, NEVER, NO_TIME, NONE
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 
 # What of a row of state must agree for two moments to have the same future, by the types of its fields.
 #
@@ -100,8 +100,7 @@ def shift(row: object, kind: type, cycles: int) -> None:
 # Classes of rows: integers with names, as dataclasses with slots have them, without what these take to be made.
 #
 # Some thirty classes are made whenever the engine is imported, and most programs use half of them. So the initialiser
-# of
-# a class is written when its first row is made.
+# of a class is written when its first row is made.
 
 
 @dataclass_transform()
@@ -148,7 +147,7 @@ def names_of(row: type) -> tuple[str, ...]:
 
 
 class FunctionRow(Row):
-    """A function: the facts it rests on (`vector_function.timing.FunctionTicks`), its registers, its nests.
+    """A function: the facts it rests on (`vector_function.function_timing.FunctionTicks`), its registers, its nests.
 
     `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on. A function of `spans` has been
     timed as a whole: `numbers` hold a cause and the cycle after the launch up to which it lasted for each.

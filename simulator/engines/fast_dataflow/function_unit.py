@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.codes import CAUSES, FUNCTION, NONE
-from castsim.engines.fast_dataflow.units import Banking, Places, Work
-from castsim.execution.dataflow.timing import NO_TICK
+from castsim.engines.fast_dataflow.encoding import Banking, Places, Work
+from castsim.engines.fast_dataflow.state_codes import CAUSES, FUNCTION, NONE
+from castsim.execution.dataflow.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
-from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.function_operations import VectorFunction
+from castsim.machines.vector_function.function_timing import FunctionTicks, bytes_of_row
 from castsim.machines.vector_function.scopes import MicroFunction
-from castsim.machines.vector_function.timing import FunctionTicks, bytes_of_row
-from castsim.machines.vector_function.timing_facts import FACTS, check_function
+from castsim.machines.vector_function.scopes.operation import FACTS, check_function
 from castsim.machines.vector_function.trip_timing import LoadStep, NestPlan, Step, StoreStep, plan_nest
 from castsim.targets.vector_function import VectorFunctionTarget
 

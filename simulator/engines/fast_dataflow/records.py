@@ -19,16 +19,11 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class RecordShift:
-    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions.
-
-    `opened`: where the scalar unit had not opened it so much later, the row that it has opened instead, and how much
-    later than that.
-    """
+    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions."""
 
     pipes: int = 0
     scalar: int = 0
     executions: int = 0
-    opened: tuple[int, int] | None = None
 
     def plus(self, other: RecordShift, times: int = 1) -> RecordShift:
         """Return this shift and `times` another one."""
@@ -50,7 +45,7 @@ class Jump:
     end: int
     times: int
     shift: RecordShift
-    inner: tuple[Stretch, ...] = ()
+    inner: tuple[Jump, ...] = ()
 
     def total(self) -> RecordShift:
         """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
@@ -87,28 +82,6 @@ class Part(Protocol):
 
     def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
         """Yield every executed row with its first and its last copy, and how many there are."""
-        ...
-
-
-class Stretch(Protocol):
-    """Executed records of which some stand for more; in order of `first`."""
-
-    @property
-    def first(self) -> int:
-        """The first of them."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """The first behind them."""
-        ...
-
-    def total(self) -> RecordShift:
-        """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
-        ...
-
-    def part(self, offset: RecordShift) -> Part:
-        """Return all that they stand for, later by `offset`."""
         ...
 
 
@@ -168,7 +141,7 @@ class Parts:
             yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
 
 
-def parts_of(first: int, end: int, jumps: Sequence[Stretch], offset: RecordShift) -> list[Part]:
+def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[Part]:
     """Return the parts of records `first` to before `end`, of which `jumps` stand for more, later by `offset`."""
     found: list[Part] = []
     for jump in jumps:
@@ -189,7 +162,7 @@ class Records(Sequence[Record], Generic[Record]):
     It gets the row, how much later the record is than that was executed, and its number.
     """
 
-    def __init__(self, count: int, jumps: Sequence[Stretch], make: Callable[[int, RecordShift, int], Record]) -> None:
+    def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, RecordShift, int], Record]) -> None:
         self._all = Parts(parts_of(0, count, jumps, RecordShift()), 1, RecordShift())
         self._make = make
 

@@ -8,10 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
-from castsim.engines.fast_dataflow.codes import (
+from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.function_state import (
+    FrontEndRow,
+    FunctionRow,
+    PendingStoreRow,
+    State,
+    StoreQueueRow,
+    TripRow,
+    aged,
+    relative,
+    shift,
+)
+from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
+from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.state import (
+    AccountRow,
+    EntryRow,
+    ExecutionRow,
+    MachineState,
+    NodeRow,
+    PipeRow,
+    ProgressRow,
+    chain,
+)
+from castsim.engines.fast_dataflow.state_codes import (
     ARRIVING,
     BEGUN,
     CAUSES,
@@ -31,35 +55,9 @@ from castsim.engines.fast_dataflow.codes import (
     WIDTH,
     WORKING,
 )
-from castsim.engines.fast_dataflow.encoding import Encoder
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
-from castsim.engines.fast_dataflow.executions import execution_of, over
-from castsim.engines.fast_dataflow.function_state import (
-    FrontEndRow,
-    FunctionRow,
-    PendingStoreRow,
-    State,
-    StoreQueueRow,
-    TripRow,
-    aged,
-    relative,
-    shift,
-)
-from castsim.engines.fast_dataflow.pipes import free_entry, note_latest
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift, Stretch
-from castsim.engines.fast_dataflow.state import (
-    AccountRow,
-    EntryRow,
-    ExecutionRow,
-    MachineState,
-    NodeRow,
-    PipeRow,
-    ProgressRow,
-    chain,
-)
 from castsim.engines.fast_dataflow.tokens import Frame
-from castsim.execution.dataflow.naming import operation_name
-from castsim.execution.dataflow.timing import NO_TICK, TICKS
+from castsim.execution.dataflow.pipe_operations import operation_name
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 from castsim.timing import Cause, Execution, OperationTiming
 
 # The state of a machine relative to now, as far as anything later depends on it.
@@ -116,27 +114,11 @@ class Snapshot:
     segment: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueOffsets:
-    """How far pipes are behind, by number: operations, executions, and as many entries at the end of their queues.
-
-    A state is that of a machine whose pipes are so much further back in the program, without these entries.
-    """
-
-    operations: tuple[int, ...]
-    executions: tuple[int, ...]
-    entries: tuple[int, ...]
-
-
 class StateInspection:
     """Takes the state of a machine apart; `shifts` says for each followed space how far its accesses have moved."""
 
-    def __init__(
-        self, m: MachineState, flags: Iterable[int], shifts: dict[int, int], lag: QueueOffsets | None = None
-    ) -> None:
+    def __init__(self, m: MachineState, flags: Iterable[int], shifts: dict[int, int]) -> None:
         self._m = m
-        nothing = (0,) * m.pipe_count
-        self._lag = lag or QueueOffsets(nothing, nothing, nothing)
         self._flags = [m.flags[flag] for flag in flags]
         self._shifts = shifts
         self._now = m.now
@@ -225,24 +207,11 @@ class StateInspection:
             relative(pipe, PipeRow, now, self._since),
             NEVER if wake == NEVER else wake - now,
             self._standing(p),
-            tuple(self._queued(entry) for entry in self._queue(p)),
+            tuple(self._queued(entry) for entry in chain(m.entries, pipe.queue)),
             tuple(self._action(entry) for entry in chain(m.entries, pipe.action)),
             None if pipe.current == NONE else self._current(p, m.entries[pipe.current]),
-            (
-                m.issuer.execution - self._lag.executions[p] - pipe.began,
-                m.issuer.index - self._lag.operations[p] - pipe.began_index,
-            )
-            if began
-            else None,
+            (m.issuer.execution - pipe.began, m.issuer.index - pipe.began_index) if began else None,
         )
-
-    def _queue(self, p: int) -> Iterable[EntryRow]:
-        """Return the queue of a pipe without the entries by which it is behind."""
-        pipe = self._m.pipes[p]
-        return islice(chain(self._m.entries, pipe.queue), pipe.queued - self._lag.entries[p])
-
-    def _pipe_of(self, entry: EntryRow) -> int:
-        return 0 if entry.operation == MARKER else self._m.operations[entry.operation].pipe
 
     def _since(self, e: int) -> int:
         """Return how many operations were issued since that of an entry."""
@@ -251,26 +220,24 @@ class StateInspection:
     def _index(self, entry: EntryRow) -> int:
         if entry.index == NONE:  # of a marker
             return NONE
-        index = entry.index + self._lag.operations[self._pipe_of(entry)]
-        self.oldest = min(self.oldest, index)
-        return self._m.issuer.index - index
+        self.oldest = min(self.oldest, entry.index)
+        return self._m.issuer.index - entry.index
 
     def _entry(self, entry: EntryRow) -> State:
         if entry.operation == MARKER:
             return (MARKER,)
-        behind = self._lag.executions[self._pipe_of(entry)]
-        return (entry.operation, self._index(entry), self._execution(entry.execution, behind=behind))
+        return (entry.operation, self._index(entry), self._execution(entry.execution))
 
     def _queued(self, entry: EntryRow) -> State:
         if entry.operation != MARKER:
-            self.soft.append(entry.arrival - self._now + self._m.pipes[self._pipe_of(entry)].reach)
+            reach = self._m.pipes[self._m.operations[entry.operation].pipe].reach
+            self.soft.append(entry.arrival - self._now + reach)
         return self._entry(entry)
 
     def _action(self, entry: EntryRow) -> State:
         waits = entry.due == NEVER
         due = NEVER if waits else entry.due - self._now
-        behind = entry.behind + self._lag.operations[self._pipe_of(entry)]
-        return (self._entry(entry), due, self._m.issuer.index - behind if waits else 0)
+        return (self._entry(entry), due, self._m.issuer.index - entry.behind if waits else 0)
 
     def _in_flight(self, entry: EntryRow) -> State:
         now = self._now
@@ -318,11 +285,8 @@ class StateInspection:
 
     # -------------------------------------------------------------------------------------- executions and accesses
 
-    def _execution(self, x: int, *, needs: bool = True, behind: int = 0) -> State:
-        """Return the state of an execution: what is open, its end as far as it is known, whom it waits for.
-
-        Its pipe is so many executions `behind`.
-        """
+    def _execution(self, x: int, *, needs: bool = True) -> State:
+        """Return the state of an execution: what is open, its end as far as it is known, whom it waits for."""
         m = self._m
         execution = execution_of(m, x)
         end = execution.end - self._now
@@ -333,7 +297,7 @@ class StateInspection:
         for need in sorted(chain(m.nodes, execution.needs) if needs else (), key=_place):
             if not need.kind & STALE:
                 waits.append(self._execution(need.execution, needs=False))
-        return (m.issuer.execution - behind - x, execution.open, max(end, 0), tuple(waits))
+        return (m.issuer.execution - x, execution.open, max(end, 0), tuple(waits))
 
     def _space(self, space: int) -> State:
         """Return the accesses in flight, as far as they can delay anything."""
@@ -364,7 +328,7 @@ def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
     return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
 
 
-def executions(rows: ExecutionRows, jumps: Sequence[Stretch]) -> Sequence[Execution]:
+def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution]:
     """Return all executions in program order."""
 
     def make(x: int, shift: RecordShift, _: int) -> Execution:
@@ -372,15 +336,14 @@ def executions(rows: ExecutionRows, jumps: Sequence[Stretch]) -> Sequence[Execut
         if origin & BEGUN:
             start = int(rows.starts[x]) + shift.pipes
         else:
-            opened, later = shift.opened or (x, shift.scalar)
-            start = int(rows.starts[opened]) + later
+            start = int(rows.starts[x]) + shift.scalar
         end = int(rows.ends[x]) + (shift.scalar if origin & SCALAR_END else shift.pipes)
         return Execution(int(rows.instructions[x]), start, end)
 
     return Records(rows.count, jumps, make)
 
 
-def operations(encoder: Encoder, jumps: Sequence[Stretch]) -> Sequence[OperationTiming]:
+def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTiming]:
     """Return all recorded operations in issue order."""
     m = encoder.memory.machine
     entries = [NONE] * m.issuer.index
@@ -424,8 +387,8 @@ class Skipper:
 
     encoder: Encoder
     offset: int = 0
-    executions: list[Stretch] = field(default_factory=list)
-    operations: list[Stretch] = field(default_factory=list)
+    executions: list[Jump] = field(default_factory=list)
+    operations: list[Jump] = field(default_factory=list)
     _causes: list[int] = field(default_factory=list)
     _finished: int = 0
     _executed: int = 0
@@ -471,6 +434,8 @@ class Skipper:
 
     def look(self, m: MachineState, frame: Frame) -> None:
         """Compare the machine before a trip with what it was before earlier trips; skip what would repeat."""
+        if not frame.is_worth(rows_of(m)):
+            return
         if frame.opens_window() or not isinstance(frame.context, dict):
             frame.context = {}
         seen: dict[object, list[Snapshot]] = frame.context
@@ -481,13 +446,13 @@ class Skipper:
                 return
         seen.setdefault(after.hard, []).append(after)
 
-    def _snapshot(self, m: MachineState, frame: Frame, lag: QueueOffsets | None = None) -> Snapshot:
+    def _snapshot(self, m: MachineState, frame: Frame) -> Snapshot:
         self._close_segment(m)
         steps = frame.steps or {}
         spaces = self.encoder.spaces.values()
         issuer = m.issuer
         look = StateInspection(
-            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}, lag
+            m, self.encoder.flags.values(), {space: frame.trip * steps.get(space, 0) for space in spaces}
         )
         hard, idle, flags = look.hard(), look.idle(), look.flags()
         return Snapshot(
@@ -561,37 +526,10 @@ class Skipper:
         """Account for so many more repetitions of what was executed between the snapshots."""
         step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
         issued = [one - two for one, two in zip(before.remaining, after.remaining, strict=True)]
-        self._pass(m, before, after, times, found, issued)
-        self._move(m, frame, times * (after.trip - before.trip))
-        frame.trip += times * (after.trip - before.trip)
-        self._executed += times * step.executions
-        open_one = self._open_execution(m) is not None
-        first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
-        _note(self.executions, Jump(first, end, times, step))
-        _note(self.operations, Jump(before.index, after.index, times, step))
-
-    def _move(self, m: MachineState, frame: Frame, trips: int) -> None:
-        """Move the accesses that are not over to where those of so many trips later are."""
-        for space, step in (frame.steps or {}).items():
-            for access in chain(m.nodes, m.spaces[space].first) if step else ():
-                if not access.kind & STALE and not over(m, access.execution, m.now):
-                    access.first += trips * step
-                    access.last += trips * step
-
-    def _pass(
-        self,
-        m: MachineState,
-        before: Snapshot,
-        after: Snapshot,
-        times: int,
-        found: StateMatch,
-        issued: Sequence[int],
-    ) -> None:
-        """Let the time of so many repetitions pass; `issued` are the operations of each pipe that one of them skips."""
-        later = times * (after.now - before.now)
+        later = times * step.pipes
         self._leave_behind(m, later, found.frozen, found.still, before.row)
         # The scalar unit falls back by what its own period is shorter.
-        fallen = later - times * (after.clock - before.clock)
+        fallen = later - times * step.scalar
         m.issuer.clock -= fallen
         m.accounts[SCALAR_PIPE].cursor -= fallen
         m.maximum -= later
@@ -607,6 +545,21 @@ class Skipper:
             m.pipes[p].remaining -= times * count
             m.issuer.remaining -= times * count
         self.offset += later
+        self._move(m, frame, times * (after.trip - before.trip))
+        frame.trip += times * (after.trip - before.trip)
+        self._executed += times * step.executions
+        open_one = self._open_execution(m) is not None
+        first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
+        _note(self.executions, Jump(first, end, times, step))
+        _note(self.operations, Jump(before.index, after.index, times, step))
+
+    def _move(self, m: MachineState, frame: Frame, trips: int) -> None:
+        """Move the accesses that are not over to where those of so many trips later are."""
+        for space, step in (frame.steps or {}).items():
+            for access in chain(m.nodes, m.spaces[space].first) if step else ():
+                if not access.kind & STALE and not over(m, access.execution, m.now):
+                    access.first += trips * step
+                    access.last += trips * step
 
     def _leave_behind(self, m: MachineState, later: int, frozen: list[int], still: list[int], row: int) -> None:
         """Move what has stood still since before the period into the past, in which it is."""
@@ -677,9 +630,9 @@ def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool
     )
 
 
-def _note(jumps: list[Stretch], jump: Jump) -> None:
+def _note(jumps: list[Jump], jump: Jump) -> None:
     """Append a jump; those inside what it repeats become part of it."""
-    inner: list[Stretch] = []
+    inner: list[Jump] = []
     while jumps and jumps[-1].first >= jump.first:
         inner.insert(0, jumps.pop())
     jumps.append(Jump(jump.first, jump.end, jump.times, jump.shift, tuple(inner)))

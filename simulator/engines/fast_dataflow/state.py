@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 from castsim.engines.fast_dataflow.function_state import (
     ComputeWaitsRow,
     Cycle,
@@ -27,6 +26,7 @@ from castsim.engines.fast_dataflow.function_state import (
     TripRow,
     Value,
 )
+from castsim.engines.fast_dataflow.state_codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 
 # ----------------------------------------------------------------------------------------------------------- at work
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from castsim.engines.fast_dataflow.codes import MASK, VECTOR
+from castsim.engines.fast_dataflow.encoding import Banking, Places, Work
 from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
-from castsim.engines.fast_dataflow.units import Banking, Places, Work
-from castsim.execution.dataflow.operations import BLOCK
+from castsim.engines.fast_dataflow.state_codes import MASK, VECTOR
+from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
-from castsim.machines.strided.banks import places_of_blocks
-from castsim.machines.strided.geometry import repeat_blocks
 from castsim.machines.strided.operations import VectorOperation
-from castsim.machines.strided.timing import result_delay
-from castsim.machines.strided.timing_facts import always_fills, changes_mask, check_vector, facts_of, pace_of
+from castsim.machines.strided.repeat_timing import (
+    always_fills,
+    changes_mask,
+    check_vector,
+    facts_of,
+    pace_of,
+    places_of_blocks,
+    repeat_blocks,
+    result_delay,
+)
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget
 
 

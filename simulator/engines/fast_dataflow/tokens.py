@@ -10,164 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, lcm
 
-from castsim.engines.fast_dataflow.codes import BEGIN, END, NONE, PART, SCALAR_PIPE, WHOLE
 from castsim.engines.fast_dataflow.encoding import Encoder
-from castsim.execution.dataflow.operations import Barrier, SetFlag, Transfer, WaitFlag
-from castsim.execution.dataflow.survey import ALL_PIPES
-from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, Operation, accesses, elements, width
-
-# Loops in which groups of pipes drift apart: no flag or barrier makes one of them wait for another.
-#
-# The queue of a slower group grows from trip to trip, so the whole state never repeats. But each group is in the same
-# place of its own trip again and again: what repeats is the state without the trips that the slower groups have not
-# begun. Skipped are then so many trips of the fastest group, and so many fewer of the others; what they are still
-# owed,
-# they execute behind the loop, alone.
-
-_LARGEST = 4096
-"""Operations of a trip up to which it is looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The groups of pipes of a loop that nothing ties together, and what a trip has of each.
-
-    `pattern` is the group of every execution of a trip; work of the scalar unit alone counts as one more group.
-    `operations` are all of a trip, `entries` those of every pipe, `scalar` those of the scalar unit by group.
-    """
-
-    pipes: tuple[frozenset[str], ...]
-    pattern: tuple[int, ...]
-    operations: int
-    entries: dict[str, int]
-    scalar: tuple[int, ...]
-
-
-def groups_of(loop: Loop, scalar: str, shortest: int) -> Groups | None:
-    """Return the groups of a loop that may drift apart, None if all are tied or it cannot be told trip by trip.
-
-    It cannot if the scalar unit waits or is waited for, if a trip is very long, or holds a loop of more than `shortest`
-    operations, of which trips may be skipped themselves; nor if flags tie a pipe that has no work in the loop.
-    """
-    executed = _executed(loop.body, shortest)
-    if executed is None or sum(len(each) for each in executed) > _LARGEST:
-        return None
-    tied: dict[str, str] = {}
-    for operations in executed:
-        first = None
-        for operation in operations:
-            names = _together(operation, scalar)
-            if names is None:
-                return None
-            for name in names:
-                _tie(tied, name, first or name)
-                first = name
-    roots = sorted({_root(tied, name) for name in tied})
-    if len(roots) < 2:
-        return None
-    entries = dict.fromkeys(tied, 0)
-    scalars, pattern = [0] * (len(roots) + 1), []
-    for operations in executed:
-        own = [operation.pipe for operation in operations if operation.pipe in tied]
-        for name in own:
-            entries[name] += 1
-        pattern.append(roots.index(_root(tied, own[0])) if own else len(roots))
-        scalars[pattern[-1]] += len(operations) - len(own)
-    if not all(entries.values()):
-        return None  # a flag to or from a pipe without work here piles up or is used up, so no trip is like another
-    pipes = tuple(frozenset(name for name in tied if _root(tied, name) == root) for root in roots)
-    return Groups(pipes, tuple(pattern), sum(map(len, executed)), entries, tuple(scalars))
-
-
-def _executed(node: Node, shortest: int) -> list[Sequence[Operation]] | None:
-    """Return the operations of all executions of a node, None if a loop in it is long."""
-    if isinstance(node, Lowered):
-        operations = _operations(node.body, shortest)
-        return None if operations is None else [operations]
-    found: list[Sequence[Operation]] = []
-    if isinstance(node, Loop):
-        inner = _executed(node.body, shortest)
-        if inner is None or node.trips * sum(map(len, inner)) > shortest:
-            return None
-        return inner * node.trips
-    for item in node.items if isinstance(node, Block) else ():
-        more = _executed(item, shortest)
-        if more is None or len(found) > _LARGEST:
-            return None
-        found += more
-    return found
-
-
-def _operations(node: Node, shortest: int) -> list[Operation] | None:
-    """Return the operations of an instruction, None if there are more than `shortest`."""
-    if isinstance(node, Block):
-        found: list[Operation] = []
-        for item in node.items:
-            more = _operations(item, shortest)
-            if more is None or len(found) + len(more) > shortest:
-                return None
-            found += more
-        return found
-    if isinstance(node, Loop):
-        body = _operations(node.body, shortest)
-        return None if body is None or len(body) * node.trips > shortest else body * node.trips
-    assert not isinstance(node, Lowered)
-    return [node]
-
-
-def _together(operation: Operation, scalar: str) -> tuple[str, ...] | None:
-    """Return the pipes that an operation ties together, None if the scalar unit is one of them."""
-    names: tuple[str, ...] = (operation.pipe,)
-    if isinstance(operation, SetFlag):
-        names = (operation.pipe, operation.waiter)
-    elif isinstance(operation, WaitFlag):
-        names = (operation.pipe, operation.signaller)
-    elif operation.pipe == ALL_PIPES:
-        return None
-    elif operation.pipe == scalar:
-        return ()
-    elif isinstance(operation, Barrier):
-        return names
-    return None if scalar in names or ALL_PIPES in names else names
-
-
-def _root(tied: dict[str, str], name: str) -> str:
-    while tied[name] != name:
-        name = tied[name]
-    return name
-
-
-def _tie(tied: dict[str, str], name: str, other: str) -> None:
-    tied.setdefault(name, name)
-    tied.setdefault(other, other)
-    tied[_root(tied, name)] = _root(tied, other)
-
-
-def restricted(loop: Loop, pipes: frozenset[str], trips: int) -> Loop:
-    """Return so many trips of what a loop does on some pipes, with the scalar unit's work for that."""
-    steps = iter(loop.steps)
-    kept: list[tuple[int, ...]] = []
-    body = _restricted(loop.body, pipes, steps, kept)
-    assert isinstance(body, Block)
-    return Loop(trips, body, tuple(kept))
-
-
-def _restricted(
-    node: Node, pipes: frozenset[str], steps: Iterator[tuple[int, ...]], kept: list[tuple[int, ...]]
-) -> Node | None:
-    if isinstance(node, Block):
-        items = [_restricted(item, pipes, steps, kept) for item in node.items]
-        return Block(tuple(item for item in items if item is not None))
-    if isinstance(node, Loop):
-        body = _restricted(node.body, pipes, steps, kept)
-        assert isinstance(body, Block)
-        return restricted(node, pipes, node.trips) if body.items else None
-    own = [next(steps) for _ in elements(node)]
-    if any(not isinstance(each, Lowered) and each.pipe in pipes for each in elements(node)):
-        kept += own
-        return node
-    return None
-
+from castsim.engines.fast_dataflow.state_codes import BEGIN, END, NONE, PART, WHOLE
+from castsim.execution.dataflow.pipe_operations import Transfer
+from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, accesses, elements, width
 
 _PIECE = 4096
 """Tokens that are made at once."""
@@ -175,8 +21,6 @@ _FLAT = 64
 """Operations up to which a loop is unrolled without looking for a steady state."""
 _WINDOWS = (8, 64)
 """Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
-_DRIFTING = 512
-"""Trips that are compared with each other where pipes drift apart: their periods need not be short together."""
 _SHARE = 32
 """Rows of the machine's state that a look may read for each operation that is executed until the next one."""
 _PROMISE = 64
@@ -198,8 +42,7 @@ class Frame:
     The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
     same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
     A trip has so many operations (`size`). The more there is to look at, the rarer are looks: every `pace` turns.
-    `pipes` are those that have something to do in the loop. Where these fall into `groups` that may drift apart,
-    `drifts` says that they do, and `owed` are the trips that each has still to execute alone, behind the loop.
+    `pipes` are those that have something to do in the loop.
     """
 
     loop: Loop
@@ -207,20 +50,16 @@ class Frame:
     turn: int
     steps: dict[int, int] | None
     pipes: frozenset[str]
-    groups: Groups | None = None
-    owed: tuple[int, ...] = ()
-    drifts: bool = False
     trip: int = 0
     pace: int = 1
     context: object = None
-    drift: object = None
 
     def is_watched(self) -> bool:
         """Whether this trip begins with a look at the machine."""
         apart = self.turn * self.pace
         if self.steps is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
             return False
-        return self.is_in_window() or (self.drifts and self.trip // apart < _DRIFTING)
+        return self.is_in_window()
 
     def is_worth(self, rows: int) -> bool:
         """Whether this trip still begins with a look when that has to read so many rows; slow the pace if need be.
@@ -244,22 +83,13 @@ class Frame:
         return number == _window(number)
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """The place behind a loop where trips begin that some of its groups execute alone; none: where all go on."""
-
-    frame: Frame
-    groups: frozenset[int]
-
-
 @dataclass(slots=True)
 class Piece:
-    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of; `aside` goes before."""
+    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of."""
 
     tokens: list[int]
     frame: Frame | None = None
     inside: Frame | None = None
-    aside: Aside | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +104,10 @@ class _Steps:
 
 @dataclass(slots=True)
 class TokenStream:
-    """The tokens of a program. `skips`: whether to stop for looks at all; `drifts`: also at pipes that drift apart."""
+    """The tokens of a program. `skips`: whether to stop for looks at all."""
 
     encoder: Encoder
     skips: bool
-    drifts: bool = False
     _pending: list[int] = field(default_factory=list)
     _whole: dict[int, int] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
@@ -429,8 +258,6 @@ class TokenStream:
         watches = self.skips and loop.trips * frame.size > _FLAT
         if watches:
             yield self._cut()
-            if self.drifts and moves is None and not self._frames and walk == self._node:
-                frame.groups = groups_of(loop, self.encoder.pipes[SCALAR_PIPE], _FLAT)
             self._frames.append(frame)
         while frame.trip < loop.trips:
             if watches and frame.is_watched():
@@ -442,23 +269,6 @@ class TokenStream:
         if watches:
             yield self._cut()
             self._frames.pop()
-            if any(frame.owed):
-                yield from self._asides(frame)
-
-    def _asides(self, frame: Frame) -> Iterator[Piece]:
-        """Yield the trips that some groups execute alone."""
-        groups = frame.groups
-        assert groups is not None
-        these = frozenset(number for number, owed in enumerate(frame.owed) if owed)
-        pipes = frozenset(name for number in these for name in groups.pipes[number])
-        loop = restricted(frame.loop, pipes, max(frame.owed))
-        self._made.append(loop)
-        drifts, self.drifts = self.drifts, False
-        yield Piece([], aside=Aside(frame, these))
-        yield from self._loop(loop, _advanced(None, self._steps_of(loop).moves, frame.loop.trips), self._node)
-        yield self._cut()
-        yield Piece([], aside=Aside(frame, frozenset()))
-        self.drifts = drifts
 
     def _steps_of(self, loop: Loop) -> _Steps:
         """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.byte_sets import common_bytes, strided
-from castsim.execution.dataflow.operations import Transfer
+from castsim.execution.dataflow.pipe_operations import Transfer
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.isa.errors import Span, TileError

@@ -10,6 +10,7 @@ from castsim.execution.distribution.distributing import (
     MOST_WORKERS,
     Computed,
     Group,
+    HandedTargets,
     Keeping,
     Ledger,
     LedgerLabels,
@@ -17,12 +18,12 @@ from castsim.execution.distribution.distributing import (
     about_installation,
     digest,
     distributed,
+    facts_digest,
+    handed_targets,
     here,
     resumed,
 )
-from castsim.execution.distribution.facts import HandedTargets, facts_digest, handed_targets
-from castsim.execution.distribution.installation import Installation, installation
-from castsim.execution.distribution.origins import Done, Origin, Origins, Task, origin
+from castsim.execution.distribution.origins import Done, Installation, Origin, Origins, Task, installation, origin
 
 __all__ = [
     "ALONE",

@@ -14,8 +14,17 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Generic
 
-from castsim.execution.distribution.installation import Installation, installation, refuse_another
-from castsim.execution.distribution.origins import Done, Origin, Piece, Result, Task, origin
+from castsim.execution.distribution.origins import (
+    Done,
+    Installation,
+    Origin,
+    Piece,
+    Result,
+    Task,
+    installation,
+    origin,
+    refuse_another,
+)
 from castsim.isa.errors import EngineError, ReadError
 
 if find_spec("distributed") is None:

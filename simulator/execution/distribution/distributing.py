@@ -10,23 +10,32 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from castsim.execution.distribution.installation import Installation, digest_of, installation
-from castsim.execution.distribution.origins import Done, Origin, Piece, Result, Task, carried_out_here, origin_of
+from castsim.execution.distribution.origins import (
+    Done,
+    Installation,
+    Origin,
+    Piece,
+    Result,
+    Task,
+    carried_out_here,
+    digest_of,
+    installation,
+    origin_of,
+)
 from castsim.isa.errors import ReadError
+from castsim.targets import Target, load_target, target_names
 
 # A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 #
 # The first line says, in JSON, whose ledger it is and what the work is about. Behind it stand pieces: a mark, the
-# piece's
-# number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed process
-# left
-# half written does not count and is cut off.
+# piece's number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed
+# process left half written does not count and is cut off.
 
 if sys.platform != "win32":
     import fcntl
@@ -352,3 +361,55 @@ def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Res
         return Computed(number, keeping.read(number, held["result"]), origin_of(held["origin"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ReadError(f"{ledger.path}: piece {number} cannot be read: {error!r}") from None
+
+
+# What a target's description says, as one digest, and targets that are handed to others.
+
+
+def facts_digest(target: Target) -> str:
+    """Return the SHA-256 of all that a target's description says."""
+    return digest_of(_canonical(target.model_dump()).encode())
+
+
+def _canonical(value: object) -> str:
+    """Return a value in one form: sets and tables have no order."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{_canonical(key)}:{_canonical(each)}" for key, each in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ",".join(sorted(map(_canonical, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    return repr(str(value) if isinstance(value, str) else value)
+
+
+_KNOWN: dict[str, Target] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class HandedTargets:
+    """Targets for workers elsewhere: a shipped one they load by its name, one of a file they are given."""
+
+    files: Mapping[str, Target] = field(default_factory=dict)
+    _known: dict[str, Target] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def get(self, name: str) -> Target | None:
+        """Return the target of a file, None for one to be loaded.
+
+        It is the same object for the same facts, by which what was found out about a target is known.
+        """
+        own = self.files.get(name)
+        if own is None:
+            return None
+        if name not in self._known:  # a digest takes as long as many of the pieces that ask for the target
+            self._known[name] = _KNOWN.setdefault(facts_digest(own), own)
+        return self._known[name]
+
+
+def handed_targets(names: Iterable[str]) -> HandedTargets:
+    """Return targets by their names or paths.
+
+    Raises:
+        ReadError, TargetDataError: one cannot be read.
+    """
+    shipped = target_names()
+    return HandedTargets({name: load_target(name) for name in names if name not in shipped})

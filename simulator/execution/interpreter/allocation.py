@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.places import Allocator, slot_bytes
-from castsim.execution.interpreter.scalars import bits_of
-from castsim.execution.interpreter.structure import has_addresses
+from castsim.execution.interpreter.program_structure import has_addresses
+from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import enum_value
-from castsim.isa.pto.gather_forms import OFFSET, offset_of
+from castsim.isa.pto.lexer import closest
+from castsim.isa.pto.operand_forms import OFFSET, form_of, offset_of
 from castsim.isa.pto.packed import element_format, held_format, unpacked
-from castsim.isa.pto.scratch_forms import form_of
-from castsim.isa.pto.spelling import closest
 from castsim.isa.pto.tile_types import format_tile
 from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.vector_operations import (

@@ -27,16 +27,22 @@ from castsim.execution.interpreter.allocation import (
     tile_of_values,
     unsupported,
 )
-from castsim.execution.interpreter.arguments import argument_use, bind_arguments, make_view, partition
-from castsim.execution.interpreter.assembler_forms import check_form
+from castsim.execution.interpreter.arguments import (
+    ArgumentUse,
+    Pointer,
+    TileHandle,
+    View,
+    argument_use,
+    bind_arguments,
+    make_view,
+    partition,
+    use_in_values,
+    with_extents,
+)
 from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
 from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
-from castsim.execution.interpreter.places import ArgumentUse, Pointer, TileHandle, View, use_in_values, with_extents
-from castsim.execution.interpreter.rerolling import Pieces, fold
-from castsim.execution.interpreter.scalar_floats import SATURATE
-from castsim.execution.interpreter.scalars import constant, evaluate
-from castsim.execution.interpreter.structure import (
+from castsim.execution.interpreter.program_structure import (
     Budget,
     Label,
     bare,
@@ -49,15 +55,17 @@ from castsim.execution.interpreter.structure import (
     synchronises,
     work_label,
 )
-from castsim.execution.limits import MAX_WALK
+from castsim.execution.interpreter.rerolling import Pieces, fold
+from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
+from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.reader import FollowUpError
-from castsim.isa.pto.regions import nodes
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.lexer import closest
+from castsim.isa.pto.program import nodes
+from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 

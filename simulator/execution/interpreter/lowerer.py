@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.choices import Choice
+from castsim.execution.choices import MAKE_SCRATCH, TOOLCHAIN, Choice
 from castsim.execution.tiles import CastTiles, Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Operation
-from castsim.isa.errors import Span
+from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.operand_forms import form_of, is_older
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.warning_text import Warnings
 
 
@@ -112,3 +114,34 @@ class Lowerer(Protocol):
     def closing_warnings(self) -> Warnings:
         """Return warnings that only the whole program gives reason for; asked for once it has been walked."""
         ...
+
+
+# Forms of operations that only some assemblers know.
+
+
+def is_binary(node: pto.TileOperation) -> bool:
+    """Whether a column sum says that it adds in pairs."""
+    return dict(node.attributes).get("isBinary") == "true"
+
+
+def check_form(node: pto.Operation, toolchain: str) -> None:
+    """Refuse an operation without the tmp tile that an older assembler wants.
+
+    Raises:
+        ReadError: it is such a one.
+    """
+    operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
+    if operation is None or not isinstance(node, pto.TileOperation) or toolchain in MAKE_SCRATCH:
+        return
+    form = form_of(operation, node.input_types)
+    if form is None or is_older(operation, form, binary=is_binary(node)):
+        return
+    if operation.attribute == "isBinary":
+        message = f"pto.{node.mnemonic} has isBinary if and only if it has tmp"
+    else:
+        message = f"pto.{node.mnemonic} is not written with these operands"
+    raise ReadError(
+        f"{message}: assemblers add a tmp tile from {MAKE_SCRATCH[0]} on",
+        span=node.span,
+        legal=(*operation.spellings, f"--{TOOLCHAIN} {MAKE_SCRATCH[0]}"),
+    )

@@ -78,12 +78,10 @@ def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
 # Loops of which only some trips are walked: cut into pieces whose trips, or runs of as many trips, are alike.
 #
 # A piece is walked at its first, second and last unit, a unit being one trip, or as many as the remainders and
-# quotients
-# in it need to come round. The first unit tells up to where every comparison comes out as it did, and so where the
-# piece
-# ends; the others give the address steps, and whatever holds at both ends holds between. Where the text tells that no
-# trip can differ from another, the first one stands for all, so that loops around nothing cost next to nothing. Trips
-# that are alike in no such way are walked one by one, and runs of equal ones folded.
+# quotients in it need to come round. The first unit tells up to where every comparison comes out as it did, and so
+# where the piece ends; the others give the address steps, and whatever holds at both ends holds between. Where the
+# text tells that no trip can differ from another, the first one stands for all, so that loops around nothing cost next
+# to nothing. Trips that are alike in no such way are walked one by one, and runs of equal ones folded.
 
 LONGEST_PERIOD = 4096
 """Trips of one unit; loops that need longer ones are walked trip by trip."""

@@ -38,7 +38,7 @@ from castsim.execution.vector_operations.shapes import (
 from castsim.execution.vector_operations.sorting import pairs_of
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
-from castsim.isa.pto.spelling import closest
+from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.tile_operations import TileOperationFacts

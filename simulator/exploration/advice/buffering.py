@@ -324,7 +324,7 @@ def read_by(node: pto.Operation) -> tuple[str, ...]:
     return ()
 
 
-KIND = "double-buffer"
+BUFFERING = "double-buffer"
 
 
 @dataclass(slots=True)
@@ -336,7 +336,7 @@ class _Loop:
     trips: int | None
 
 
-def changes(text: TileText) -> Iterator[Change]:
+def double_buffered(text: TileText) -> Iterator[Change]:
     """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
         return  # events would have to be told apart as well
@@ -356,7 +356,7 @@ def changes(text: TileText) -> Iterator[Change]:
                     changed = unrolled(text, loop, tiles, copies)
                     if changed is not None:
                         yield Change(
-                            KIND, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
+                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
                             "a transfer no longer waits until the previous trip has finished with its tile",
                             one.number, changed,
                         )  # fmt: skip

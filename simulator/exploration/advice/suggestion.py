@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from enum import StrEnum
 
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind

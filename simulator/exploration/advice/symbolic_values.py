@@ -11,10 +11,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import run_length
-from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.dataflow.operations import BLOCK, ScalarAccess, Transfer
-from castsim.execution.dataflow.uncomputed import Unknown
-from castsim.execution.dataflow.values import copy_bursts
+from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
+from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
 from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
@@ -38,7 +36,7 @@ from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.operations import Duplicate, Stream, VectorOperation
 from castsim.machines.strided.values import NaturalMap, apply_action
-from castsim.machines.vector_function.operations import VectorFunction
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
 from castsim.numerics import code_dtype
 from castsim.targets import TileTarget
@@ -46,12 +44,9 @@ from castsim.targets import TileTarget
 # What every byte of a program's results is made of, as a fingerprint: equal ones mean equal terms.
 #
 # A term says which cast or operation, with which mode and constants, was applied to which terms, down to the bytes of
-# the
-# inputs. Loads, stores and moves carry terms along. Two programs whose outputs have equal terms give equal bits for
-# any
-# input, on one and the same path. A fingerprint is a number of 64 bits; a proof compares two of each byte, by
-# different
-# seeds.
+# the inputs. Loads, stores and moves carry terms along. Two programs whose outputs have equal terms give equal bits
+# for any input, on one and the same path. A fingerprint is a number of 64 bits; a proof compares two of each byte, by
+# different seeds.
 
 Fingerprints = NDArray[np.uint64]
 """One number for each byte, element, row or tile."""
@@ -232,8 +227,7 @@ def _shifted(work: ResolvedTileOp, delta: int) -> ResolvedTileOp:
 # Casts of small elements as tables of all their codes, so that different steps with one result have one term.
 #
 # An element of 16 bits or fewer, and all that casts make of it, is a function of that element alone. Its term is made
-# of
-# the whole table of that function and of the term of the element that it began with, whatever steps led there.
+# of the whole table of that function and of the term of the element that it began with, whatever steps led there.
 
 MOST_BITS = 16
 

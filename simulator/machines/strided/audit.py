@@ -16,7 +16,6 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.strided.geometry import stream_extent
 from castsim.machines.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
 from castsim.machines.strided.plan import (
     NOTHING,
@@ -28,6 +27,7 @@ from castsim.machines.strided.plan import (
     start_ctrl,
     timing_of,
 )
+from castsim.machines.strided.repeat_timing import stream_extent
 from castsim.machines.strided.sequences import Call, emit_call
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -62,9 +62,8 @@ def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
 #
 # Whole repeats come first, row by row (the head); the columns left over follow, all rows together: one masked
 # instruction repeats down the rows (the tail). Each goes up to the repeat limit per instruction. Control writes
-# bracket
-# the whole. Source: docs/reference/a2a3.md section 2.3 (order of instructions), 2.4 (int4 storage) and 3.4 (scratch
-# sequences), after pto-isa include/pto/npu/a2a3/TCvt.hpp @ 3186c381.
+# bracket the whole. Source: docs/reference/a2a3.md section 2.3 (order of instructions), 2.4 (int4 storage) and 3.4
+# (scratch sequences), after pto-isa include/pto/npu/a2a3/TCvt.hpp @ 3186c381.
 
 
 @dataclass(frozen=True, slots=True)

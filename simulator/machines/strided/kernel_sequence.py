@@ -322,12 +322,9 @@ class KernelSequence:
 # Arg-reductions: the place of the greatest or least element of every row or column (docs/reference/pto.md 7.4, 7.5).
 #
 # Rows, as stated: one reducing instruction gives a pair of value and place for each repeat, another sorts out values
-# and
-# places; where a row has several repeats, a second stage does so with their values; the scalar unit, between flags,
-# makes
-# the result of what is left. Columns: no source; compared row by row with the best so far, which lies in tmp. Where
-# the
-# steps lie in tmp is assumed.
+# and places; where a row has several repeats, a second stage does so with their values; the scalar unit, between
+# flags, makes the result of what is left. Columns: no source; compared row by row with the best so far, which lies in
+# tmp. Where the steps lie in tmp is assumed.
 
 _BITS = format_named("i8")
 

@@ -163,12 +163,10 @@ def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel
 # Column reductions and column broadcasts.
 #
 # Reductions in row order: row 0 is copied to the destination, then every row is joined onto it with a barrier each.
-# Sums
-# take a row as one in count mode; the others take the whole repeats of all rows, then what is left of all rows under a
-# mask (formulas of one cycle figure per row, docs/reference/a2a3.md section 6.2). The binary form of a sum joins
-# neighbouring rows in pairs in tmp, an odd last row onto the first pair, with a barrier for each pair (1263 cycles for
-# 64 x 64, which are 64 of these steps). Broadcasts read row 0 for
-# every row (repeat stride 0): assumed.
+# Sums take a row as one in count mode; the others take the whole repeats of all rows, then what is left of all rows
+# under a mask (formulas of one cycle figure per row, docs/reference/a2a3.md section 6.2). The binary form of a sum
+# joins neighbouring rows in pairs in tmp, an odd last row onto the first pair, with a barrier for each pair (1263
+# cycles for 64 x 64, which are 64 of these steps). Broadcasts read row 0 for every row (repeat stride 0): assumed.
 
 
 def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:

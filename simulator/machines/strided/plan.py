@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
-from castsim.machines.tile_modes import DEFAULT_MODE
+from castsim.machines.tile_modes import DEFAULT_MODE, no_such_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchSequence, StridedCast, StridedRepeatTarget
 

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import Operation
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.machines.strided.geometry import element_bits, stream_extent
 from castsim.machines.strided.operations import (
     BLOCK,
     Action,
@@ -32,6 +31,7 @@ from castsim.machines.strided.operations import (
     Stream,
     VectorOperation,
 )
+from castsim.machines.strided.repeat_timing import element_bits, stream_extent
 from castsim.machines.tile_values import TileValues
 from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 

@@ -12,8 +12,8 @@ from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.block_groups import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
 from castsim.execution.vector_operations.shapes import BLOCK
+from castsim.machines.vector_function.function_operations import Load, MemoryBarrier, Nest, Store
 from castsim.machines.vector_function.kernel_nests import Operands, Region, Trip, chain
-from castsim.machines.vector_function.operations import Load, MemoryBarrier, Nest, Store
 
 _SHORT = 1024
 """Elements of f32 up to which maxima are taken register by register."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.operations import BLOCK
+from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.tiles import Tile
 from castsim.isa.formats import IntFormat
-from castsim.machines.vector_function.operations import (
+from castsim.machines.vector_function.function_operations import (
     Compute,
     CountDown,
     Load,
@@ -288,8 +288,7 @@ def move(operands: Operands, region: Region, source: Tile, destination: Tile) ->
 # Loop nests of the kernels that fold or spread an axis, and of padding.
 #
 # Facts: docs/reference/a5.md section 9, after pto-isa include/pto/npu/a5 @ 3186c381; which of the kernels are assumed
-# is
-# said in the table of kernels of the target.
+# is said in the table of kernels of the target.
 
 BLOCK_LOAD = "BLK"
 """Distribution of a load of one block, repeated over the register."""

@@ -12,10 +12,9 @@ import numpy as np
 
 from castsim.execution.interpreter import Lowerer
 from castsim.execution.interpreter.dependence import Scalar
-from castsim.execution.interpreter.scalar_floats import FLOATS, bits_of
+from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.micro import Issue, MicroMemory, Value
-from castsim.execution.micro.bodies import Body
-from castsim.execution.micro.unit import Followed
+from castsim.execution.micro.vector_unit import Body, Followed
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
@@ -24,29 +23,34 @@ from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.conversions import Conversion, conversion
-from castsim.isa.pto.micro.forms import OPAQUE, ROWS
-from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS
 from castsim.isa.pto.packed import PairFormat, element_format
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
     MaskType,
+    MicroOperation,
     PointerType,
     ScalarType,
     VectorType,
 )
 from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.expansion import expand_source, expand_tree
-from castsim.machines.vector_function.lanes import memory as access
-from castsim.machines.vector_function.lanes.operands import Operands
-from castsim.machines.vector_function.lanes.operations import OPERATIONS, execute
-from castsim.machines.vector_function.lanes.rearranging import squeezed_bytes
-from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, mask_of, masked
+from castsim.machines.vector_function.lanes import loads_stores as access
+from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
+from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.lanes.vector_registers import (
+    Mask,
+    Operands,
+    Register,
+    every_lane,
+    mask_of,
+    masked,
+)
 from castsim.machines.vector_function.logical import lower_function
 from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.scopes.bodies import body_cycles
-from castsim.machines.vector_function.scopes.recorder import Recorder
+from castsim.machines.vector_function.scopes.recorder import Recorder, body_cycles
 from castsim.numerics import Policy
 from castsim.targets.vector_function import VectorFunctionTarget
 

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.execution.choices import BACKEND, MICRO
-from castsim.execution.dataflow.missing_pair import no_such_pair
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.tile_modes import DEFAULT_MODE
+from castsim.machines.tile_modes import DEFAULT_MODE, no_such_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.vector_function import KernelText, Level, VectorCast, VectorFunctionTarget, VectorVariant
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.timing import NO_TICK, TICKS, ticks
-from castsim.machines.vector_function.operations import (
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, ticks
+from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
     Bitwise,
@@ -24,9 +24,10 @@ from castsim.machines.vector_function.operations import (
     Spread,
     Store,
     VectorFunction,
+    mnemonic,
+    profile,
 )
-from castsim.machines.vector_function.profile import mnemonic, profile
-from castsim.machines.vector_function.timing import (
+from castsim.machines.vector_function.function_timing import (
     accumulation_start,
     head_penalty,
     path_through,

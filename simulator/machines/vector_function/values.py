@@ -12,14 +12,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.execution.tiles import Tile
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
 from castsim.machines.tile_values import TileValues
 from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
-from castsim.machines.vector_function.operations import (
+from castsim.machines.vector_function.function_operations import (
     Ascend,
     Bitwise,
     Convert,
@@ -191,8 +191,7 @@ def _codes(register: Bytes, fmt: Format) -> Codes:
 # Where every stored bit comes from: trips run on provenance instead of values.
 #
 # A register holds, for each of its nibbles, the element it belongs to and the steps it has been through. Registers
-# that
-# depend on no load (index vectors, masks, zeros) are computed as they are. A trip is traced once per state of its
+# that depend on no load (index vectors, masks, zeros) are computed as they are. A trip is traced once per state of its
 # counters; all other trips are copies of a traced one, moved.
 
 Nibbles = NDArray[np.int64]

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.inputs import check_known, make_inputs, to_memory
+from castsim.execution.input_data import check_known, make_inputs, to_memory
 from castsim.execution.interpreter import ArgumentUse
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc import (
     Register,
     RegisterDeclaration,

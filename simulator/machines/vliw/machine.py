@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.limits import walk_limit
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
+from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, Span

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.sources import Language, Source
 from castsim.targets import Target, load_target, target_names
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.npy import read_array
+from castsim.execution.input_data import read_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import Format, IntFormat, format_named

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.execution.inputs import arrayed
+from castsim.execution.input_data import arrayed
 from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier

@@ -9,9 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow
-from castsim.evidence.accuracy.cross_validation import CrossValidation
-from castsim.exploration.differences.comparison import Difference, by_effect
-from castsim.exploration.differences.sides import Side
+from castsim.evidence.accuracy.left_out import CrossValidation
+from castsim.exploration.differences import Difference, Side, by_effect
 from castsim.exploration.tuning import Row, Tuning
 from castsim.planning import PlanKind
 from castsim.planning.conformance import ConformanceEntry, Matrix

@@ -9,7 +9,7 @@ from pydantic import Field
 from castsim.reports.schemas.keys import Bits, Bundles, Cycles, Form, Keys, Scalar, Value, absent
 from castsim.reports.schemas.objects import Number, Output, StaleRead
 from castsim.reports.schemas.targets import BuiltinEntry, FunctionEntry
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 
 
 class TargetBuiltins(Keys):

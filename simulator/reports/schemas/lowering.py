@@ -10,7 +10,7 @@ from castsim.planning import PlanKind, Verdict
 from castsim.planning.judgement import Method
 from castsim.reports.schemas.keys import Bytes, Cycles, Elements, Form, Keys, Name, Percent, Scalar, Value
 from castsim.reports.schemas.objects import Number, WorkerEntry
-from castsim.targets.schema import SourceKind
+from castsim.targets.description import SourceKind
 
 CyclesPerElement = Annotated[float, Field(json_schema_extra={"unit": "cycles per element"})]
 

@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue
 
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.schemas.keys import Bits, Bundles, Date, Elements, Keys, Line, Sha256, Value, absent
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 
 
 class Number(Keys):

@@ -26,7 +26,7 @@ from castsim.reports.schemas.keys import (
 )
 from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
 from castsim.synchronisation.flags.insertion import Place
-from castsim.targets.schema import SourceKind, Status
+from castsim.targets.description import SourceKind, Status
 
 # Inside of the launches of vector functions.
 

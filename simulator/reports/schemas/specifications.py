@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from castsim.reports.schemas.keys import Form, Keys, Name, Scalar
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 
 
 class Rule(Keys):

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from castsim.reports.schemas.keys import Form, Keys, absent
 from castsim.reports.schemas.objects import FactEntry
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 
 
 class TargetHeader(Keys):

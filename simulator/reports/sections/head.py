@@ -13,7 +13,7 @@ from castsim.reports.pipes import limiter, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.targets import Target
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 
 _CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from castsim.execution.dataflow.operations import SetFlag, WaitFlag
+from castsim.execution.dataflow.pipe_operations import SetFlag, WaitFlag
 from castsim.execution.tree import Access, Tree, accesses, instances, operations
 from castsim.reports.views.recording import PipeSegment
 from castsim.reports.views.timeline import DrawnOperation, Timeline

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from castsim.execution.dataflow.operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, WaitFlag
 from castsim.execution.tree import Lowered, Tree, instances, operations
 from castsim.reports.views.recording import PipeSegment, Recorder, Window
 from castsim.timing import Cause, Execution, OperationTiming, Timing

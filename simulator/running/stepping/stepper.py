@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.engines import ENGINES, observe
-from castsim.execution.dataflow.idle import NO_VALUES, Idle
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
-from castsim.execution.micro.unit import Pointer
+from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
+from castsim.execution.micro.vector_unit import Pointer
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.packed import element_format, held_element
-from castsim.isa.pto.regions import nodes
-from castsim.isa.pto.value_types import MaskType, VectorType
+from castsim.isa.pto.program import nodes
+from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
 from castsim.isa.sources import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
@@ -35,7 +34,18 @@ from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Inputs, Loaded, LoadedProgram
 from castsim.running.loading import load
 from castsim.running.runs import Result, run_loaded
-from castsim.running.stepping.breakpoints import (
+from castsim.running.stepping.step_recording import (
+    BUFFER,
+    Bytes,
+    Place,
+    Recording,
+    argument_place,
+    dense,
+    global_space,
+    part_place,
+    tile_place,
+)
+from castsim.running.stepping.stops import (
     Breakpoint,
     Breakpoints,
     Condition,
@@ -45,9 +55,6 @@ from castsim.running.stepping.breakpoints import (
     parse_condition,
     selected,
 )
-from castsim.running.stepping.journal import Bytes
-from castsim.running.stepping.places import BUFFER, Place, argument_place, dense, global_space, part_place, tile_place
-from castsim.running.stepping.recording import Recording
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import Cause, IgnoresBlocks

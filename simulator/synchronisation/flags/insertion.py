@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from castsim.execution.interpreter import Executed, Lowerer
-from castsim.execution.interpreter.structure import order_text
+from castsim.execution.interpreter.program_structure import order_text
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
-from castsim.synchronisation.flags.dependence import Rules, Touching, Uses, dependences, needs_no_barrier
-from castsim.synchronisation.flags.reading import Reading, read
 from castsim.synchronisation.flags.removing import (
     BranchSpan,
     Element,
@@ -23,19 +21,24 @@ from castsim.synchronisation.flags.removing import (
     LoopSpan,
     Mark,
     Pair,
+    Rules,
     Set,
+    Touching,
+    Uses,
     Wait,
     assign_events,
+    dependences,
+    needs_no_barrier,
     remove_needless,
 )
+from castsim.synchronisation.flags.sync_reading import Reading, read
 from castsim.targets.dataflow import DataflowTarget
 
 # Where flags and barriers have to stand, by the rules of the vendor's tool (docs/reference/pto.md section 5.2).
 #
 # For every operation the tool goes back over the elements before it, and at the end of every loop once more over the
-# trip
-# before. It keeps the pipes that are known to be ordered before the operation, directly or because whom it waits for
-# had waited for them; a flag is put where an operation on any other pipe shares bytes with it.
+# trip before. It keeps the pipes that are known to be ordered before the operation, directly or because whom it waits
+# for had waited for them; a flag is put where an operation on any other pipe shares bytes with it.
 
 
 def place_flags(listing: Listing, rules: Rules) -> list[Pair]:

@@ -5,7 +5,7 @@ pipes, even if this run would not show it. Trips of loops are not unrolled, see 
 """
 
 from castsim.synchronisation.races.detector import find_races
-from castsim.synchronisation.races.findings import Finding, RaceKind, refusal
+from castsim.synchronisation.races.race_findings import Finding, RaceKind, refusal
 
 __all__ = ["IGNORE", "MODES", "REPORT", "STOP", "Finding", "RaceKind", "find_races", "refusal"]
 

@@ -11,14 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.byte_sets import Bytes, common_bytes, run_length
-from castsim.execution.dataflow.operations import Barrier, ControlWrite, ScalarAccess, ScalarWork, SetFlag, WaitFlag
-from castsim.execution.dataflow.survey import ALL_PIPES
+from castsim.execution.dataflow.pipe_operations import (
+    ALL_PIPES,
+    Barrier,
+    ControlWrite,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Role, Tree, elements, scratch_reads
 from castsim.isa.errors import Span
-from castsim.synchronisation.flags.touches import Touch
-from castsim.synchronisation.hazards import contended_spaces, hazard_between
-from castsim.synchronisation.races.findings import Finding, RaceKind, RaceRegion
-from castsim.synchronisation.races.unrolling import SLOTS, Instance, distance, unfold
+from castsim.synchronisation.races.race_findings import (
+    SLOTS,
+    Finding,
+    Instance,
+    RaceKind,
+    RaceRegion,
+    Touch,
+    contended_spaces,
+    distance,
+    hazard_between,
+    unfold,
+)
 from castsim.targets.dataflow import DataflowTarget, Hazard, Pipes
 
 # The pipes of a program without times: what each of them knows to have ended before its next instruction starts.
@@ -171,8 +186,7 @@ def _join(known: Clock, other: Clock | tuple[int, ...]) -> None:
 # Accesses to the same bytes that nothing keeps in order.
 #
 # Of each access the latest execution per pipe is remembered: whoever waits for it has waited for those before it on
-# the
-# same pipe. Global memory that the program only reads, or that one pipe alone touches, is not followed.
+# the same pipe. Global memory that the program only reads, or that one pipe alone touches, is not followed.
 
 _VERBS = {True: "writes", False: "reads"}
 

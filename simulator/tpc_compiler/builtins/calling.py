@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.inputs import arrayed
+from castsim.execution.input_data import arrayed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named

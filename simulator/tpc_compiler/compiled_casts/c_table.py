@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, IntFormat, format_named
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, ChainRow, CType, Decomposition, c_types, chains
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 

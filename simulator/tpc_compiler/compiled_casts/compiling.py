@@ -24,7 +24,7 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.machines.vliw import source as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
-from castsim.targets.schema import Status
+from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, Sequence, Value, execute, schedule

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from time import process_time
 
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.limits import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc import (
     Bundle,
     Declaration,

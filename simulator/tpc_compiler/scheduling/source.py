@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
-from castsim.isa.limits import MAX_STATEMENTS, too_many_statements
+from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc import (
     Declaration,
     Immediate,

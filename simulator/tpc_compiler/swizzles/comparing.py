@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.assembled import Ran, assemble, execute

@@ -19,11 +19,11 @@ from castsim.execution.vector_operations.elements import numbers
 from castsim.execution.vector_operations.reductions import neutral_code
 from castsim.execution.vector_operations.shapes import vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.pto.micro.types import lane_bits
+from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.machines.vector_function.expansion.registers import Held, Registers
-from castsim.machines.vector_function.expansion.texts import mask, unwritten, vector
-from castsim.machines.vector_function.operations import LONG_DIVISION, Compute
+from castsim.machines.vector_function.expansion.micro_lines import mask, unwritten, vector
+from castsim.machines.vector_function.expansion.register_operations import Held, Registers
+from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 

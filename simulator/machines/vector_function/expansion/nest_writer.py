@@ -10,10 +10,9 @@ from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.machines.vector_function.expansion.computes import Given, accumulated, constant_register, write_compute
-from castsim.machines.vector_function.expansion.registers import Place, Registers, pointed
-from castsim.machines.vector_function.expansion.texts import near, unwritten, vector
-from castsim.machines.vector_function.expansion.writer import Writer
-from castsim.machines.vector_function.operations import (
+from castsim.machines.vector_function.expansion.micro_lines import Writer, near, unwritten, vector
+from castsim.machines.vector_function.expansion.register_operations import Place, Registers, pointed
+from castsim.machines.vector_function.function_operations import (
     Compute,
     CountDown,
     Load,
@@ -27,8 +26,7 @@ from castsim.machines.vector_function.operations import (
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
 #
 # The nests of an operation are lowered for many extents. A number of theirs is taken for a rule of one extent only if
-# the
-# rule gives it for all of them, and nothing else of the nests may change.
+# the rule gives it for all of them, and nothing else of the nests may change.
 
 Extents = Mapping[str, int]
 """Values for the names of extents."""

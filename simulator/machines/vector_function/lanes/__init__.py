@@ -6,7 +6,9 @@ docs/reference/micro.md sections 3 to 5.
 """
 
 from castsim.machines.vector_function.lanes.conversion import convert, truncate
-from castsim.machines.vector_function.lanes.memory import (
+from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
+from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, Operation, execute
+from castsim.machines.vector_function.lanes.loads_stores import (
     gather,
     gather_blocks,
     load,
@@ -19,10 +21,14 @@ from castsim.machines.vector_function.lanes.memory import (
     store_predicate,
     store_unaligned,
 )
-from castsim.machines.vector_function.lanes.operands import Operands, Value
-from castsim.machines.vector_function.lanes.operations import OPERATIONS, Operation, execute
-from castsim.machines.vector_function.lanes.rearranging import squeezed_bytes
-from castsim.machines.vector_function.lanes.registers import Mask, Register, every_lane, unwritten
+from castsim.machines.vector_function.lanes.vector_registers import (
+    Mask,
+    Operands,
+    Register,
+    Value,
+    every_lane,
+    unwritten,
+)
 
 __all__ = [
     "OPERATIONS",

@@ -8,14 +8,14 @@ from functools import cache
 
 import numpy as np
 
-from castsim.execution.dataflow.values import pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.buffer_values import pack_nibbles, unpack_nibbles
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.machines.vector_function.byte_maps import ConvertMap, Index, convert_map
-from castsim.machines.vector_function.lanes.registers import (
+from castsim.machines.vector_function.lanes.vector_registers import (
     REGISTER_BYTES,
     Bits,
     Mask,

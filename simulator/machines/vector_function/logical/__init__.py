@@ -4,6 +4,6 @@ The vendor's compiler chooses in its own way, which no text states; values do no
 docs/reference/micro.md section 9.5.
 """
 
-from castsim.machines.vector_function.logical.function import lower_function
+from castsim.machines.vector_function.logical.logical_function import lower_function
 
 __all__ = ["lower_function"]

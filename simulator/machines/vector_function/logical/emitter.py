@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from castsim.isa.located import NOWHERE
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, ScalarType, Type, VectorType
-from castsim.isa.spans import Span
+from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, VectorType
+from castsim.isa.spans import NOWHERE, Span
 
 Use = tuple[str, Type]
 """A value and its type."""

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.nodes import MicroOperation
-from castsim.isa.pto.micro.types import lane_bits
-from castsim.isa.pto.value_types import AlignType, LogicalVectorType, PointerType, ScalarType, Type
-from castsim.isa.pto.vmi.nodes import VmiOperation
+from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.value_types import (
+    AlignType,
+    LogicalVectorType,
+    MicroOperation,
+    PointerType,
+    ScalarType,
+    Type,
+    VmiOperation,
+)
 from castsim.machines.vector_function.logical.emitter import (
     I16,
     INDEX,

@@ -7,13 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from castsim.execution.dataflow.operations import Unaddressed
-from castsim.execution.dataflow.timing import TICKS, ticks
+from castsim.execution.dataflow.pipe_operations import Unaddressed
+from castsim.execution.dataflow.transfer_timing import TICKS, ticks
 from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.function_operations import (
+    INTEGER_DIVISION,
+    LONG_DIVISION,
+    Compute,
+    VectorFunction,
+    mnemonic,
+)
+from castsim.machines.vector_function.function_timing import branch_rest, busy_of_hold, function_end, row_turn
+from castsim.machines.vector_function.scopes.instruction_scoreboard import Account, Board, ScopeTiming
 from castsim.machines.vector_function.scopes.scope import Issue, Item, Kind, Loop, Scope, ScopeFacts, issues
-from castsim.machines.vector_function.scopes.scoreboard import Account, Board, ScopeTiming
-from castsim.machines.vector_function.timing import branch_rest, busy_of_hold, function_end, row_turn
-from castsim.machines.vector_function.trip_timing import HEAD_FACTS, head_of, issue_ticks
+from castsim.machines.vector_function.trip_timing import HEAD_FACTS, Computing, head_of, issue_ticks
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -340,3 +347,35 @@ def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
         if instruction.kind is Kind.COMPUTE and not facts.has(instruction.mnemonic, instruction.width):
             known = (*target.timing.chain.latency_cycles, *target.arithmetic)
             raise IllegalError(f"target '{target.name}' has no latency for '{instruction.mnemonic}'", legal=known)
+
+
+# What a vector-function engine can time, and the facts that every function rests on.
+
+FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
+"""What the processes of every function read."""
+
+
+def check_function(operation: object, target: VectorFunctionTarget) -> None:
+    """Refuse what is no vector function, and instructions for which the target has no latency.
+
+    Raises:
+        IllegalError: as said; names the latencies that the target has.
+    """
+    if isinstance(operation, MicroFunction):
+        check_scope(operation, target)
+        return
+    if not isinstance(operation, VectorFunction):
+        raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+    for nest in operation.timed:
+        for item in (*nest.trip, *nest.close):
+            if isinstance(item, Computing) and not _is_timed(item, target):
+                known = (*target.timing.chain.latency_cycles, *target.arithmetic)
+                raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
+
+
+def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
+    if isinstance(item, Compute):
+        return (
+            item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+        )
+    return mnemonic(item) in target.timing.chain.latency_cycles

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, auto
 
-from castsim.execution.dataflow.timing import TICKS, ticks
-from castsim.machines.vector_function.timing import FunctionTicks
+from castsim.execution.dataflow.transfer_timing import TICKS, ticks
+from castsim.machines.vector_function.function_timing import FunctionTicks
 from castsim.targets.vector_function import VectorFunctionTarget
 
 

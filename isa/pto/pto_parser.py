@@ -1,0 +1,520 @@
+"""Reading a `.pto` file: the optional module, its functions; the entry point of the parser.
+
+Recursive descent by hand: one function per production, refusing at the token that is wrong with what would be right.
+Grammar: docs/reference/pto.md section 3.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field, replace
+
+from castsim.isa.errors import CastsimError, ErrorList, LimitError, ReadError
+from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
+from castsim.isa.pto.control import read_any_region, read_region
+from castsim.isa.pto.inlining import calls
+from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, unknown_character
+from castsim.isa.pto.micro.scopes import check_scopes
+from castsim.isa.pto.program import (
+    ENTRY_MARKS,
+    RECORDED,
+    TARGET_ARCH,
+    Argument,
+    Function,
+    Program,
+    RefusedFunction,
+    Return,
+    Type,
+)
+from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, PtoReader, Scope
+from castsim.isa.reading import MAX_STATEMENTS
+
+# Going on behind a statement that cannot be read, so that all errors of a text are found in one pass.
+#
+# A statement that fails is left at the next one: at a line, or behind a sign, where one begins. What it should have
+# defined is unknown from there on, and statements that use it are left out without a word, as whatever is wrong with
+# them may be its fault. The region of a loop or condition whose head fails is read all the same.
+
+_DIALECTS = ("pto.", "scf.", "arith.", "func.", "memref.", "math.", "index.", "cf.", "llvm.", "vector.", "affine.")
+_BARE_NAMES = ("return", "call")
+_CONTINUING = frozenset(
+    (
+        "ins", "outs", "attributes", "iter_args", "to", "step", "else", "do", "offsets", "sizes", "shape", "strides",
+        "layout", "addr", "valid_row", "valid_col", "nburst", "loop", "pad", "l2_cache_ctl", "loc", "rmode",
+    )
+)  # fmt: skip
+"""Words that go on with a statement at the beginning of a line."""
+_JOINS = ("else", "do")
+"""Words between two regions of one statement."""
+
+
+class Recovery:
+    """The errors of one function, and the way on behind each."""
+
+    def __init__(self, reader: PtoReader, read_region: Callable[[], object]) -> None:
+        """`read_region` reads what follows an opening brace, whatever may end it."""
+        self.errors = ErrorList()
+        self._reader = reader
+        self._read_region = read_region
+
+    def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
+        """Take note of the error of the statement that begins at token `start`, and go on at the next one.
+
+        `before` is the number of failures before the statement: an error behind one inside its own region may follow
+        from that, and is not told. `regions` and `depth` are those around the statement.
+
+        Raises:
+            CastsimError: there is no going on.
+        """
+        reader = self._reader
+        failed_at = reader.position
+        inside = reader.failures != before
+        reader.failures += 1
+        if isinstance(error, LimitError) or reader.hopeless:
+            raise error
+        reader.scope.leave_to(regions)
+        reader.depth = depth
+        resumed, brace = self._next(start, failed_at)
+        end = resumed if brace is None else brace
+        told = self._told(start, failed_at, end, error)
+        if not inside and not all(map(self.errors.add, told)):
+            reader.hopeless = True
+            raise error
+        self._forget(start, end, whole=brace is not None)
+        reader.position = resumed
+        if brace is not None:
+            self._regions_from(brace)
+
+    def _told(self, start: int, failed_at: int, end: int, error: CastsimError) -> list[CastsimError]:
+        """Return what is said of a statement: its error, or the characters that begin no token."""
+        unknown = self._reader.unknown
+        found = unknown[bisect_left(unknown, start) : bisect_left(unknown, end)]
+        characters: list[CastsimError] = [
+            unknown_character(self._reader.source, self._reader.starts[index]) for index in found
+        ]
+        if isinstance(error, FollowUpError) or (found and found[0] <= failed_at):
+            return characters
+        return [error, *characters]
+
+    def _forget(self, start: int, end: int, *, whole: bool) -> None:
+        """Take what a statement defines for unknown: its results, or whatever a head names (`whole`)."""
+        reader = self._reader
+        for index in range(start, end):
+            text = reader.texts[index]
+            if text == "=" and not whole:
+                return
+            if reader.kinds[index] is TokenKind.VALUE:
+                reader.scope.forget(text[1:].partition(":")[0].partition("#")[0])
+            elif not whole and text != ",":
+                return
+
+    def _regions_from(self, brace: int) -> None:
+        """Read the regions of a statement whose head failed, and what stands between and behind them."""
+        reader = self._reader
+        while True:
+            reader.position = brace + 1
+            if reader.kinds[reader.position] is TokenKind.BLOCK:
+                label = reader.position
+                while not self._is_fresh(reader.position + 1) and reader.kinds[reader.position] is not TokenKind.END:
+                    reader.position += 1
+                self._forget(label, reader.position, whole=True)
+                reader.position += 1
+            regions = reader.scope.regions
+            reader.scope.enter()
+            self._read_region()
+            reader.scope.leave_to(regions)
+            behind = reader.position
+            if reader.texts[behind] in _JOINS and reader.texts[behind + 1] == "{":
+                brace = behind + 1
+                continue
+            if not self._begins(behind):
+                reader.position, _ = self._next(behind, behind, regions=False)
+            return
+
+    # ------------------------------------------------------------------------------------------- the next statement
+
+    def _next(self, start: int, failed_at: int, *, regions: bool = True) -> tuple[int, int | None]:
+        """Return the token at which reading goes on; and the brace of a region of the statement not yet read."""
+        reader = self._reader
+        texts, first = reader.texts, max(start + 1, failed_at)
+        opened: list[str] = []
+        for index in range(start, len(texts)):
+            text = texts[index]
+            if index >= first and self._ends_before(index, opened):
+                return index, None
+            if text in CLOSING:
+                if regions and text == "{" and index >= failed_at and self._is_fresh(index + 1):
+                    return index, index
+                opened.append(CLOSING[text])
+            elif text in opened:
+                while opened.pop() != text:
+                    pass
+        return len(texts) - 1, None
+
+    def _ends_before(self, index: int, opened: list[str]) -> bool:
+        """Whether a statement with brackets still open cannot reach to a token."""
+        reader = self._reader
+        text = reader.texts[index]
+        if text == "func.func" or reader.kinds[index] is TokenKind.END:
+            return True
+        if text == "}":
+            return not opened or ("}" not in opened and self._is_fresh(index))
+        return self._begins(index) and (not opened or self._is_fresh(index))
+
+    def _begins(self, index: int) -> bool:
+        """Whether a statement or the end of a region may stand at a token."""
+        reader = self._reader
+        kind, text = reader.kinds[index], reader.texts[index]
+        if kind is TokenKind.VALUE:
+            while reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == ",":
+                index += 2
+            named = reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
+            return named and reader.kinds[index + 2] in (TokenKind.WORD, TokenKind.STRING)
+        if kind is TokenKind.STRING:
+            return self._is_fresh(index) and reader.texts[index + 1] == "("
+        if kind is TokenKind.WORD:
+            if self._is_fresh(index):
+                return text not in _CONTINUING
+            behind = reader.texts[index - 1]
+            return (text.startswith(_DIALECTS) or text in _BARE_NAMES) and behind not in ("=", ",", "[", "(")
+        return kind is TokenKind.END or text == "}"
+
+    def _is_fresh(self, index: int) -> bool:
+        """Whether a token is the first one of its line."""
+        reader = self._reader
+        if not 0 < index < len(reader.starts):
+            return True
+        end = reader.starts[index - 1] + len(reader.texts[index - 1])
+        return "\n" in reader.source.text[end : reader.starts[index]]
+
+
+_TOP_LEVEL = ("module", "func.func")
+_RESTARTS = ("func.func", "")
+"""Where reading goes on behind a function whose brackets do not match: the next one, or the end."""
+_OF_FUNCTIONS = ("pto.kernel_kind",)
+"""Attributes of a module within the module that say something of its functions alone."""
+_VISIBLE = ("public", "nested")
+"""Words before a function's name that change nothing here."""
+
+
+def parse(
+    text: str,
+    file: str = "<string>",
+    *,
+    max_statements: int = MAX_STATEMENTS,
+    go_past_refused: bool = False,
+    only: str | None = None,
+) -> Program:
+    """Read and check a `.pto` program.
+
+    Args:
+        text: the whole file. The module around the functions is optional.
+        file: its name, for the places in messages.
+        max_statements: operations that it may have.
+        go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
+        only: name of a function; no others are read than it and what it calls, as long as the text tells where they
+            end.
+
+    Returns:
+        The program with every function of the file; `warnings` lists what was accepted but deserves a look.
+
+    Raises:
+        ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
+        TileError: shapes, valid regions or views that do not fit each other.
+        LimitError: too many statements.
+
+    The error raised is the first in the text; `further` holds the others.
+    """
+    module = _Module(PtoReader(PtoSource(file, text), max_statements), go_past_refused=go_past_refused, only=only)
+    return module.read()
+
+
+@dataclass(slots=True)
+class _Module:
+    """The part of a file that has been read."""
+
+    reader: PtoReader
+    go_past_refused: bool
+    functions: dict[str, Function] = field(default_factory=dict)
+    refused: list[RefusedFunction] = field(default_factory=list)
+    attributes: Attributes = field(default_factory=dict)
+    only: str | None = None
+    passed: dict[str, int] = field(default_factory=dict)
+    """First tokens of functions that were not read, by name."""
+    errors: ErrorList = field(default_factory=ErrorList)
+    _module_index: int | None = None
+    _unbalanced: bool = False
+    """Whether brackets do not match, so that it is unknown what closes the module."""
+    _seen: int = 0
+    """The number of the unknown characters of the text that lie inside functions refused for them."""
+
+    def read(self) -> Program:
+        """Read the whole file.
+
+        Raises:
+            CastsimError: something cannot be read; carries the other errors of the file.
+        """
+        try:
+            self._read()
+        except LimitError:
+            raise
+        except CastsimError as error:
+            self.errors.add(error)
+        self.errors.raise_found()
+        reader = self.reader
+        place = reader.span(self._module_index or 0)
+        found = tuple(self.functions.values())
+        chip = self.attributes.get(TARGET_ARCH)
+        return Program(
+            found, sorted_texts(self.attributes), reader.warnings, tuple(self.refused),
+            None if chip is None else reader.span(chip.value_index), span=place,
+        )  # fmt: skip
+
+    def _read(self) -> None:
+        reader = self.reader
+        while reader.kinds[reader.position] is not TokenKind.END:
+            index = reader.position
+            self._check_characters(index + 1)
+            if not reader.at("module"):
+                if not self._leave_out():
+                    self._function()
+                continue
+            if self._module_index is not None or self.functions or self.refused or self.passed or len(self.errors):
+                raise reader.error("a file has one module, around all of its functions", index)
+            self._module_index = index
+            self._module()
+        self._read_called()
+
+    def _module(self) -> None:
+        self._open_module(self.attributes)
+        reader = self.reader
+        while True:
+            self._check_characters(reader.position + 1)
+            if reader.take("}"):
+                return
+            if reader.kinds[reader.position] is TokenKind.END:
+                if self._unbalanced:
+                    return
+                reader.unexpected("a function or '}'", ("func.func", "}"))
+            if reader.at("module"):
+                self._inner_module()
+            elif not self._leave_out():
+                self._function()
+
+    def _open_module(self, attributes: Attributes) -> None:
+        """Go past `module @name attributes {...} {`, keeping the attributes."""
+        reader = self.reader
+        reader.expect("module")
+        if reader.kinds[reader.position] is TokenKind.SYMBOL:
+            reader.position += 1
+        if reader.take("attributes"):
+            _expect_dictionary(reader, attributes)
+        reader.expect("{")
+
+    def _inner_module(self) -> None:
+        """Read a module within the module, of functions for one kind of core: its attributes become theirs.
+
+        What the outer module lacks and describes the whole program, the chip, becomes the outer module's.
+        """
+        reader, inner = self.reader, Attributes()
+        self._open_module(inner)
+        for key in [key for key in inner if key not in _OF_FUNCTIONS]:
+            self.attributes.setdefault(key, inner.pop(key))
+        while not reader.take("}"):
+            self._check_characters(reader.position + 1)
+            if reader.kinds[reader.position] is TokenKind.END:
+                if self._unbalanced:
+                    return
+                reader.unexpected("a function or '}'", ("func.func", "}"))
+            known = len(self.functions)
+            if not self._leave_out():
+                self._function()
+            for name, function in list(self.functions.items())[known:]:
+                own = {key for key, _ in function.attributes}
+                more = [(key, text) for key, text in sorted_texts(inner) if key not in own]
+                self.functions[name] = replace(function, attributes=tuple(sorted((*function.attributes, *more))))
+
+    def _check_characters(self, end: int) -> None:
+        """Reject the first unknown character of the tokens before `end`, those of refused functions left out.
+
+        Raises:
+            ReadError: there is one.
+        """
+        unknown = self.reader.unknown
+        if self._seen < len(unknown) and unknown[self._seen] < end:
+            raise unknown_character(self.reader.source, self.reader.starts[unknown[self._seen]])
+
+    def _read_called(self) -> None:
+        """Read what the functions call that have been read, and what that calls."""
+        called = [call.callee for function in self.functions.values() for call in calls(function.body or ())]
+        while called:
+            start = self.passed.pop(called.pop(), None)
+            if start is None:
+                continue
+            known = len(self.functions)
+            self.reader.position, self._seen = start, bisect_left(self.reader.unknown, start)
+            self._function()
+            for function in list(self.functions.values())[known:]:
+                called += [call.callee for call in calls(function.body or ())]
+
+    def _leave_out(self) -> bool:
+        """Go past a function that is not asked for, if the text tells where it ends."""
+        reader, start = self.reader, self.reader.position
+        name = _name_of_function(reader, start)
+        if self.only is None or name is None or name == self.only or name in self.passed:
+            return False
+        end = _end_of_function(reader, start)
+        if end is None or name in self.functions:
+            return False
+        self.passed[name] = start
+        reader.position, self._seen = end, bisect_left(reader.unknown, end)
+        return True
+
+    def _function(self) -> None:
+        """Read one function; where it cannot be read, take note of its errors and go past it.
+
+        Raises:
+            LimitError: too many statements. ReadError: no function stands here.
+        """
+        reader = self.reader
+        start = reader.position
+        if not reader.at("func.func"):
+            reader.unexpected("a function", closest(reader.texts[start], _TOP_LEVEL))
+        recovery = Recovery(reader, lambda: read_any_region(reader))
+        reader.recovery, reader.failures, reader.hopeless = recovery, 0, False
+        function = None
+        try:
+            try:
+                function = _read_function(reader, self.functions)
+            except CastsimError as error:
+                recovery.fail(start, 0, 1, 0, error)
+        except LimitError:
+            raise
+        except CastsimError as error:
+            recovery.errors.add(error)
+        found = recovery.errors.as_one()
+        if found is not None:
+            self._go_past(start, found, function)
+        elif function is not None:
+            self.functions[function.name] = function
+            self._seen = bisect_left(reader.unknown, reader.position)
+
+    def _go_past(self, start: int, error: CastsimError, rest: Function | None) -> None:
+        """Keep the function that begins at token `start` as refused, or its errors, and go on behind it.
+
+        `rest` is what of it could be read.
+        """
+        reader = self.reader
+        end, name = _end_of_function(reader, start), _name_of_function(reader, start)
+        if self.go_past_refused and end is not None and name is not None:
+            marked = not set(ENTRY_MARKS).isdisjoint(reader.texts[start:end])
+            self.refused.append(RefusedFunction(name, error, marked, rest))
+        elif not self.errors.add(error):  # each further function would be read to the end of the text once more
+            self._unbalanced = True
+            reader.position = len(reader.texts) - 1
+            return
+        if end is None:
+            self._unbalanced = True
+            marks = reader.marks
+            end = next(index for index in marks[bisect_right(marks, start) :] if reader.texts[index] in _RESTARTS)
+        self._seen = bisect_left(reader.unknown, end)
+        reader.position, reader.depth = end, 0
+
+
+def _end_of_function(reader: PtoReader, start: int) -> int | None:
+    """Return the token behind a function: where every bracket is closed, and a function, '}' or the end follows.
+
+    None: the brackets do not match, so that the end of the function is unknown.
+    """
+    texts, marks = reader.texts, reader.marks
+    opened: list[str] = []
+    for number in range(bisect_left(marks, start), len(marks)):
+        index = marks[number]
+        text = texts[index]
+        if not opened and index > start and text in ("func.func", "}", ""):
+            return index
+        if text == "func.func":
+            if index > start:
+                return None
+        elif text in CLOSING:
+            opened.append(CLOSING[text])
+        elif text and (not opened or opened.pop() != text):
+            return None
+    return None
+
+
+def _name_of_function(reader: PtoReader, start: int) -> str | None:
+    """Return the name of the function whose first token is given, None if it has none."""
+    if reader.texts[start] != "func.func":
+        return None
+    index = start + 1 + (reader.texts[start + 1] in ("private", *_VISIBLE))
+    return reader.texts[index][1:] if reader.kinds[index] is TokenKind.SYMBOL else None
+
+
+def _expect_dictionary(reader: PtoReader, attributes: Attributes) -> None:
+    if not reader.at("{"):
+        reader.unexpected("'{' and attributes", ("{",))
+    read_attributes(reader, attributes)
+
+
+def _read_function(reader: PtoReader, others: Container[str]) -> Function:
+    """Read one function; `others` are the names that are taken."""
+    reader.scope = Scope(reader.source)
+    reader.expect("func.func")
+    private = reader.take("private")
+    if not private and reader.kinds[reader.position] is TokenKind.WORD and reader.texts[reader.position] in _VISIBLE:
+        reader.position += 1
+    name_index = reader.position
+    name = reader.next_of(TokenKind.SYMBOL, "a function name such as @kernel")[1:]
+    if name in others:
+        raise reader.error(f"redefinition of function @{name}", name_index)
+    reader.expect("(")
+    arguments = tuple(reader.listed(lambda: _read_argument(reader), ")"))
+    results: tuple[Type, ...] = reader.type_list() if reader.take("->") else ()
+    attributes: Attributes = {}
+    if reader.take("attributes"):
+        _expect_dictionary(reader, attributes)
+    body = None
+    reader.recorded = RECORDED in attributes
+    if reader.at("{"):
+        _check_named(reader, arguments)
+        body = read_region(reader, Return)
+        _check_return(reader, body[-1] if body else None, results, name)
+        check_scopes(body)
+    elif not private:
+        reader.unexpected("'{'; only a private function may lack its body", ("{", "attributes", "func.func private"))
+    if results and not attributes.keys().isdisjoint(ENTRY_MARKS):
+        raise reader.error(f"entry function @{name} must return nothing", name_index)
+    span = reader.span(name_index)
+    return Function(name, arguments, body, sorted_texts(attributes), results, span=span)
+
+
+def _read_argument(reader: PtoReader) -> Argument:
+    """Read `%x : type [dict]`, or in a declaration the type alone (the name is then empty)."""
+    index = reader.position
+    if reader.kinds[index] is not TokenKind.VALUE:
+        kind = reader.type()
+        return Argument("", kind, sorted_texts(read_attributes(reader)), span=reader.span(index))
+    name, _ = reader.new_name()
+    reader.expect(":")
+    kind = reader.type()
+    reader.define(name, kind, index)
+    return Argument(name, kind, sorted_texts(read_attributes(reader)), span=reader.span(index))
+
+
+def _check_named(reader: PtoReader, arguments: tuple[Argument, ...]) -> None:
+    for argument in arguments:
+        if not argument.name:
+            raise ReadError("the arguments of a function with a body need names", span=argument.span)
+
+
+def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], name: str) -> None:
+    # The closing brace of the function has just been read.
+    index = reader.position - 1
+    if not isinstance(last, Return):
+        raise reader.error(f"function @{name} does not end with return", index, ("return",))
+    if len(last.types) != len(results):
+        raise reader.error(f"function @{name} declares {len(results)} results and returns {len(last.types)}", index)
+    if last.types != results:
+        raise reader.error(f"function @{name} returns other types than it declares", index)

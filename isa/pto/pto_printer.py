@@ -1,0 +1,424 @@
+"""Writing a program back as `.pto` text, in one canonical form that the vendor's front end reads wherever it can.
+
+`parse(print_program(p)) == p` holds for every program that `parse` gives. Casts are written in the ins/outs form,
+unless the cast itself defines its destination, for which the ins/outs form has no words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.attributes import format_attributes
+from castsim.isa.pto.micro.micro_words import micro_text
+from castsim.isa.pto.program import (
+    AddPointer,
+    AllocTile,
+    AllocTiles,
+    Argument,
+    Arith,
+    Barrier,
+    CacheOperation,
+    Call,
+    Compare,
+    Condition,
+    Constant,
+    Convert,
+    For,
+    ForeignOperation,
+    Function,
+    GetTile,
+    If,
+    MakeView,
+    MicroOperation,
+    Operation,
+    PartitionView,
+    Program,
+    Return,
+    ScalarAccess,
+    Section,
+    SetFlag,
+    SetValidShape,
+    Subview,
+    Tcvt,
+    TileOperation,
+    Type,
+    VmiOperation,
+    WaitFlag,
+    While,
+    Yield,
+)
+from castsim.isa.pto.pto_scalars import CAST, FLOATS, bits_of
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
+from castsim.isa.pto.vmi.vmi_forms import vmi_text
+
+# The lines that begin regions: loops, conditions, and the values that they carry.
+
+
+def head_text(operation: For | If | While) -> str:
+    """Return the line that begins the first region of an operation."""
+    results = results_text(operation.results)
+    if isinstance(operation, For):
+        return f"{results}{_loop_head(operation)} {{"
+    if isinstance(operation, If):
+        types = f" -> {parenthesised(operation.result_types)}" if operation.result_types else ""
+        return f"{results}scf.if %{operation.condition}{types} {{"
+    pairs = ", ".join(
+        f"%{name} = %{initial}" for name, initial in zip(operation.carried, operation.initial, strict=True)
+    )
+    types = f"{parenthesised(operation.carried_types)} -> {parenthesised(operation.result_types)}"
+    return f"{results}scf.while{f' ({pairs})' if pairs else ''} : {types} {{"
+
+
+def region_arguments(loop: While) -> str:
+    """Return the line that names the values of the second region; empty if it has none."""
+    own = zip(loop.arguments, loop.result_types, strict=True)
+    return f"^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):" if loop.arguments else ""
+
+
+def _loop_head(loop: For) -> str:
+    text = f"scf.for %{loop.variable} = %{loop.lower} to %{loop.upper} step %{loop.step}"
+    if loop.carried:
+        pairs = (f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
+        text += f" iter_args({', '.join(pairs)}) -> {parenthesised(loop.result_types)}"
+    return text if loop.type.name == "index" else f"{text} : {format_type(loop.type)}"
+
+
+def results_text(names: tuple[str, ...]) -> str:
+    """Return `%a, %b:2 = `, gathering `b#0` and `b#1`, or nothing without results."""
+    counts: dict[str, int] = {}
+    for name in names:
+        base = name.partition("#")[0]
+        counts[base] = counts.get(base, 0) + 1
+    shown = (f"%{base}" if count == 1 else f"%{base}:{count}" for base, count in counts.items())
+    return f"{', '.join(shown)} = " if names else ""
+
+
+def values_text(names: Iterable[str]) -> str:
+    """Return values as operands."""
+    return ", ".join(f"%{name}" for name in names)
+
+
+def types_text(kinds: Iterable[Type]) -> str:
+    """Return types side by side."""
+    return ", ".join(map(format_type, kinds))
+
+
+def parenthesised(kinds: Iterable[Type]) -> str:
+    """Return types in parentheses."""
+    return f"({types_text(kinds)})"
+
+
+_INDENT = "  "
+_Lines = list[str]
+
+
+def print_program(program: Program) -> str:
+    """Return the canonical text of a program, with a final newline.
+
+    A module is written only if it has attributes to carry.
+
+    Raises:
+        ReadError: an element format that `.pto` cannot spell.
+    """
+    lines: _Lines = []
+    depth = 0
+    if program.attributes:
+        lines.append(f"module attributes {format_attributes(program.attributes)} {{")
+        depth = 1
+    for function in program.functions:
+        _print_function(function, lines, depth)
+    if program.attributes:
+        lines.append("}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def operation_text(operation: Operation) -> str:
+    """Return one operation without regions as a line."""
+    return _FORMS[type(operation)](operation)
+
+
+def _print_function(function: Function, lines: _Lines, depth: int) -> None:
+    declared = "private " if function.body is None else ""
+    head = f"func.func {declared}@{function.name}({', '.join(map(_argument, function.arguments))})"
+    if function.result_types:
+        head += f" -> {parenthesised(function.result_types)}"
+    if function.attributes:
+        head += f" attributes {format_attributes(function.attributes)}"
+    if function.body is None:
+        lines.append(_INDENT * depth + head)
+        return
+    lines.append(f"{_INDENT * depth}{head} {{")
+    _print_body(function.body, lines, depth + 1)
+    lines.append(f"{_INDENT * depth}}}")
+
+
+def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
+    for operation in body:
+        if isinstance(operation, For | If | While | Section):
+            _print_nested(operation, lines, depth)
+        else:
+            lines.append(_INDENT * depth + _FORMS[type(operation)](operation))
+
+
+def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: int) -> None:
+    margin = _INDENT * depth
+    if isinstance(operation, Section):
+        if operation.kind == "strict_vecscope":
+            _print_strict_scope(operation, lines, depth)
+            return
+        lines.append(f"{margin}pto.{operation.kind} {{")
+        _print_body(operation.body, lines, depth + 1)
+    elif isinstance(operation, While):
+        _print_while(operation, lines, depth)
+    elif isinstance(operation, For):
+        lines.append(margin + head_text(operation))
+        _print_body(operation.body, lines, depth + 1)
+    else:
+        lines.append(margin + head_text(operation))
+        _print_body(operation.then_body, lines, depth + 1)
+        if operation.else_body:
+            lines.append(f"{margin}}} else {{")
+            _print_body(operation.else_body, lines, depth + 1)
+    lines.append(f"{margin}}}")
+
+
+def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
+    margin, own = _INDENT * depth, zip(scope.carried, scope.types, strict=True)
+    lines.append(f"{margin}pto.strict_vecscope({values_text(scope.initial)}) {{")
+    lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+    _print_body(scope.body, lines, depth + 1)
+    lines.append(f"{margin}}} : {parenthesised(scope.types)} -> ()")
+
+
+def _micro(node: MicroOperation | VmiOperation) -> str:
+    text = micro_text(node) if isinstance(node, MicroOperation) else vmi_text(node)
+    return results_text(node.results) + text
+
+
+def _print_while(loop: While, lines: _Lines, depth: int) -> None:
+    """Write all but the last brace."""
+    margin = _INDENT * depth
+    lines.append(margin + head_text(loop))
+    _print_body(loop.before, lines, depth + 1)
+    lines.append(f"{margin}}} do {{")
+    if loop.arguments:
+        lines.append(margin + region_arguments(loop))
+    _print_body(loop.after, lines, depth + 1)
+
+
+def _argument(argument: Argument) -> str:
+    text = f"%{argument.name}: {format_type(argument.type)}" if argument.name else format_type(argument.type)
+    return f"{text} {format_attributes(argument.attributes)}" if argument.attributes else text
+
+
+def _spaced(text: str) -> str:
+    return f" {text}" if text else ""
+
+
+def _constant(node: Constant) -> str:
+    if isinstance(node.value, bool):
+        return f"%{node.result} = arith.constant {'true' if node.value else 'false'}"
+    if isinstance(node.value, float):
+        text = repr(node.value)
+        # The front end wants a point before the exponent.
+        text = text if "." in text else text.replace("e", ".0e")
+    elif node.type.name in FLOATS:
+        text = f"0x{node.value:0{bits_of(node.type) // 4}X}"
+    else:
+        text = str(node.value)
+    return f"%{node.result} = arith.constant {text} : {format_type(node.type)}"
+
+
+def _arith(node: Arith) -> str:
+    name = node.operation if "." in node.operation else f"arith.{node.operation}"
+    if not node.operands:
+        return f"%{node.result} = {name} -> {format_type(node.type)}"
+    return f"%{node.result} = {name} {values_text(node.operands)} : {format_type(node.type)}"
+
+
+def _compare(node: Compare) -> str:
+    name = "cmpf" if node.type.name in FLOATS else "cmpi"
+    return f"%{node.result} = arith.{name} {node.predicate}, {values_text(node.operands)} : {format_type(node.type)}"
+
+
+def _convert(node: Convert) -> str:
+    types = f"{format_type(node.from_type)} to {format_type(node.to_type)}"
+    dialect = "builtin" if node.operation == CAST else "arith"
+    return f"%{node.result} = {dialect}.{node.operation} %{node.operand} : {types}"
+
+
+def _alloc(node: AllocTile | AllocTiles) -> str:
+    operands = "".join(
+        f" {key} = %{value}"
+        for key, value in (("addr", node.address), ("valid_row", node.valid_row), ("valid_col", node.valid_col))
+        if value is not None
+    )
+    name = "alloc_tile" if isinstance(node, AllocTile) else "alloc_multi_tile"
+    return f"%{node.result} = pto.{name}{operands} : {format_type(node.type)}"
+
+
+def _subview(node: Subview) -> str:
+    valid = f" valid [{values_text(node.valid)}]" if node.valid else ""
+    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
+    sizes = f"sizes [{node.type.rows}, {node.type.cols}]"
+    return f"%{node.result} = pto.subview %{node.source}[{values_text(node.offsets)}] {sizes}{valid} : {types}"
+
+
+def _get_tile(node: GetTile) -> str:
+    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
+    return f"%{node.result} = pto.multi_tile_get %{node.source}[%{node.slot}] : {types}"
+
+
+def _call(node: Call) -> str:
+    types = f"{parenthesised(node.operand_types)} -> {parenthesised(node.result_types)}"
+    return f"{results_text(node.results)}func.call @{node.callee}({values_text(node.operands)}) : {types}"
+
+
+def _make_view(node: MakeView) -> str:
+    layout = f" {{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
+    return (
+        f"%{node.result} = pto.make_tensor_view %{node.pointer}, shape = [{values_text(node.shape)}], "
+        f"strides = [{values_text(node.strides)}]{layout} : {format_type(node.type)}"
+    )
+
+
+def _partition_view(node: PartitionView) -> str:
+    return (
+        f"%{node.result} = pto.partition_view %{node.view}, offsets = [{values_text(node.offsets)}], "
+        f"sizes = [{values_text(node.sizes)}] : {format_type(node.source_type)} -> {format_type(node.type)}"
+    )
+
+
+def _tile_operation(node: TileOperation) -> str:
+    attributes = _spaced(format_attributes(node.attributes))
+    if node.mnemonic in ALIASES:
+        types = f"{types_text(node.input_types)} -> {types_text(node.output_types)}"
+        return f"{values_text(node.outputs)} = pto.{node.mnemonic} {values_text(node.inputs)}{attributes} : {types}"
+    if node.mnemonic not in VECTOR_OPERATIONS or "." not in node.mnemonic:
+        return _plain(node, node.mnemonic, attributes)
+    entries = dict(node.attributes)
+    if "maskPattern" not in entries:
+        ins = f"ins({values_text(node.inputs)} : {types_text(node.input_types)})"
+        outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
+        return f"pto.{text_name(node.mnemonic)} {ins} {outs}{attributes}"
+    direction = entries.pop("direction", "")
+    pattern = format_attributes(tuple(entries.items()))
+    types = types_text(node.input_types) + (f", {direction}" if direction else "")
+    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
+    return f"pto.{text_name(node.mnemonic)} ins({values_text(node.inputs)}, {pattern} : {types}) {outs}"
+
+
+def _plain(node: TileOperation, name: str, attributes: str) -> str:
+    if not node.outputs:
+        return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)})"
+    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
+    if not node.inputs:
+        return f"pto.{name} {outs}{attributes}"
+    # The operations with attributes of their own want them before the types of their inputs.
+    return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)}) {outs}"
+
+
+def _tcvt(node: Tcvt) -> str:
+    entries = []
+    if node.rounding is not None:
+        entries.append(("rmode", f"#pto<round_mode {node.rounding.name}>"))
+    if node.saturation is not None:
+        entries.append(("sat_mode", f"#pto<saturation_mode {'ON' if node.saturation is Saturation.ON else 'OFF'}>"))
+    attributes = _spaced(format_attributes(tuple(entries)))
+    inputs: list[str] = [node.src]
+    kinds: list[Type] = [node.src_type]
+    if node.tmp is not None and node.tmp_type is not None:
+        inputs.append(node.tmp)
+        kinds.append(node.tmp_type)
+    operands, dst_type = f"{values_text(inputs)}{attributes} : {types_text(kinds)}", format_type(node.dst_type)
+    if node.defines_dst:
+        return f"%{node.dst} = pto.tcvt {operands} -> {dst_type}"
+    return f"pto.tcvt ins({operands}) outs(%{node.dst} : {dst_type})"
+
+
+def _flag(node: SetFlag | WaitFlag) -> str:
+    name = "set_flag" if isinstance(node, SetFlag) else "wait_flag"
+    ends = f"<{node.src.value}>, <{node.dst.value}>"
+    if node.number is not None:
+        return f"pto.{name}_dyn[{ends}, %{node.number}]"
+    return f"pto.{name}[{ends}, <EVENT_ID{node.event}>]"
+
+
+def _barrier(node: Barrier) -> str:
+    return f"pto.barrier <{node.pipe.value}>"
+
+
+def _set_valid_shape(node: SetValidShape) -> str:
+    return f"pto.set_validshape {values_text((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
+
+
+def _scalar_access(node: ScalarAccess) -> str:
+    base, kind = format_type(node.base_type), format_type(node.type)
+    match node.mnemonic:
+        case "load_scalar":
+            return f"%{node.value} = pto.load_scalar %{node.base}[%{node.offset}] : {base} -> {kind}"
+        case "store_scalar":
+            return f"pto.store_scalar %{node.value}, %{node.base}[%{node.offset}] : {base}, {kind}"
+        case "tgetval":
+            return f"%{node.value} = pto.tgetval ins(%{node.base}, %{node.offset} : {base}, index) outs : {kind}"
+        case _:
+            return f"pto.tsetval ins(%{node.offset}, %{node.value} : index, {kind}) outs(%{node.base} : {base})"
+
+
+def _foreign_operation(node: ForeignOperation) -> str:
+    operands = iter(node.operands)
+    words = [f"%{next(operands)}" if token == "%" else token for token in node.tokens]
+    results = f"{values_text(node.results)} = " if node.results else ""
+    return " ".join((f"{results}pto.{node.mnemonic}", *words))
+
+
+def _add_pointer(node: AddPointer) -> str:
+    kind = format_type(node.type)
+    return f"%{node.result} = pto.addptr {values_text((node.pointer, node.offset))} : {kind} -> {kind}"
+
+
+def _cache_operation(node: CacheOperation) -> str:
+    return f"pto.{node.mnemonic}{_spaced(node.text)}"
+
+
+def _condition(node: Condition) -> str:
+    values = f" {values_text(node.values)} : {types_text(node.types)}" if node.values else ""
+    return f"scf.condition(%{node.condition}){values}"
+
+
+def _terminator(node: Yield | Return) -> str:
+    name = "scf.yield" if isinstance(node, Yield) else "return"
+    return f"{name} {values_text(node.values)} : {types_text(node.types)}" if node.values else name
+
+
+_FORMS: dict[type, Callable[[Any], str]] = {
+    Constant: _constant,
+    Arith: _arith,
+    Compare: _compare,
+    Convert: _convert,
+    AllocTile: _alloc,
+    AllocTiles: _alloc,
+    Subview: _subview,
+    GetTile: _get_tile,
+    Call: _call,
+    MakeView: _make_view,
+    PartitionView: _partition_view,
+    TileOperation: _tile_operation,
+    ForeignOperation: _foreign_operation,
+    Tcvt: _tcvt,
+    SetFlag: _flag,
+    WaitFlag: _flag,
+    Barrier: _barrier,
+    SetValidShape: _set_valid_shape,
+    ScalarAccess: _scalar_access,
+    AddPointer: _add_pointer,
+    CacheOperation: _cache_operation,
+    MicroOperation: _micro,
+    VmiOperation: _micro,
+    Condition: _condition,
+    Yield: _terminator,
+    Return: _terminator,
+}

@@ -1,0 +1,574 @@
+"""The token cursor that all statement readers share: look, take, refuse; values and types in their scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import NoReturn, Protocol, TypeVar
+
+from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, scan
+from castsim.isa.pto.parameters import filled
+from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
+from castsim.isa.pto.types import format_type, read_type
+from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+
+# The visible values, their types, and those of them that are known numbers.
+#
+# Names in a region may not repeat a name visible around it, and are forgotten at its end; a name belongs to one value
+# (docs/reference/pto.md section 4).
+
+
+class FollowUpError(ReadError):
+    """A use of a value whose definition could not be read: an error only because of that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
+
+    type: Type
+    start: int
+    constant: int | None = None
+    extents: tuple[int | None, ...] | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    """The values of one function that are visible at the point reached."""
+
+    source: PtoSource
+    _visible: dict[str, Definition] = field(default_factory=dict)
+    _groups: dict[str, int] = field(default_factory=dict)
+    _regions: list[list[str]] = field(default_factory=lambda: [[]])
+    _forgotten: set[str] = field(default_factory=set)
+    """Names that statements should have defined that could not be read."""
+    _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
+    """What is visible around each isolated region, with the number of regions that it makes."""
+
+    def enter(self) -> None:
+        """Begin a region."""
+        self._regions.append([])
+
+    def leave(self) -> None:
+        """End the innermost region and forget its values."""
+        if self._around and self._around[-1][0] == len(self._regions):
+            _, self._visible, self._groups = self._around.pop()
+            self._regions.pop()
+            return
+        for name in self._regions.pop():
+            self._visible.pop(name, None)
+            self._groups.pop(name, None)
+
+    @property
+    def regions(self) -> int:
+        """The number of regions around the point reached."""
+        return len(self._regions)
+
+    def leave_to(self, regions: int) -> None:
+        """Leave regions until so many are left."""
+        while len(self._regions) > regions:
+            self.leave()
+
+    def forget(self, name: str) -> None:
+        """Take a name that is not visible for one whose definition cannot be read."""
+        if name not in self._visible and name not in self._groups:
+            self._forgotten.add(name)
+
+    def enter_isolated(self) -> None:
+        """Begin a region that sees nothing around it."""
+        self._regions.append([])
+        self._around.append((len(self._regions), self._visible, self._groups))
+        self._visible, self._groups = {}, {}
+
+    def define(self, name: str, kind: Type, start: int, constant: int | None = None) -> None:
+        """Make a value visible.
+
+        Raises:
+            ReadError: the name is taken; the place of its first definition is given.
+        """
+        earlier = self._visible.get(name)
+        if earlier is not None or name in self._groups:
+            where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
+            raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
+        self._visible[name] = Definition(kind, start, constant)
+        self._regions[-1].append(name)
+
+    def note_extents(self, name: str, extents: tuple[int | None, ...]) -> None:
+        """Record what is known of the extents of a view."""
+        self._visible[name] = replace(self._visible[name], extents=extents)
+
+    def define_group(self, base: str, kinds: tuple[Type, ...], start: int) -> tuple[str, ...]:
+        """Make the results `%base:N` visible and return their names, `base#0` and so on."""
+        if base in self._visible or base in self._groups:
+            raise self.source.error(f"redefinition of %{base}", start, len(base) + 1)
+        names = tuple(f"{base}#{number}" for number in range(len(kinds)))
+        for name, kind in zip(names, kinds, strict=True):
+            self.define(name, kind, start)
+        self._groups[base] = len(kinds)
+        self._regions[-1].append(base)
+        return names
+
+    def named(self, token: str) -> str | None:
+        """Return the name of the visible value that a token spells out, None if it needs a closer look."""
+        name = token[1:]
+        return name if name in self._visible and token[0] == "%" else None
+
+    def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
+        """Return the types of the visible values that tokens spell out, None if one needs a closer look."""
+        found = []
+        for token in tokens:
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%":
+                return None
+            found.append(defined.type)
+        return tuple(found)
+
+    def are(self, tokens: Sequence[str], kinds: Sequence[Type]) -> bool:
+        """Whether tokens spell out visible values of these types, in this order."""
+        for token, kind in zip(tokens, kinds, strict=True):
+            defined = self._visible.get(token[1:])
+            if defined is None or token[0] != "%" or (defined.type is not kind and defined.type != kind):
+                return False
+        return True
+
+    def resolve(self, written: str) -> str:
+        """Return the name that a use means: `%r#0` is `%r` for a single value, `%r` is `%r#0` for a group."""
+        base, sign, number = written.partition("#")
+        if sign:
+            return base if base in self._visible and int(number[:9]) == 0 else written
+        return f"{base}#0" if base in self._groups else written
+
+    def find(self, name: str, start: int) -> Definition:
+        """Return the definition of a name.
+
+        Raises:
+            FollowUpError: its definition could not be read, or it has been told of.
+            ReadError: nothing visible has this name; the nearest names are listed.
+        """
+        found = self._visible.get(name)
+        if found is None:
+            if name.partition("#")[0] in self._forgotten:
+                raise FollowUpError(f"the definition of %{name} cannot be read", span=self.source.span(start))
+            self._forgotten.add(name)  # one error for each name
+            near = closest(name, self._visible, everything_up_to=4)
+            legal = (f"%{candidate}" for candidate in near)
+            raise self.source.error(f"%{name} is not defined here", start, len(name) + 1, legal)
+        return found
+
+
+# Statements in a form met before: the same tokens but for the values, which have the same types.
+#
+# What is checked of `pto.NAME ins(...) outs(...)` rests on its tokens and on the types of its operands alone, not on
+# which values these are. So a statement whose form has passed once needs only its operands looked up; every other, and
+# every one that is wrong, is read token by token.
+
+_MOST = 4096
+"""Forms that are kept of a text; real programs have some hundreds."""
+
+Shape = tuple[int, tuple[int, ...]]
+"""Tokens of a statement from its name on, and which of them are values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a statement has in common with those of its form: types of the values, and the node without these."""
+
+    kinds: tuple[Type, ...]
+    node: type[TileOperation] | type[Tcvt]
+    inputs: int
+    rest: dict[str, object]
+
+    def statement(self, names: list[str], span: Span) -> Operation:
+        """Return the statement of this form on values of these names."""
+        values = self.rest.copy()
+        values["span"] = span
+        if self.node is Tcvt:
+            values["src"], values["dst"] = names[0], names[-1]
+            values["tmp"] = names[1] if self.inputs == 2 else None
+        else:
+            values["inputs"], values["outputs"] = tuple(names[: self.inputs]), tuple(names[self.inputs :])
+        return self.node(**values)  # type: ignore[arg-type]  # fields of a node of the class
+
+
+class Forms:
+    """The forms that one text has shown so far, by its tokens."""
+
+    __slots__ = ("_kinds", "_known", "_shapes", "_texts")
+
+    def __init__(self, kinds: list[TokenKind], texts: list[str]) -> None:
+        self._kinds = kinds
+        self._texts = texts
+        self._shapes: dict[str, list[Shape]] = {}
+        self._known: dict[tuple[str, ...], _Form] = {}
+
+    def read(self, start: int, scope: Scope, span: Callable[[int], Span]) -> tuple[Operation, int] | None:
+        """Return the statement that begins with a token, and the token behind it, if its form is known."""
+        texts = self._texts
+        for length, places in self._shapes.get(texts[start], ()):
+            if start + length >= len(texts) or texts[start + length] == "{":
+                continue
+            tokens = texts[start : start + length]
+            values = [tokens[place] for place in places]
+            for place in places:
+                tokens[place] = ""
+            form = self._known.get(tuple(tokens))
+            if form is not None and scope.are(values, form.kinds):
+                return form.statement([value[1:] for value in values], span(start)), start + length
+        return None
+
+    def note(self, start: int, end: int, scope: Scope, node: Operation) -> None:
+        """Keep the form of a statement that has been read from token `start` to `end`."""
+        if not isinstance(node, TileOperation | Tcvt) or len(self._known) >= _MOST:
+            return
+        tokens = self._texts[start:end]
+        if tokens[1] != "ins" or "outs" not in tokens:
+            return
+        places = tuple(place for place in range(end - start) if self._kinds[start + place] is TokenKind.VALUE)
+        types = scope.types_of([tokens[place] for place in places])
+        if types is None:
+            return
+        for place in places:
+            tokens[place] = ""
+        inputs = len(node.inputs) if isinstance(node, TileOperation) else 1 + (node.tmp is not None)
+        rest = {each.name: getattr(node, each.name) for each in fields(node)}
+        self._known[tuple(tokens)] = _Form(types, type(node), inputs, rest)
+        shapes = self._shapes.setdefault(tokens[0], [])
+        if (len(tokens), places) not in shapes:
+            shapes.append((len(tokens), places))
+
+
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+"""Opening bracket -> the one that closes it."""
+_MARKS = frozenset(("func.func", "", *CLOSING, *CLOSING.values()))
+_T = TypeVar("_T")
+_DEEPEST = 64  # nested regions or attribute values; far beyond real programs, well inside Python's own stack
+
+
+class Resumption(Protocol):
+    """What goes on behind a statement that cannot be read; see `castsim.isa.pto.pto_parser`."""
+
+    def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
+        """Take note of the error of the statement that begins at token `start`, and go on at the next one."""
+        ...
+
+
+class PtoReader:
+    """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
+
+    Readers of statements take tokens through it. `position` is the index of the next token; places are given as
+    token indices. `depth` counts the regions around it, `failures` the statements that could not be read, behind
+    which `recovery` goes on; `hopeless` says that the text is not worth that. `recorded`: the
+    function was recorded of a kernel in C++, whose library compares less than the assembler.
+    """
+
+    __slots__ = (
+        "_left", "_limit", "_marks", "_types", "_warnings", "depth", "failures", "forms", "hopeless", "kinds",
+        "position", "recorded", "recovery", "scope", "source", "starts", "texts", "unknown",
+    )  # fmt: skip
+
+    def __init__(self, source: PtoSource, max_statements: int = MAX_STATEMENTS) -> None:
+        given = filled(source)
+        tokens = scan(source if given is None else given.source, max_statements)
+        self.source = source
+        self.kinds = tokens.kinds
+        self.texts = tokens.texts
+        self.starts = tokens.starts if given is None else list(map(given.origin, tokens.starts))
+        self.unknown = tokens.unknown
+        self.forms = Forms(tokens.kinds, tokens.texts)
+        self.position = 0
+        self.scope = Scope(source)
+        self.depth = 0
+        self.failures = 0
+        self.recovery: Resumption | None = None
+        self.hopeless = False
+        self.recorded = False
+        self._limit = self._left = max_statements
+        self._types: dict[str, Type] = {}
+        self._warnings: dict[str, WarningText] = {}
+        self._marks: list[int] = []
+
+    # ------------------------------------------------------------------------------------------------- refusing
+
+    def span(self, index: int) -> Span:
+        """Return the place of a token."""
+        return Span.within(self.source, self.starts[index], len(self.texts[index]))
+
+    def error(self, message: str, index: int | None = None, legal: Iterable[str] = ()) -> ReadError:
+        """Return (not raise) the refusal of a token, by default the next one."""
+        return ReadError(message, span=self.span(self.position if index is None else index), legal=legal)
+
+    def unexpected(self, expected: str, legal: Iterable[str] = ()) -> NoReturn:
+        """Reject the next token, which is not what was expected."""
+        found = self.texts[self.position]
+        shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
+        placed = "; attributes {...} stand behind all operands" if found == "{" else ""
+        raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
+
+    def warn(self, kind: WarningKind, message: str, span: Span) -> None:
+        """Record a warning; of equal ones the first place is kept."""
+        self._warnings.setdefault(message, WarningText(kind, message, span))
+
+    @property
+    def warnings(self) -> Warnings:
+        """All warnings in the order of the text."""
+        return tuple(self._warnings.values())
+
+    # --------------------------------------------------------------------------------------------------- tokens
+
+    @property
+    def marks(self) -> list[int]:
+        """The tokens that tell where functions end: brackets, `func.func` and the end of the file."""
+        if not self._marks:
+            self._marks = [index for index, text in enumerate(self.texts) if text in _MARKS]
+        return self._marks
+
+    def at(self, text: str) -> bool:
+        """Whether the next token is this word or sign."""
+        return self.texts[self.position] == text
+
+    def take(self, text: str) -> bool:
+        """Go past the next token if it is this word or sign."""
+        if self.texts[self.position] == text:
+            self.position += 1
+            return True
+        return False
+
+    def expect(self, text: str) -> int:
+        """Go past this word or sign and return its index, or reject what stands there instead."""
+        index = self.position
+        if self.texts[index] != text:
+            self.unexpected(f"'{text}'", (text,))
+        self.position = index + 1
+        return index
+
+    def next_of(self, kind: TokenKind, expected: str, legal: Iterable[str] = ()) -> str:
+        """Go past a token of a kind and return its text, or reject what stands there instead."""
+        index = self.position
+        if self.kinds[index] is not kind:
+            self.unexpected(expected, legal)
+        self.position = index + 1
+        return self.texts[index]
+
+    def listed(self, read: Callable[[], _T], closing: str) -> list[_T]:
+        """Read items separated by commas up to and including the closing sign; there may be none."""
+        items: list[_T] = []
+        if self.take(closing):
+            return items
+        while True:
+            items.append(read())
+            if not self.take(","):
+                break
+        if not self.take(closing):
+            self.unexpected(f"',' or '{closing}'", (",", closing))
+        return items
+
+    def nest(self) -> None:
+        """Go one level deeper; reject nesting that no real program has."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.hopeless = True
+            raise self.error(f"nested more than {_DEEPEST} deep")
+
+    def count_statement(self) -> None:
+        """Count the statement that stands here; reject the first one beyond the limit."""
+        self._left -= 1
+        if self._left < 0:
+            raise too_many_statements(self._limit, self.span(self.position))
+
+    def unnest(self) -> None:
+        """Come back up one level."""
+        self.depth -= 1
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def new_name(self) -> tuple[str, int]:
+        """Take the name of one value about to be defined; return it without '%', and its index."""
+        index = self.position
+        text = self.next_of(TokenKind.VALUE, "a value name such as %x")
+        if ":" in text or "#" in text:
+            raise self.error(f"'{text}' names several results where one is defined", index)
+        return text[1:], index
+
+    def operand(self) -> tuple[str, int]:
+        """Take the use of a value, which must be defined; return its name and its index."""
+        index = self.position
+        known = self.scope.named(self.texts[index])
+        if known is not None:
+            self.position = index + 1
+            return known, index
+        text = self.next_of(TokenKind.VALUE, "a value such as %x")
+        if ":" in text:
+            raise self.error(f"'{text}': a result count is allowed only where the results are defined", index)
+        name = self.scope.resolve(text[1:])
+        self.scope.find(name, self.starts[index])
+        return name, index
+
+    def definition(self, use: tuple[str, int]) -> Definition:
+        """Return the definition of a used value."""
+        return self.scope.find(use[0], self.starts[use[1]])
+
+    def define(self, name: str, kind: Type, index: int, constant: int | None = None) -> None:
+        """Make a value visible from here on; `index` is the token that names it."""
+        self.scope.define(name, kind, self.starts[index], constant)
+
+    def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
+        """Reject a use under another type than the definition's; the type's token is shown if there is one."""
+        defined = self.scope.find(use[0], self.starts[use[1]]).type
+        if defined is not kind and defined != kind:
+            index = use[1] if type_index is None else type_index
+            raise self.error(
+                f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
+                index,
+                (format_type(defined),),
+            )
+
+    # ---------------------------------------------------------------------------------------------------- types
+
+    def type(self) -> Type:
+        """Take a type."""
+        index = self.position
+        text = self.texts[index]
+        if text == "<":
+            return self._bare_pointer()
+        found = self._types.get(text)
+        if found is None:
+            if self.kinds[index] not in (TokenKind.TYPE, TokenKind.WORD):
+                self.unexpected("a type")
+            if self.texts[index + 1] == "<":
+                if self.kinds[index] is TokenKind.TYPE:
+                    raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
+                raise self.error(f"type '{text}<...>' is not supported", index)
+            found = read_type(self.source, self.starts[index], text, self.warn)
+            self._types[text] = found
+        self.position = index + 1
+        return found
+
+    def _bare_pointer(self) -> Type:
+        """Take `<f32, gm>`: a pointer type as operations print it that take nothing else."""
+        index = self.position
+        end = next((each for each in range(index, min(index + 5, len(self.texts))) if self.texts[each] == ">"), None)
+        if end is None:
+            self.unexpected("a type")
+        parameters = self.source.text[self.starts[index] : self.starts[end]]
+        found = read_type(self.source, self.starts[index] - len("!pto.ptr"), f"!pto.ptr{parameters}>", self.warn)
+        self.position = end + 1
+        return found
+
+    def types(self) -> list[tuple[Type, int]]:
+        """Take types separated by commas, each with its index."""
+        index = self.position
+        found = [(self.type(), index)]
+        while self.texts[self.position] == ",":
+            self.position += 1
+            index = self.position
+            found.append((self.type(), index))
+        return found
+
+    def typed_values(self) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+        """Take `%a, %b : T0, T1`, or nothing; return names and types, which are those of the definitions.
+
+        Raises:
+            ReadError: values and types differ in number, or a type is not that of the definition.
+        """
+        if self.kinds[self.position] is not TokenKind.VALUE:
+            return (), ()
+        uses = [self.operand()]
+        while self.take(","):
+            uses.append(self.operand())
+        self.expect(":")
+        types = self.types()
+        if len(types) != len(uses):
+            raise self.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
+        for use, (kind, index) in zip(uses, types, strict=True):
+            self.check_use(use, kind, index)
+        return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+
+    def type_list(self) -> tuple[Type, ...]:
+        """Take the types of results: one, or any number in parentheses."""
+        if self.take("("):
+            return tuple(self.listed(self.type, ")"))
+        return (self.type(),)
+
+
+# The head of an operation: its results, its name and its place.
+
+
+@dataclass(frozen=True, slots=True)
+class ResultItem:
+    """One item left of the equals sign: `%r`, or `%r:3` for three results."""
+
+    base: str
+    count: int
+    index: int
+
+
+@dataclass(slots=True)
+class Statement:
+    """An operation whose name has been read: `index` is the token of the name."""
+
+    name: str
+    index: int
+    span: Span
+    results: tuple[ResultItem, ...]
+
+    @property
+    def operation(self) -> str:
+        """The name without its dialect: `tadd` of `pto.tadd`."""
+        return self.name.partition(".")[2]
+
+    def no_result(self, reader: PtoReader) -> None:
+        """Reject results."""
+        if self.results:
+            raise reader.error(f"{self.name} has no result", self.results[0].index)
+
+    def define_one(self, reader: PtoReader, kind: Type, constant: int | None = None) -> str:
+        """Make the one result visible and return its name; reject any other number of results."""
+        return self.define(reader, (kind,), constant)[0]
+
+    def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
+        """Make the results visible and return their names; reject any number but that of the types."""
+        if kinds and not self.results and self.name.startswith("scf."):
+            # The values of a region may go unused; a node names them all the same.
+            return tuple(self._unused(reader, kind, number) for number, kind in enumerate(kinds))
+        count = sum(result.count for result in self.results)
+        if count != len(kinds):
+            index = self.results[0].index if self.results else self.index
+            raise reader.error(f"{self.name} has {len(kinds)} result{'s' * (len(kinds) != 1)}, {count} named", index)
+        names: list[str] = []
+        for result in self.results:
+            part = kinds[len(names) : len(names) + result.count]
+            if result.count == 1:
+                reader.define(result.base, part[0], result.index, constant)
+                names.append(result.base)
+            else:
+                names.extend(reader.scope.define_group(result.base, part, reader.starts[result.index]))
+        return tuple(names)
+
+    def _unused(self, reader: PtoReader, kind: Type, number: int) -> str:
+        name = f"_unused_{self.index}_{number}"
+        reader.define(name, kind, self.index)
+        return name
+
+
+Handler = Callable[[PtoReader, Statement], Operation]
+
+
+def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
+    """Read `%a, %b:2 =` if it stands here."""
+    if reader.kinds[reader.position] is not TokenKind.VALUE:
+        return ()
+    results = []
+    while True:
+        index = reader.position
+        base, colon, count = reader.next_of(TokenKind.VALUE, "a result such as %x")[1:].partition(":")
+        if "#" in base:
+            raise reader.error(f"a result is defined as %name or %name:COUNT, found '{reader.texts[index]}'", index)
+        if colon and not (count.isdecimal() and len(count) < 4 and int(count) > 0):
+            raise reader.error(f"a result count is 1 to 999, found '{count[:20]}'", index)
+        results.append(ResultItem(base, int(count) if colon else 1, index))
+        if not reader.take(","):
+            break
+    reader.expect("=")
+    return tuple(results)

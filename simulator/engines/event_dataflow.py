@@ -1,0 +1,700 @@
+"""Discrete-event engine of chips whose pipes pass tiles through one buffer, on simpy: all but the vector unit.
+
+The scalar unit issues in program order (`issue`), each pipe is a FIFO process (`pipes`, `process`), transfers move
+block by block (`transfer`), blocks meet at the ports of the buffer (`ports`), and every cycle is accounted for
+(`accounting`). A mechanism adds its vector unit and its banks. Semantics: docs/reference/a2a3.md section 6.4 (pipes,
+flags) and 7 (barriers).
+
+Order within a cycle: first everything that control does (arrivals, flags, barriers), then the buffer requests, in
+the order of their operations. A request has no effect before the following cycle, so this order is total.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar
+
+from simpy import Environment
+
+from castsim.engines.event_pipes import (
+    Account,
+    At,
+    BufferPorts,
+    Completion,
+    DataflowRun,
+    DrainMarker,
+    Entry,
+    ExecutionRecord,
+    Flags,
+    Ledger,
+    PipeProcess,
+    Steps,
+    VectorUnit,
+    Wait,
+    await_end,
+)
+from castsim.execution.dataflow.pipe_operations import (
+    ALL_PIPES,
+    BLOCK,
+    LOOK_AHEAD,
+    Barrier,
+    Placeholder,
+    Rest,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    Standstill,
+    Survey,
+    Transfer,
+    WaitFlag,
+    cost_of,
+    explain_deadlock,
+    explain_limit,
+)
+from castsim.execution.dataflow.transfer_timing import (
+    TransferPlan,
+    let_through,
+    stream_start,
+    transfer_due,
+    transfer_end,
+)
+from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
+from castsim.isa.errors import EngineError
+from castsim.targets.dataflow import DataflowTarget
+from castsim.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
+
+if TYPE_CHECKING:
+    from castsim.engines.event_pipes import Entry, PipeProcess, Wait
+
+
+# Which earlier instructions an instruction has to wait for, in programs that synchronise nothing themselves.
+#
+# Per address space a map of disjoint intervals holds the last writer and the readers since. What a writer replaced it
+# waited for itself, so the map is enough: what waits for the last writer waits for all before it.
+
+_FIRST_SWEEP = 64
+"""Intervals of a space before ended instructions are looked for."""
+
+
+@dataclass(slots=True)
+class _Interval:
+    end: int
+    writer: ExecutionRecord | None
+    readers: list[ExecutionRecord]
+
+
+class _Space:
+    """One address space: `_starts` is sorted and parallel to `_intervals`, which do not overlap."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._intervals: list[_Interval] = []
+        self._sweep_at = _FIRST_SWEEP
+
+    def conflicts(self, access: Access) -> Iterable[ExecutionRecord]:
+        """Yield who touched the bytes in a conflicting way."""
+        for interval in self._intervals[self._overlapping(access)]:
+            if interval.writer is not None:
+                yield interval.writer
+            if access.write:
+                yield from interval.readers
+
+    def enter(self, access: Access, execution: ExecutionRecord, now: int) -> None:
+        """Record who touches the bytes now."""
+        self._split(access.start)
+        self._split(access.end)
+        overlapping = self._overlapping(access)
+        if access.write:
+            self._starts[overlapping] = [access.start]
+            self._intervals[overlapping] = [_Interval(access.end, execution, [])]
+        else:
+            self._add_reader(access, overlapping, execution, now)
+        if len(self._starts) > self._sweep_at:
+            self._sweep(now)
+
+    def _add_reader(self, access: Access, overlapping: slice, execution: ExecutionRecord, now: int) -> None:
+        starts, intervals = [], []
+        position = access.start
+        known = zip(self._starts[overlapping], self._intervals[overlapping], strict=True)
+        for start, interval in known:
+            if position < start:
+                starts.append(position)
+                intervals.append(_Interval(start, None, [execution]))
+            interval.readers = [*(reader for reader in interval.readers if not reader.over(now)), execution]
+            starts.append(start)
+            intervals.append(interval)
+            position = interval.end
+        if position < access.end:
+            starts.append(position)
+            intervals.append(_Interval(access.end, None, [execution]))
+        self._starts[overlapping] = starts
+        self._intervals[overlapping] = intervals
+
+    def _overlapping(self, access: Access) -> slice:
+        first = max(0, bisect_right(self._starts, access.start) - 1)
+        if first < len(self._starts) and self._intervals[first].end <= access.start:
+            first += 1
+        return slice(first, max(first, bisect_left(self._starts, access.end)))
+
+    def _split(self, position: int) -> None:
+        """Make no interval cross `position`."""
+        index = bisect_left(self._starts, position) - 1
+        if index < 0 or self._intervals[index].end <= position:
+            return
+        left = self._intervals[index]
+        self._starts.insert(index + 1, position)
+        self._intervals.insert(index + 1, _Interval(left.end, left.writer, list(left.readers)))
+        left.end = position
+
+    def _sweep(self, now: int) -> None:
+        """Forget intervals that nothing could still wait for."""
+        kept = [
+            (start, interval)
+            for start, interval in zip(self._starts, self._intervals, strict=True)
+            if not all(record.over(now) for record in (interval.writer, *interval.readers) if record is not None)
+        ]
+        self._starts = [start for start, _ in kept]
+        self._intervals = [interval for _, interval in kept]
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(kept))
+
+
+class Scoreboard:
+    """The bytes in flight, in the address spaces in which they are followed."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._spaces = {space: _Space() for space in Survey(tree).followed_spaces()}
+
+    def enter(self, execution: ExecutionRecord, accesses: tuple[Access, ...], now: int) -> tuple[ExecutionRecord, ...]:
+        """Record the accesses of the next execution in program order; return the earlier ones it has to wait for."""
+        followed = [
+            (self._spaces[access.space], access)
+            for access in accesses
+            if access.space in self._spaces and access.start < access.end
+        ]
+        needs = {id(record): record for space, access in followed for record in space.conflicts(access)}
+        for space, access in followed:
+            space.enter(access, execution, now)
+        return tuple(record for record in needs.values() if not record.over(now))
+
+
+# The scalar unit: executes control in program order and sends everything else to the queues.
+#
+# Its time depends on nothing but the flags and barriers that it waits for itself, so it runs ahead of the simulation's
+# clock, and only as far as some pipe needs it: otherwise the queues would come to hold the whole program.
+
+
+class Issuer:
+    """The scalar unit. `clock` is the cycle in which it starts its next operation."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        machine: DataflowRun,
+        pipes: Mapping[str, PipeProcess],
+        observer: Observer | None,
+        max_cycles: int,
+    ) -> None:
+        self.name = machine.target.pipes.scalar
+        self.clock = 0
+        self.issued = 0
+        self.wait: Wait | None = None
+        self.finished = False
+        self.beyond: Entry | None = None
+        """The operation that ran into the cycle limit."""
+        self.account = Account(self.name, observer)
+        self.watcher: Watcher | None = None
+        """Who listens to the beginning of the run only: what follows is not issued."""
+        self._machine = machine
+        self._pipes = pipes
+        self._remaining = sum(pipe.remaining for pipe in pipes.values())
+        self._max_cycles = max_cycles
+        self._demanding: set[str] = set()
+        self._undrained = 0
+        self._drained_at = 0
+        self._costs: dict[object, tuple[int, Cause]] = {}
+        self._entries = self._draw(tree)
+
+    def demand(self, pipe: PipeProcess) -> None:
+        """Go on until `pipe` has got something to do, or its flag."""
+        if pipe.remaining or pipe.wait is not None:
+            self._demanding.add(pipe.name)
+        self.advance()
+
+    def advance(self) -> None:
+        """Go on while a pipe demands it, or nothing but scalar work is left."""
+        while self._ready() and (self._demanding or not self._remaining):
+            entry = next(self._entries, None)
+            if entry is None:
+                self.finished = True
+                return
+            self._issue(entry)
+
+    def catch_up(self) -> bool:
+        """Issue what the watcher listens to though no pipe demands it; return whether there was anything."""
+        issued = False
+        while self._ready():
+            entry = next(self._entries, None)
+            if entry is None:
+                self.finished = True
+                break
+            self._issue(entry)
+            issued = True
+        return issued
+
+    def pause(self, until: int) -> None:
+        """Account for the cycles up to `until`, in which nothing more happens, and report."""
+        if self.wait is None:
+            self.account.spend(Cause.EMPTY, until, None)
+        else:
+            self.account.spend(Cause.BARRIER if self.wait.flag is None else Cause.FLAG_WAIT, until, self.wait.entry)
+        self.account.close()
+
+    def run_on(self, count: int) -> list[Operation]:
+        """Issue up to `count` operations that no pipe demands; return as many that the scalar unit cannot reach.
+
+        Only to explain a run that has failed: the machine would have issued them.
+        """
+        for _ in range(count):
+            if self.wait is not None or self.beyond is not None:
+                break
+            entry = next(self._entries, None)
+            if entry is None:
+                break
+            self._issue(entry)
+        return [entry.operation for entry in islice(self._entries, count)]
+
+    def _draw(self, tree: Tree) -> Iterator[Entry]:
+        """Yield the operations of the program in order."""
+        ledger = self._machine.ledger
+        scoreboard = Scoreboard(tree) if tree.interlocked else None
+        index = 0
+        for number, (lowered, deltas) in enumerate(instances(tree)):
+            execution = ExecutionRecord(instruction=lowered.instruction, start=self.clock, end=self.clock)
+            ledger.executions.append(execution)
+            if scoreboard is not None:
+                touched = accesses(lowered, deltas)
+                execution.needs = scoreboard.enter(execution, touched, int(self._machine.env.now))
+            for operation in operations(lowered, deltas):
+                execution.open += 1
+                yield Entry(
+                    operation=operation,
+                    pipe=self.name if operation.pipe == ALL_PIPES else operation.pipe,
+                    index=index,
+                    execution=execution,
+                    execution_index=number,
+                    causes={} if ledger.record_operations else None,
+                )
+                index += 1
+            execution.close_issue()
+
+    def _ready(self) -> bool:
+        """Return whether it can go on, and has a listener."""
+        until = None if self.watcher is None else self.watcher.until
+        return self.wait is None and self.beyond is None and (until is None or self.clock < until)
+
+    def _issue(self, entry: Entry) -> None:
+        self.issued += 1
+        entry.start = self.clock
+        cycles, cause = self._cost(entry.operation)
+        self.clock += cycles
+        self.account.spend(cause, self.clock, entry)
+        if self.clock > self._max_cycles:
+            self.beyond = entry
+        elif entry.pipe == self.name:
+            self._execute(entry)
+        else:
+            entry.arrival = self.clock
+            pipe = self._pipes[entry.pipe]
+            pipe.remaining -= 1
+            self._remaining -= 1
+            if pipe.wait is None:  # else it wants a flag of the scalar unit
+                self._demanding.discard(entry.pipe)
+            pipe.push(entry)
+
+    def _cost(self, operation: Operation) -> tuple[int, Cause]:
+        """Return the cycles that the scalar unit itself takes for an operation: all of a kind take the same."""
+        kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarAccess) else type(operation)
+        if isinstance(operation, Placeholder):
+            kind = (Placeholder, operation.pipe, operation.cycles)
+        known = self._costs.get(kind)
+        if known is None:
+            cycles, cause, facts = cost_of(operation, self._machine.target)
+            self._machine.facts.update(facts)
+            known = self._costs[kind] = (cycles, cause)
+        return known
+
+    def _execute(self, entry: Entry) -> None:
+        """Do what an operation of the scalar unit does once its cycles are spent."""
+        operation = entry.operation
+        flags = self._machine.flags
+        match operation:
+            case SetFlag():
+                if flags.fire((operation.pipe, operation.waiter, operation.event), self.clock):
+                    self._demanding.discard(operation.waiter)
+                self._machine.ledger.finish(entry, self.clock)
+            case WaitFlag():
+                key = (operation.signaller, operation.pipe, operation.event)
+                self.wait = Wait(entry, flag=operation)
+                cycle = flags.take(key)
+                if cycle is None:
+                    flags.wait(key, self._signalled)
+                else:
+                    self._resume(Cause.FLAG_WAIT, cycle)
+            case Barrier(pipe) if pipe == ALL_PIPES:
+                self.wait = Wait(entry)
+                self._undrained = len(self._pipes)
+                for name in self._pipes:
+                    self._pipes[name].push(DrainMarker(self._drained))
+            case _:
+                self._machine.ledger.finish(entry, self.clock)
+
+    def _signalled(self, cycle: int) -> None:
+        self._resume(Cause.FLAG_WAIT, cycle)
+        self.advance()
+
+    def _drained(self, cycle: int) -> None:
+        self._drained_at = max(self._drained_at, cycle)
+        self._undrained -= 1
+        if self._undrained == 0:
+            self._resume(Cause.BARRIER, self._drained_at)
+            self.advance()
+
+    def _resume(self, cause: Cause, cycle: int) -> None:
+        """End the wait in `cycle`, or at once if that is past."""
+        if self.wait is None:
+            return
+        entry, self.wait = self.wait.entry, None
+        self.clock = max(self.clock, cycle)
+        self.account.spend(cause, self.clock, entry)
+        self._machine.ledger.finish(entry, self.clock)
+
+
+# A transfer between global memory and the unified buffer, block by block (`dataflow.transfer_timing`).
+
+
+def run_transfer(pipe: PipeProcess, entry: Entry, operation: Transfer) -> Steps:
+    """Execute `operation`; returns when it has ended, or its stream where the next one may overlap with the rest."""
+    machine, env = pipe.machine, pipe.machine.env
+    plan = TransferPlan.of(operation, machine.target)
+    machine.facts.update(plan.facts)
+    start = int(env.now)
+    entry.begin(start)
+    pipe.retire()
+    stream = stream_start(start, plan.ahead, pipe.answered)
+    pattern = machine.ports.pattern((0,), operation.load)
+    asked, passed, held = -1, -1, 0
+    for delay, block in _blocks(operation, plan):
+        if stream + delay != asked:
+            asked = stream + delay
+            yield At(env, asked - int(env.now), entry.index)
+        passed = max(passed, machine.ports.grant(asked, pattern, block, entry))
+        held = max(held, machine.ports.held)
+    due = transfer_due(stream, plan.streaming, asked)
+    stream_end = transfer_end(due, passed)
+    end = stream_end + plan.behind
+    machine.ledger.finish(entry, end)
+    pipe.account.spend(Cause.MEMORY_LATENCY, stream, entry)
+    pipe.account.spend(Cause.BUSY, due, entry)
+    pipe.account.spend_excess(due, stream_end, held, entry)
+    if plan.overlaps:
+        pipe.in_flight.append(entry)
+        pipe.note_drain(entry, end)
+        end = stream_end
+    pipe.account.spend(Cause.MEMORY_LATENCY, end, entry)
+    yield env.timeout(end - int(env.now))
+
+
+def run_placeholder(pipe: PipeProcess, entry: Entry, operation: Placeholder) -> Steps:
+    """Keep the pipe as long as `operation` is taken to last; it asks for no block."""
+    env = pipe.machine.env
+    start = int(env.now)
+    entry.begin(start)
+    end = start + operation.cycles
+    pipe.machine.ledger.finish(entry, end)
+    pipe.account.spend(Cause.BUSY, end, entry)
+    yield env.timeout(operation.cycles)
+
+
+def _blocks(operation: Transfer, plan: TransferPlan) -> Iterator[tuple[int, int]]:
+    """Yield every block's number with the cycles after which the rate has let all bytes before it through."""
+    for burst in range(operation.bursts):
+        first = (operation.ub_address + burst * operation.ub_pitch) // BLOCK
+        before = burst * operation.burst_bytes
+        for block in range(-(-operation.burst_bytes // BLOCK)):
+            yield let_through(before + block * BLOCK, plan.rate, plan.per), first + block
+
+
+# The process behind every pipe: take what stands at the head of the queue and execute it.
+
+
+def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
+    """Execute the operations of `pipe` one after the other, for ever."""
+    env = pipe.machine.env
+    while True:
+        if not pipe.queue:
+            issuer.demand(pipe)
+        if not pipe.queue:
+            pipe.wakeup = env.event()
+            yield pipe.wakeup
+        item = pipe.queue.popleft()
+        if isinstance(item, DrainMarker):
+            _after_retirement(pipe, item.reached)
+            continue
+        pipe.current = item
+        pipe.waited = item.arrival > pipe.free
+        if item.arrival > env.now:
+            yield env.timeout(item.arrival - int(env.now))
+        pipe.rest(Cause.EMPTY, int(env.now), None)
+        yield from _execute(pipe, issuer, item)
+        pipe.free = int(env.now)
+        pipe.current = None
+
+
+def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
+    operation = entry.operation
+    entry.start = int(pipe.machine.env.now)
+    match operation:
+        case Transfer():
+            pipe.ask_from(entry.arrival)
+            yield from _await_operands(pipe, entry)
+            yield from run_transfer(pipe, entry, operation)
+        case Placeholder():
+            pipe.ask_from(entry.arrival)
+            yield from _await_operands(pipe, entry)
+            yield from run_placeholder(pipe, entry, operation)
+        case SetFlag():
+            _after_retirement(pipe, _signal(pipe, entry, operation))
+        case WaitFlag():
+            yield from _await_flag(pipe, issuer, entry, operation)
+        case Barrier():
+            yield from _await_retirement(pipe, entry)
+        case _:
+            yield from _await_operands(pipe, entry)
+            yield from pipe.machine.vector.run(pipe, entry)
+
+
+def _await_operands(pipe: PipeProcess, entry: Entry) -> Steps:
+    """Wait until the earlier instructions whose bytes this one needs have ended."""
+    for needed in entry.execution.needs:
+        pipe.wait = Wait(entry, needed=needed)
+        yield from await_end(pipe.machine.env, needed)
+    pipe.wait = None
+    # Ended instructions must not keep their predecessors, and those theirs, in memory.
+    entry.execution.needs = ()
+    now = int(pipe.machine.env.now)
+    if now > entry.start:
+        pipe.ask_from(now)
+    pipe.rest(Cause.OPERAND_WAIT, now, entry)
+
+
+def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: WaitFlag) -> Steps:
+    machine = pipe.machine
+    key = (operation.signaller, operation.pipe, operation.event)
+    cycle = machine.flags.take(key)
+    if cycle is None:
+        pipe.wait = Wait(entry, flag=operation)
+        signal = machine.env.event()
+        machine.flags.wait(key, signal.succeed)
+        if operation.signaller == machine.target.pipes.scalar:
+            issuer.demand(pipe)
+        cycle = yield signal
+        pipe.wait = None
+    if cycle > machine.env.now:
+        yield machine.env.timeout(cycle - int(machine.env.now))
+    now = int(machine.env.now)
+    pipe.ask_from(cycle)
+    pipe.rest(Cause.FLAG_WAIT, now, entry)
+    machine.ledger.finish(entry, now)
+
+
+def _await_retirement(pipe: PipeProcess, entry: Entry) -> Steps:
+    env = pipe.machine.env
+    for earlier in pipe.retire():
+        yield from await_end(env, earlier)
+    pipe.ask_from(int(env.now))
+    pipe.rest(Cause.BARRIER, int(env.now), entry)
+    pipe.machine.ledger.finish(entry, int(env.now))
+
+
+def _signal(pipe: PipeProcess, entry: Entry, operation: SetFlag) -> Callable[[int], None]:
+    def fire(cycle: int) -> None:
+        pipe.machine.ledger.finish(entry, cycle)
+        pipe.machine.flags.fire((operation.pipe, operation.waiter, operation.event), cycle)
+
+    return fire
+
+
+def _after_retirement(pipe: PipeProcess, action: Callable[[int], None]) -> None:
+    """Call `action` once everything started on the pipe has ended; the pipe itself goes on at once."""
+    env = pipe.machine.env
+    earlier = tuple(pipe.retire())
+    if earlier:
+        env.process(_later(pipe, earlier, action))
+    else:
+        action(int(env.now))
+
+
+def _later(pipe: PipeProcess, earlier: tuple[Completion, ...], action: Callable[[int], None]) -> Steps:
+    for completion in earlier:
+        yield from await_end(pipe.machine.env, completion)
+    action(int(pipe.machine.env.now))
+
+
+# Why a simulation cannot go on, in words: who waits for whom, or where the cycle limit struck.
+
+
+def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> EngineError | None:
+    """Return the error that names every wait, None if nothing waits."""
+    if not _waits(issuer, pipes):
+        return None
+    unreached = issuer.run_on(LOOK_AHEAD)
+
+    def queued(signal: SetFlag) -> int | None:
+        pipe = pipes.get(signal.pipe)
+        for item in pipe.queue if pipe is not None else ():
+            operation = getattr(item, "operation", None)
+            if operation == signal:
+                entry: Entry = item  # type: ignore[assignment]  # markers have no operation
+                return entry.execution.instruction
+        return None
+
+    return explain_deadlock(tree, _waits(issuer, pipes), Rest(issuer.name, queued, unreached))
+
+
+def _waits(issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> list[Standstill]:
+    """Return who waits for what."""
+    named = [(pipe.name, pipe.wait) for pipe in pipes.values()] + [(issuer.name, issuer.wait)]
+    return [_standstill(name, wait) for name, wait in named if wait is not None]
+
+
+def _standstill(name: str, wait: Wait) -> Standstill:
+    needed = None if wait.needed is None else wait.needed.instruction
+    return Standstill(name, wait.entry.index, wait.entry.execution.instruction, wait.flag, needed)
+
+
+def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess], max_cycles: int) -> EngineError:
+    """Return the error of a run that took longer than allowed."""
+    open_entries: list[Entry] = []
+    if issuer.beyond is not None:
+        open_entries.append(issuer.beyond)
+    else:
+        for pipe in pipes.values():
+            started = [entry for entry in (pipe.current, *pipe.in_flight) if entry is not None]
+            open_entries += [entry for entry in started if not entry.over(max_cycles)]
+    reached = min(open_entries, key=lambda entry: entry.index, default=None)
+    return explain_limit(tree, max_cycles, None if reached is None else reached.execution.instruction)
+
+
+class DataflowSimulation:
+    """A run of `tree` on `target`, to be started once with `run`; a mechanism adds its `VECTOR_UNIT` and `PORTS`.
+
+    Raises:
+        IllegalError: the tree needs a pipe, a timing row or an instruction latency that the target does not have.
+    """
+
+    VECTOR_UNIT: ClassVar[Callable[..., VectorUnit]]
+    PORTS: ClassVar[Callable[..., BufferPorts]]
+
+    def __init__(
+        self, tree: Tree, target: DataflowTarget, observer: Listener | None = None, *, record_operations: bool = True
+    ) -> None:
+        survey, vector = Survey(tree), type(self).VECTOR_UNIT(target)
+        survey.check(target, vector.check)
+        self._tree = tree
+        self._listener = observer
+        details = self._observer = observer if isinstance(observer, Observer) else None
+        self._machine = DataflowRun(
+            env=Environment(),
+            target=target,
+            vector=vector,
+            ports=type(self).PORTS(target.banks, None if isinstance(details, IgnoresBlocks) else details),
+            flags=Flags(),
+            ledger=Ledger(observer, record_operations),
+        )
+        counts = survey.operations
+        working = (target.pipes.vector, target.pipes.load, target.pipes.store)
+        touched = [name for name in target.pipes.others if counts[name]]
+        self._pipes = {name: PipeProcess(name, self._machine, counts[name], details) for name in (*working, *touched)}
+
+    def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
+        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if something else used it.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        if not 0 <= group < self._machine.ports.groups:
+            raise ValueError(f"bank group {group} is not in 0..{self._machine.ports.groups - 1}")
+        self._machine.ports.hold(group, write, start, cycles)
+
+    def run(self, max_cycles: int) -> Timing:
+        """Simulate to the end and return cycles and causes.
+
+        Raises:
+            EngineError: deadlock, or the end lies beyond `max_cycles`.
+        """
+        machine = self._machine
+        issuer = self._start(max_cycles)
+        while issuer.beyond is None and machine.env.peek() <= max_cycles:
+            machine.env.step()
+        total = max(machine.ledger.latest, issuer.clock)
+        idle = machine.env.peek() == float("inf")
+        if issuer.beyond is None and idle:
+            stuck = deadlock(self._tree, issuer, self._pipes)
+            if stuck is not None:
+                raise stuck
+        if issuer.beyond is not None or not idle or total > max_cycles:
+            raise limit(self._tree, issuer, self._pipes, max_cycles)
+        return self._timing(issuer, total)
+
+    def watch(self, watcher: Watcher) -> int:
+        """Simulate as far as the watcher listens; return how many operations were issued.
+
+        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
+        the rest of its cycles is known.
+        """
+        env = self._machine.env
+        issuer = self._start(sys.maxsize)
+        issuer.watcher = watcher
+        again = True
+        while again:
+            while env.peek() <= _last(watcher):
+                env.step()
+            again = issuer.catch_up()
+        while env.peek() < float("inf") and any(
+            pipe.working and pipe.account.cursor < _last(watcher) for pipe in self._pipes.values()
+        ):
+            env.step()
+        end = _last(watcher)
+        if env.peek() == float("inf"):
+            end = min(end, max(self._machine.ledger.latest, issuer.clock))
+        issuer.pause(end)
+        for pipe in self._pipes.values():
+            pipe.pause(end)
+        return issuer.issued
+
+    def _start(self, max_cycles: int) -> Issuer:
+        """Set the pipes going."""
+        issuer = Issuer(self._tree, self._machine, self._pipes, self._observer, max_cycles)
+        for pipe in self._pipes.values():
+            self._machine.env.process(serve(pipe, issuer))
+        return issuer
+
+    def _timing(self, issuer: Issuer, total: int) -> Timing:
+        machine = self._machine
+        issuer.account.spend(Cause.EMPTY, total, None)
+        pipes = {issuer.name: issuer.account.close()}
+        for name, pipe in self._pipes.items():
+            pipe.rest(Cause.EMPTY, total, None)
+            pipes[name] = pipe.account.close()
+        if self._listener is not None:
+            self._listener.progress(total, machine.ledger.finished)
+        return Timing(total, pipes, machine.ledger.executed(), machine.ledger.operations(), frozenset(machine.facts))
+
+
+def _last(watcher: Watcher) -> int:
+    """Return the cycle until which the watcher listens; no run has as many cycles as stand for its end."""
+    return sys.maxsize if watcher.until is None else watcher.until

@@ -1,0 +1,551 @@
+"""One simulation: the program as tokens, the machine that executes them, and what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from castsim.engines.fast_dataflow.driving import Driver
+from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, Unit, start
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.issue import first_need, issue_one
+from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
+from castsim.engines.fast_dataflow.records import Later
+from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
+from castsim.engines.fast_dataflow.state import EntryRow, MachineState, PipeRow, chain
+from castsim.engines.fast_dataflow.state_codes import (
+    AWAITING_FLAG,
+    AWAITING_OPERANDS,
+    BARRIER,
+    CAUSES,
+    CHECKPOINT,
+    CHECKPOINT_TOKEN,
+    DONE,
+    EMPTY,
+    FLAG_WAIT,
+    GO,
+    GROW,
+    LIMIT,
+    MARKER,
+    MISSED,
+    NEVER,
+    NONE,
+    OPERAND_WAIT,
+    PAUSE,
+    SCALAR_AWAITS_FLAG,
+    SCALAR_PIPE,
+    SCALAR_RUNS,
+    TOKENS,
+)
+from castsim.engines.fast_dataflow.tokens import Piece, TokenStream
+from castsim.execution.dataflow.pipe_operations import (
+    LOOK_AHEAD,
+    Rest,
+    SetFlag,
+    Standstill,
+    Survey,
+    WaitFlag,
+    explain_deadlock,
+    explain_limit,
+)
+from castsim.execution.tree import Operation, Tree
+from castsim.isa.errors import EngineError
+from castsim.machines.registry import Parts
+from castsim.targets.loader import TileTarget
+from castsim.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
+
+# Why a run cannot go on, in the words that all engines share (`dataflow.pipe_operations`).
+
+Refill = Callable[[int], MachineState]
+"""Gives the machine what it has stopped for (one of its codes)."""
+
+
+def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError | None:
+    """Return the error that names every wait, None if nothing waits."""
+    if not _waits(m, encoder):
+        return None
+    m = _run_on(m, refill)
+    waits = _waits(m, encoder)
+    unreached = list(islice(_unreached(m, encoder, refill), LOOK_AHEAD))
+
+    def queued(signal: SetFlag) -> int | None:
+        p = encoder.pipes.index(signal.pipe) if signal.pipe in encoder.pipes else 0
+        for entry in chain(m.entries, m.pipes[p].queue) if p else ():
+            if entry.operation != MARKER and _operation(m, encoder, entry) == signal:
+                return _instruction(m, entry)
+        return None
+
+    return explain_deadlock(encoder.tree, waits, Rest(encoder.pipes[0], queued, unreached))
+
+
+def limit(m: MachineState, encoder: Encoder, max_cycles: int) -> EngineError:
+    """Return the error of a run that took longer than allowed."""
+    reached: list[EntryRow] = []
+    if m.issuer.beyond != NONE:
+        reached.append(m.entries[m.issuer.beyond])
+    else:
+        for p in range(1, m.pipe_count):
+            pipe = m.pipes[p]
+            started = [*chain(m.entries, pipe.in_flight)]
+            if pipe.current != NONE:
+                started.append(m.entries[pipe.current])
+            reached += [entry for entry in started if not (entry.known and entry.end <= m.maximum)]
+    first = min(reached, key=lambda entry: entry.index, default=None)
+    return explain_limit(encoder.tree, max_cycles, None if first is None else _instruction(m, first))
+
+
+def _instruction(m: MachineState, entry: EntryRow) -> int:
+    return execution_of(m, entry.execution).instruction
+
+
+def _operation(m: MachineState, encoder: Encoder, entry: EntryRow) -> Operation:
+    return encoder.operations[m.operations[entry.operation].number]
+
+
+def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
+    """Return who waits for what."""
+    found = []
+    for p in range(1, m.pipe_count):
+        pipe, name = m.pipes[p], encoder.pipes[p]
+        if pipe.wake == NEVER and pipe.status == AWAITING_FLAG:
+            found.append(_at_flag(m, encoder, name, m.entries[pipe.current]))
+        elif pipe.wake == NEVER and pipe.status == AWAITING_OPERANDS:
+            entry = m.entries[pipe.current]
+            need = m.nodes[first_need(m, entry.execution, pipe.local)]
+            needed = execution_of(m, need.execution).instruction
+            found.append(Standstill(name, entry.index, _instruction(m, entry), needed=needed))
+    if m.issuer.wait != SCALAR_RUNS:
+        name, entry = encoder.pipes[0], m.entries[m.issuer.waiting]
+        if m.issuer.wait == SCALAR_AWAITS_FLAG:
+            found.append(_at_flag(m, encoder, name, entry))
+        else:
+            found.append(Standstill(name, entry.index, _instruction(m, entry)))
+    return found
+
+
+def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
+    flag = _operation(m, encoder, entry)
+    assert isinstance(flag, WaitFlag)
+    return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
+
+
+def _run_on(m: MachineState, refill: Refill) -> MachineState:
+    """Issue operations that no pipe demands: the machine would have issued them."""
+    issued = 0
+    while issued < LOOK_AHEAD and _goes_on(m):
+        before = m.issuer.next
+        code = issue_one(m)
+        if code in (TOKENS, GROW):
+            m = refill(code)
+        elif code == GO and m.issuer.next != before:
+            issued += 1
+    return m
+
+
+def _goes_on(m: MachineState) -> bool:
+    """Whether the scalar unit can issue another operation."""
+    return m.issuer.wait == SCALAR_RUNS and m.issuer.beyond == NONE and not m.issuer.all_issued
+
+
+def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Operation]:
+    """Yield the operations that the scalar unit has not issued."""
+    while True:
+        issuer = m.issuer
+        while issuer.next < issuer.end:
+            issuer.next += 1
+            yield encoder.operations[m.operations[m.numbers[issuer.next - 1]].number]
+        if issuer.all_issued:
+            return
+        code = issue_one(m)
+        if code not in (GO, CHECKPOINT):
+            m = refill(code)
+
+
+# One attempt at a program: the machine is given what it stops for, until it has come to the end.
+
+_PROGRESS_INTERVAL = 256
+"""Operations between two calls of `Listener.progress`."""
+_COMPILED_INTERVAL = 1 << 16
+"""The same for compiled runs, which have more of them done in less time."""
+
+
+class Machine:
+    """The machine of one attempt and what it needs: more of the program, more room, compiled code.
+
+    `count`: executions at most; `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        listener: Listener | None,
+        count: int,
+        *,
+        skip: bool,
+        patient: bool,
+    ) -> None:
+        self._encoder = encoder
+        self._memory = encoder.memory
+        self._listener = listener
+        self._patient = patient
+        self._skipper = Skipper(encoder)
+        self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
+        self._room = FunctionRoom(encoder)
+        self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
+        self._piece = Piece([])
+        self._driver = Driver(self._memory.machine.issuer.remaining)
+        self._memory.machine.pause_at = _PROGRESS_INTERVAL
+
+    def _refill(self, code: int) -> MachineState:
+        """Give the machine what it has stopped for."""
+        if code == GROW:
+            self._memory.make_room()
+            self._rows.make_room()
+        elif code == PAUSE:
+            self._pause()
+        elif code == CHECKPOINT:
+            assert self._piece.frame is not None
+            self._skipper.look(self._memory.machine, self._piece.frame)
+        elif code == TOKENS:
+            self._next_piece()
+        return self._memory.machine
+
+    def _pause(self) -> None:
+        """Tell how far the run has come, and see whether it goes on as it does."""
+        m = self._memory.machine
+        if self._listener is not None:
+            self._listener.progress(*self._skipper.progress(m))
+        if self._driver.pays_to_compile(m.issuer.remaining) and self._driver.compile():
+            self._memory.compile()
+            self._rows.widen()
+            m = self._memory.machine
+        m.pause_at = m.finished + (_COMPILED_INTERVAL if self._memory.is_compiled else _PROGRESS_INTERVAL)
+
+    def _next_piece(self) -> None:
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._memory.machine.issuer.no_more = 1
+            return
+        self._piece = piece
+        self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
+        self._room.make()
+        if self._patient:
+            self._be_patient(piece)
+
+    def _be_patient(self, piece: Piece) -> None:
+        """Let pipes that have nothing to do in a long loop wait until it ends, and the scalar unit not run ahead."""
+        m = self._memory.machine
+        m.issuer.demands = 0
+        for p in range(1, len(self._encoder.pipes)):
+            waits = piece.inside is not None and self._encoder.pipes[p] not in piece.inside.pipes
+            pipe = m.pipes[p]
+            pipe.patient = int(waits)
+            m.issuer.demands += pipe.demands * (1 - pipe.patient)
+
+    def _step(self) -> int:
+        """Let the machine run; return why it has stopped."""
+        return self._driver.step(self._memory.machine)
+
+
+class Attempt(Machine):
+    """A run to the end. With `final` no other attempt follows: a failure is raised, with its reason."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        listener: Listener | None,
+        count: int,
+        max_cycles: int,
+        *,
+        skip: bool,
+        patient: bool,
+        final: bool,
+    ) -> None:
+        super().__init__(encoder, listener, count, skip=skip, patient=patient)
+        self._max_cycles = max_cycles
+        self._final = final
+
+    def run(self) -> Timing | None:
+        """Return the timing, None if the program has to be run with less patience.
+
+        Raises:
+            EngineError: deadlock, or the end lies beyond the limit.
+        """
+        code = self._step()
+        while code not in (DONE, LIMIT, MISSED):
+            self._refill(code)
+            code = self._step()
+        return None if code == MISSED else self._end(code)
+
+    def _end(self, code: int) -> Timing | None:
+        total = self._skipper.total(self._memory.machine)
+        error = None
+        if code == DONE:
+            error = deadlock(self._memory.machine, self._encoder, self._refill)
+        if error is None and (code == LIMIT or total > self._max_cycles):
+            error = limit(self._memory.machine, self._encoder, self._max_cycles)
+        if error is None:
+            return self._timing(total)
+        if self._final:
+            raise error
+        return None
+
+    def _timing(self, total: int) -> Timing:
+        m, encoder, skipper = self._memory.machine, self._encoder, self._skipper
+        end = total - skipper.offset
+        spend(m, SCALAR_PIPE, EMPTY, end, NONE)
+        for p in range(1, len(encoder.pipes)):
+            m.pipes[p].local = m.now + 1  # all ends are certain
+            rest(m, p, EMPTY, end, NONE)
+        pipes = {name: PipeTiming(skipper.causes(m, p)) for p, name in enumerate(encoder.pipes)}
+        if self._listener is not None:
+            self._listener.progress(total, skipper.finished(m))
+        self._rows.close()
+        return Timing(
+            total,
+            pipes,
+            executions(self._rows, skipper.executions),
+            operations(encoder, skipper.operations) if m.recording else (),
+            frozenset(encoder.facts),
+        )
+
+
+_PATIENCE = 4096
+"""Entries of a queue beyond which the scalar unit does not run ahead for others."""
+_REPEATED = 2_000_000
+"""Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
+
+UNITS: Parts[Callable[[TileTarget], Unit]] = Parts(
+    "vector unit",
+    {
+        "strided-repeat": "castsim.engines.fast_dataflow.strided_unit:StridedRows",
+        "vector-function": "castsim.engines.fast_dataflow.function_unit:FunctionRows",
+    },
+)
+"""The vector unit of a target."""
+
+
+class FastSimulation:
+    """A run of `tree` on `target`.
+
+    Without `skip` every trip of every loop is executed.
+
+    Raises:
+        IllegalError: the tree needs a pipe or a timing row that the target does not have.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        target: TileTarget,
+        listener: Listener | None = None,
+        *,
+        record_operations: bool = True,
+        skip: bool = True,
+    ) -> None:
+        unit = UNITS.of(target)(target)
+        self._survey = Survey(tree)
+        self._survey.check(target, unit.check)
+        self._tree = tree
+        self._listener = listener
+        self._recording = record_operations
+        self._skip = skip
+        self._remaining = self._survey.operations
+        touched = [name for name in target.pipes.others if self._remaining[name]]
+        working = (target.pipes.vector, target.pipes.load, target.pipes.store)
+        self._pipes = (target.pipes.scalar, *working, *touched)
+        self._target = target
+        self._unit = unit
+
+    def run(self, max_cycles: int) -> Timing:
+        """Simulate to the end and return cycles and causes.
+
+        Raises:
+            EngineError: deadlock, or the end lies beyond `max_cycles`.
+        """
+        timing, patient = self._complete(max_cycles, patient=True)
+        if not self._recording:
+            return timing
+
+        def record() -> Sequence[OperationTiming]:
+            return self._complete(max_cycles, patient=patient, recording=True)[0].operations
+
+        return replace(timing, operations=Later(record))
+
+    def at_every_step(self) -> tuple[Encoder, int]:
+        """Return the program at its start, for a run without limit that executes every trip, and its executions."""
+        return self._encoder(NEVER, recording=False, patience=NEVER), self._survey.executions
+
+    def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
+        """Return the timing, and whether patience sufficed for it."""
+        if patient:
+            timing = self._attempt(max_cycles, patient=True, skip=self._skip, recording=recording).run()
+            if timing is not None:
+                return timing, True
+        # A pipe that was served late had something to do before, or something failed: as the event engine does it.
+        by_steps = self._remaining.total() <= _REPEATED and not recording
+        timing = self._attempt(max_cycles, patient=False, skip=self._skip and not by_steps, recording=recording).run()
+        assert timing is not None
+        return timing, False
+
+    def _attempt(self, max_cycles: int, *, patient: bool, skip: bool, recording: bool = False) -> Attempt:
+        encoder = self._encoder(max_cycles, recording=recording, patience=_PATIENCE if patient else NEVER)
+        final = not patient or self._remaining.total() > _REPEATED
+        return Attempt(
+            encoder, self._listener, self._survey.executions, max_cycles, skip=skip, patient=patient, final=final
+        )
+
+    def _encoder(self, max_cycles: int, *, recording: bool, patience: int) -> Encoder:
+        """Return the program at its start."""
+        encoder = Encoder(self._tree, self._survey, self._target, self._unit, self._pipes)
+        start(encoder, self._remaining, max_cycles, recording=recording, patience=patience)
+        return encoder
+
+
+def simulate_tiles(
+    tree: Tree,
+    target: TileTarget,
+    max_cycles: int,
+    listener: Listener | None = None,
+    *,
+    record_operations: bool = True,
+    skip: bool = True,
+) -> Timing:
+    """Return how long a tree of tile work takes; `skip` False steps through every trip of every loop.
+
+    Raises:
+        IllegalError, EngineError: as `FastSimulation` and its `run`.
+    """
+    run = FastSimulation(tree, target, listener, record_operations=record_operations, skip=skip)
+    return run.run(max_cycles)
+
+
+# Telling a watcher what every cycle of every pipe goes to, as `event_dataflow` does, every trip of every loop.
+#
+# The machine writes segments into a table and stops when that is full; here they are passed on.
+
+_ROOM = 1 << 12
+"""Segments that are passed on at once."""
+_OF_A_PIPE = 16
+"""Segments that a pipe completes at most between two looks at the table, those of a placed function left out."""
+_FIRST_STEP = 64
+"""Cycles by which time goes on, at first, where a pipe has yet to finish what it is about."""
+
+
+def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
+    """Tell a watcher of the segments before the cycle until which it listens; return how many operations were issued.
+
+    Raises:
+        IllegalError: as `FastSimulation`.
+    """
+    encoder, count = FastSimulation(tree, target).at_every_step()
+    return Telling(encoder, watcher, count).run()
+
+
+class Telling(Machine):
+    """One run that goes no further than somebody listens."""
+
+    def __init__(self, encoder: Encoder, watcher: Watcher, count: int) -> None:
+        super().__init__(encoder, watcher, count, skip=False, patient=False)
+        self._watcher = watcher
+        self._memory.machine.telling = 1
+        self._make_room()
+
+    def run(self) -> int:
+        """Simulate; return how many operations were issued.
+
+        Pipes that work then finish what they are about. What waits goes on waiting for what has not happened yet, so
+        the rest of its cycles is known.
+        """
+        self._memory.machine.maximum = self._until()
+        self._go_on()
+        # What the watcher listens to is issued though no pipe demands it.
+        self._memory.machine.issuer.eager = 1
+        code, step = self._go_on(), _FIRST_STEP
+        while code != DONE and self._is_behind():
+            self._memory.machine.maximum = self._memory.machine.now + step
+            code, step = self._go_on(), 2 * step
+        self._end(code)
+        return self._memory.machine.issuer.index
+
+    def _go_on(self) -> int:
+        """Run until nothing is left to do before the maximum; return which of the two it was."""
+        self._listen()
+        code = self._step()
+        while code not in (DONE, LIMIT):
+            self._refill(code)
+            self._make_room()
+            self._pass_on()
+            self._listen()
+            code = self._step()
+        return code
+
+    def _until(self) -> int:
+        return NEVER if self._watcher.until is None else self._watcher.until
+
+    def _listen(self) -> None:
+        """Go no further than the watcher listens by now."""
+        m, until = self._memory.machine, self._until()
+        if until < m.issuer.until:
+            m.issuer.until = until
+            m.maximum = min(m.maximum, max(until, m.now))
+
+    def _make_room(self) -> None:
+        """Ensure that there is room for all segments until the machine looks at the table again."""
+        memory, m = self._memory, self._memory.machine
+        margin = _OF_A_PIPE * (m.pipe_count + 1) + self._encoder.room.get("segments", 0)
+        missing = _ROOM + margin - memory.size("segments")
+        if missing > 0:
+            memory.take("segments", missing)
+        m.segment_most = memory.size("segments") - margin
+
+    def _pass_on(self) -> None:
+        """Tell of the segments that are complete."""
+        m, names = self._memory.machine, self._encoder.pipes
+        columns: dict[str, Any] = self._memory.columns("segments", 0, m.segment_count)
+        m.segment_count = 0
+        for p, begin, end, cause, index in zip(*(np.asarray(each).tolist() for each in columns.values()), strict=True):
+            self._watcher.segment(names[p], begin, end, CAUSES[cause], None if index == NONE else index)
+
+    def _is_behind(self) -> bool:
+        """Whether a pipe is about something that it finishes later than it has told of."""
+        m, until = self._memory.machine, self._until()
+        return any(_works(m.pipes[p]) and m.accounts[p].cursor < until for p in range(1, m.pipe_count))
+
+    def _end(self, code: int) -> None:
+        """Account for the cycles in which nothing more happens to a pipe that does not work, and tell of all."""
+        m, end = self._memory.machine, self._until()
+        if code == DONE:
+            end = min(end, max(m.latest, m.issuer.clock))
+        _rest_scalar_unit(m, end)
+        for p in range(1, m.pipe_count):
+            pipe = m.pipes[p]
+            pipe.local = m.now + 1  # what is known now is certain
+            if pipe.current != NONE and pipe.status == AWAITING_OPERANDS:
+                rest(m, p, OPERAND_WAIT, end, pipe.current)
+            elif pipe.current != NONE and pipe.status == AWAITING_FLAG:
+                rest(m, p, FLAG_WAIT, end, pipe.current)
+            else:
+                rest(m, p, EMPTY, end, NONE)
+        self._make_room()
+        for p in range(m.pipe_count):
+            close_segment(m, p)
+        self._pass_on()
+
+
+def _works(pipe: PipeRow) -> bool:
+    """Whether a pipe is about an operation that does not wait for another pipe: one that ends soon."""
+    waits = pipe.status == AWAITING_OPERANDS or (pipe.status == AWAITING_FLAG and pipe.wake == NEVER)
+    return pipe.current != NONE and not waits
+
+
+def _rest_scalar_unit(m: MachineState, end: int) -> None:
+    issuer = m.issuer
+    if issuer.wait == SCALAR_RUNS:
+        spend(m, SCALAR_PIPE, EMPTY, end, NONE)
+    else:
+        spend(m, SCALAR_PIPE, FLAG_WAIT if issuer.wait == SCALAR_AWAITS_FLAG else BARRIER, end, issuer.waiting)

@@ -1,0 +1,631 @@
+"""Fitting numbers of a target to a user's own measurements: a table of cycles in, a derived description out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_EVEN, Decimal
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from castsim.evidence.accuracy.assessment import assess_row
+from castsim.evidence.accuracy.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
+from castsim.files import whole_file
+from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError
+from castsim.targets import Target, load_target, target_names
+from castsim.targets.description import Fact, Table
+from castsim.targets.options import with_facts
+from castsim.timing import ProgressCallback
+
+__all__ = ["least_squares"]
+
+
+# The fit itself: relative errors of the rows made small by a library's bounded least squares.
+#
+# Simulated cycles are whole numbers, so differences over small steps are noise. A number is moved both ways, by twice
+# as much each time until the row that it moves most is moved by 32 cycles: what rounding adds is then a few per cent
+# of the slope. Between the values that a fact can have the cycles are continued along these slopes.
+
+# The numbers of a target that rows of a table depend on, named by their path in the description.
+#
+# No list says which they are: each number of the timing tables is moved, and those count that move the cycles of a
+# row. Rows are asked table by table first, so that most numbers of most rows are never looked at.
+
+_ABOUT = frozenset(Fact.model_fields)
+_FINEST = 3
+"""Decimals of a number with a fraction, unless its fact has fewer."""
+_LARGE = Decimal(64)
+"""Cycles by which a number is moved to see whether it matters; it is also divided by as much, if it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the user says: patterns of parameters to fit (none: all that matter), of those to leave, and bounds."""
+
+    fit: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A number of the description: its path, value, the step between values it can have, and the least and largest."""
+
+    path: str
+    value: Decimal
+    step: Decimal
+    low: float
+    high: float = inf
+
+    @property
+    def whole(self) -> bool:
+        """Whether it counts whole cycles."""
+        return self.step == 1
+
+    def legal(self, value: float) -> Decimal:
+        """Return the nearest value that it can have."""
+        bounded = min(max(value, self.low), self.high)
+        return Decimal(repr(float(bounded))).quantize(self.step, ROUND_HALF_EVEN)
+
+
+def numbers_of(target: Target) -> dict[str, Decimal]:
+    """Return every number that the timing tables of the description state, by its path."""
+    roots = ((name, getattr(target, name)) for name in target.time_tables)
+    return {path: value for name, root in roots for path, value in _numbers(name, root)}
+
+
+def _numbers(path: str, held: Any) -> Iterator[tuple[str, Decimal]]:
+    if isinstance(held, int | Decimal) and not isinstance(held, bool):
+        yield path, Decimal(held)
+        return
+    if isinstance(held, Table):
+        held = {name: getattr(held, name) for name in type(held).model_fields if name in held.model_fields_set - _ABOUT}
+    if isinstance(held, Mapping):
+        for key, below in held.items():
+            if isinstance(key, str) and "." not in key:
+                yield from _numbers(f"{path}.{key}", below)
+
+
+def changed(target: Target, values: Mapping[str, Decimal]) -> Target:
+    """Return the target with numbers edited; a whole one stays an integer. TargetDataError: one it cannot have."""
+    return with_facts(target, {path: int(each) if each == int(each) else each for path, each in values.items()})
+
+
+def cycles_of(target: Target, row: MeasuredRow) -> int:
+    """Return the simulated cycles of a row."""
+    return assess_row(target, row).simulated_cycles
+
+
+def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: Choice) -> tuple[Parameter, ...]:
+    """Return the numbers to fit, in the order of the description.
+
+    Raises:
+        ReadError: a pattern that names no number, bounds that no value meets, a number asked for on which no row
+            depends, or nothing to fit.
+        IllegalError, TileError: a row that the target cannot run; with its place.
+    """
+    numbers = numbers_of(target)
+    for option, patterns in (("--fit", choice.fit), ("--fix", choice.fix), ("--bounds", tuple(choice.bounds))):
+        for pattern in patterns:
+            if not any(fnmatchcase(path, pattern) for path in numbers):
+                near = [path for path in numbers if pattern.rpartition(".")[2] in path] or list(numbers)
+                raise ReadError(f"{option} {pattern}: {target.name} has no such number", legal=near)
+    asked = [path for path in numbers if not choice.fit or _matches(path, choice.fit)]
+    asked = [path for path in asked if not _matches(path, choice.fix)]
+    usual = [cycles_of(target, row) for row in rows]
+    found = set(_mattering(target, rows, usual, {path: numbers[path] for path in asked}, 1))
+    silent = [path for path in asked if path not in found and path in choice.fit]
+    if silent:
+        raise ReadError(f"no row of the table depends on {', '.join(silent)}", legal=sorted(found))
+    if not found:
+        raise ReadError("no row of the table depends on a number that may be fitted", legal=list(numbers)[:12])
+    return tuple(_parameter(target, path, numbers[path], choice) for path in asked if path in found)
+
+
+def _matches(path: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _mattering(
+    target: Target, rows: Sequence[MeasuredRow], usual: Sequence[int], numbers: Mapping[str, Decimal], depth: int
+) -> Iterator[str]:
+    """Yield the numbers that move some row, table by table: what a table does not move, nothing in it does."""
+    tables: dict[str, dict[str, Decimal]] = {}
+    for path, value in numbers.items():
+        tables.setdefault(".".join(path.split(".")[: depth + 1]), {})[path] = value
+    for inner in tables.values():
+        ways = [
+            {
+                number
+                for number, (row, before) in enumerate(zip(rows, usual, strict=True))
+                if _cycles_or_none(each, row) != before
+            }
+            for each in _moved(target, inner)
+        ]
+        moved = sorted(set().union(*ways))
+        if len(inner) == 1:
+            # A limit that binds no row moves some when it is moved one way only: no row says where it lies.
+            yield from inner if ways and all(ways) else ()
+        elif moved:
+            some = [rows[number] for number in moved]
+            yield from _mattering(target, some, [usual[number] for number in moved], inner, depth + 1)
+
+
+def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
+    """Yield the target with numbers far larger, and with numbers far smaller, as far as they may be."""
+    for larger in (True, False):
+        changed_to = target
+        for path, value in numbers.items():
+            step = Decimal(1) if value == int(value) else Decimal("0.01")
+            moved = value + _LARGE if larger else max(value / _LARGE, Decimal("0.01"))
+            if (moved := moved.quantize(step)) == value:
+                continue
+            try:
+                changed_to = changed(changed_to, {path: moved})
+            except TargetDataError:  # at a bound of its own, or bound to another
+                continue
+        if changed_to is not target:
+            yield changed_to
+
+
+def _cycles_or_none(target: Target, row: MeasuredRow) -> int | None:
+    """Return the cycles; None where so large a change leaves a row that cannot run."""
+    try:
+        return cycles_of(target, row)
+    except (CastsimError, ArithmeticError):
+        return None
+
+
+def _parameter(target: Target, path: str, value: Decimal, choice: Choice) -> Parameter:
+    places = next((n for n in range(_FINEST, 0, -1) if _legal(target, path, int(value) + Decimal(1).scaleb(-n))), 0)
+    step = Decimal(1).scaleb(-places) if places else Decimal(1)
+    low = next((each for each in (Decimal(0), step, value) if _legal(target, path, each)), value)
+    bound = next((bounds for pattern, bounds in choice.bounds.items() if fnmatchcase(path, pattern)), None)
+    if bound is None:
+        return Parameter(path, value, step, float(low))
+    if not float(low) <= bound[0] < bound[1]:
+        raise ReadError(f"--bounds {path}: {bound[0]:g}..{bound[1]:g} is no range of values from {low} on")
+    return Parameter(path, value, step, *bound)
+
+
+def _legal(target: Target, path: str, value: Decimal) -> bool:
+    try:
+        changed(target, {path: value})
+    except TargetDataError:
+        return False
+    return True
+
+
+ENOUGH = 32
+"""Cycles that a step moves the row by that it moves most."""
+INDISTINCT = 0.02
+"""Least singular value of the Jacobian, columns scaled to length one, that counts: slopes have some 3 % of noise."""
+BEYOND = 2
+"""Noises of the rows from which on errors say that the model is wrong."""
+USUAL_NOISE = 3.0
+"""Standard deviation in percent that is expected of rows none of which measures the same again."""
+_SHARE = 0.1
+"""Part of a direction that a parameter must have to be named."""
+_ROUNDING = 1 / 12**0.5
+"""Standard deviation, in cycles, of what rounding to whole cycles adds."""
+_IMPOSSIBLE = 2
+_DOUBLINGS = 12
+_SCALES = (4, 16, 0.25)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A parameter before and after, with its standard error; None where it lies at a bound, or no row is left over."""
+
+    path: str
+    before: Decimal
+    value: Decimal
+    standard_error: float | None
+    low: float
+    high: float | None
+    rows: int
+    """Rows whose cycles depend on it."""
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether a bound stopped it."""
+        return float(self.value) in (self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a fit found: parameters, and the cycles of each row before and after."""
+
+    target: Target
+    table: MeasuredTable
+    parameters: tuple[Fitted, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def errors(self, cycles: Sequence[int]) -> list[float]:
+        """Return errors in percent of the measured cycles."""
+        rows = zip(cycles, self.table.rows, strict=True)
+        return [100 * (each - row.measured_cycles) / row.measured_cycles for each, row in rows]
+
+    def deviation(self, cycles: Sequence[int]) -> float:
+        """Return the root of the mean squared error in percent."""
+        return float(np.sqrt(np.mean(np.square(self.errors(cycles)))))
+
+
+def misfits(found: Calibration) -> tuple[str, ...]:
+    """Return what speaks against the fit: errors far beyond the noise of the rows, and numbers they hardly determine.
+
+    The noise is that of rows which measure the same again; where none does, `USUAL_NOISE`.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for row in found.table.rows:
+        what = tuple((name, text) for name, text in row.cells.items() if name != "measured_cycles")
+        groups.setdefault(what, []).append(float(row.measured_cycles))
+    again = [np.array(each) / np.mean(each) for each in groups.values() if len(each) > 1]
+    degrees = sum(len(each) - 1 for each in again)
+    noise = 100 * float(np.sqrt(sum(np.sum((each - 1) ** 2) for each in again) / degrees)) if degrees else USUAL_NOISE
+    errors = found.errors(found.after)
+    rounding = 100 * _ROUNDING * float(np.mean([1 / row.measured_cycles for row in found.table.rows]))
+    said = []
+    if found.deviation(found.after) > BEYOND * max(noise, rounding):
+        worst = max(range(len(errors)), key=lambda number: abs(errors[number]))
+        said.append(
+            f"the rows do not fit the model: {found.deviation(found.after):.2f} % rms, where "
+            f"{'rows that measure the same again scatter by' if degrees else 'measurements usually scatter by'} "
+            f"{noise:.2f} %; line {found.table.rows[worst].span.line} is {errors[worst]:+.2f} % off"
+        )
+    said += [
+        f"the rows hardly determine {each.path}: {each.value:f} +- {each.standard_error:.2g}"
+        for each in found.parameters
+        if each.standard_error is not None and 2 * each.standard_error > abs(float(each.value))
+    ]
+    return tuple(said)
+
+
+def calibrate(
+    target: Target, table: MeasuredTable, choice: Choice, progress: ProgressCallback = lambda *_: None
+) -> Calibration:
+    """Fit the parameters of a target that the rows of a table depend on.
+
+    Raises:
+        ReadError: a target without tiles; scipy is missing; a choice that names nothing; parameters that the rows
+            cannot tell apart, or a row with cycles that no values explain, with its place.
+        IllegalError, TileError: a row that the target cannot run; with its place.
+    """
+    if not target.has_tiles:
+        message = f"{target.name} runs bundles of instructions at the vendor's stage tables: nothing of it is fitted"
+        raise ReadError(message, legal=[name for name in target_names() if load_target(name).has_tiles])
+
+    progress("what the rows depend on", 0, 3)
+    parameters = parameters_of(target, table.rows, choice)
+    model = _Model(target, table.rows, parameters)
+    start = np.array([float(each.value) for each in parameters])
+    model.slopes(start)
+    _check_possible(model, table)
+    progress("what the rows can determine", 1, 3)
+    _check_determined(model)
+    progress("fit", 2, 3)
+    values, free = start, list(range(len(parameters)))
+    while free:  # whole numbers are rounded one after the other, the weightiest first; what is left makes up for it
+        values = model.fit(least_squares, values, free)
+        whole = [place for place in free if parameters[place].whole]
+        chosen = max(whole, key=lambda place: float(np.linalg.norm(model.jacobian[:, place])), default=None)
+        free = [] if chosen is None else [place for place in free if place != chosen]
+        if chosen is not None:
+            values[chosen] = float(parameters[chosen].legal(values[chosen]))
+    final = model.legal(values)
+    model.slopes(np.array([float(value) for value in final]))
+    errors = model.standard_errors(final)
+    fitted = tuple(
+        Fitted(each.path, each.value, value, error, each.low, each.high if np.isfinite(each.high) else None, reached)
+        for each, value, error, reached in zip(parameters, final, errors, model.reached(), strict=True)
+    )
+    before, after = (tuple(map(int, model.cycles(each))) for each in (model.legal(start), final))
+    return Calibration(target, table, fitted, before, after)
+
+
+class _Model:
+    """The rows as functions of the parameters."""
+
+    def __init__(self, target: Target, rows: Sequence[MeasuredRow], parameters: Sequence[Parameter]) -> None:
+        self.target, self.rows, self.parameters = target, rows, parameters
+        self.measured: Array = np.array([float(row.measured_cycles) for row in rows])
+        self.jacobian: Array = np.zeros((len(rows), len(parameters)))
+        """Slopes of the relative cycles, where they were last asked for."""
+        self._known: dict[tuple[Decimal, ...], Array] = {}
+
+    def legal(self, values: Sequence[float] | Array) -> tuple[Decimal, ...]:
+        return tuple(each.legal(float(value)) for each, value in zip(self.parameters, values, strict=True))
+
+    def cycles(self, values: tuple[Decimal, ...]) -> Array:
+        if values not in self._known:
+            self._known[values] = self.cycles_of(values, self.rows)
+        return self._known[values]
+
+    def cycles_of(self, values: tuple[Decimal, ...], rows: Sequence[MeasuredRow]) -> Array:
+        edits = {each.path: value for each, value in zip(self.parameters, values, strict=True)}
+        edited = changed(self.target, edits)
+        return np.array([float(cycles_of(edited, row)) for row in rows])
+
+    def slopes(self, values: Array) -> Array:
+        """Return, and keep, the slopes at some values."""
+        for place in range(len(self.parameters)):
+            self.jacobian[:, place] = self.slope(values, place) / self.measured
+        return self.jacobian
+
+    def slope(self, values: Array, place: int, rows: Sequence[MeasuredRow] | None = None) -> Array:
+        """Return what one more of a parameter adds to each row, in cycles."""
+        parameter = self.parameters[place]
+        width = max(float(parameter.step), abs(values[place]) / 32)
+        slope: Array = np.zeros(len(rows or self.rows))
+        for _ in range(_DOUBLINGS):
+            ends = [np.array(values, dtype=float) for _ in range(2)]
+            ends[0][place], ends[1][place] = values[place] - width, values[place] + width
+            low, high = (self.legal(each) for each in ends)
+            if (span := float(high[place] - low[place])) > 0:
+                difference = self._at(high, rows) - self._at(low, rows)
+                slope = difference / span
+                if np.max(np.abs(difference)) >= ENOUGH:
+                    break
+            width *= 2
+        return slope
+
+    def _at(self, values: tuple[Decimal, ...], rows: Sequence[MeasuredRow] | None) -> Array:
+        return self.cycles(values) if rows is None else self.cycles_of(values, rows)
+
+    def residuals(self, values: Array) -> Array:
+        """Return relative errors, continued along the slopes between the values that facts can have."""
+        legal = self.legal(values)
+        rest = values - np.array([float(each) for each in legal])
+        found: Array = (self.cycles(legal) - self.measured) / self.measured + self.jacobian @ rest
+        return found
+
+    def fit(self, least_squares: Any, values: Array, free: list[int]) -> Array:
+        """Return the values that make the relative errors smallest, those of `free` parameters moved."""
+
+        def whole(some: Array) -> Array:
+            full = np.array(values, dtype=float)
+            full[free] = some
+            return full
+
+        bounds = ([self.parameters[place].low for place in free], [self.parameters[place].high for place in free])
+        found = least_squares(
+            lambda some: self.residuals(whole(some)), values[free], lambda some: self.slopes(whole(some))[:, free],
+            bounds=bounds, x_scale="jac", xtol=1e-6, ftol=1e-9, max_nfev=60,
+        )  # fmt: skip
+        return whole(found.x)
+
+    def reached(self) -> list[int]:
+        return [int(np.count_nonzero(column)) for column in self.jacobian.T]
+
+    def standard_errors(self, values: tuple[Decimal, ...]) -> list[float | None]:
+        """Return them from the residuals and the slopes; what rounding adds is the least that a row is off by."""
+        inner = [
+            place for place, (each, value) in enumerate(zip(self.parameters, values, strict=True))
+            if each.low < float(value) < each.high
+        ]  # fmt: skip
+        found: list[float | None] = [None] * len(values)
+        left_over = len(self.rows) - len(inner)
+        if left_over <= 0 or not inner:
+            return found
+        residuals = (self.cycles(values) - self.measured) / self.measured
+        variance = max(float(residuals @ residuals) / left_over, float(np.mean((_ROUNDING / self.measured) ** 2)))
+        slopes = self.jacobian[:, inner]
+        for place, square in zip(inner, np.diag(np.linalg.pinv(slopes.T @ slopes)), strict=True):
+            found[place] = float((variance * square) ** 0.5)
+        return found
+
+
+def _check_possible(model: _Model, table: MeasuredTable) -> None:
+    """Refuse a row that takes far less than whatever the parameters allow."""
+    fastest = [
+        each.low if column.sum() > 0 else min(float(each.value) * 1000, each.high)
+        for each, column in zip(model.parameters, model.jacobian.T, strict=True)
+    ]
+    least = model.cycles(model.legal(fastest))
+    for row, cycles in zip(model.rows, least, strict=True):
+        if row.measured_cycles * _IMPOSSIBLE < cycles:
+            raise ReadError(
+                f"measured_cycles {row.measured_cycles} is impossible: whatever the parameters, {row.label} takes "
+                f"{cycles:.0f} cycles or more; are these cycles of the core clock?",
+                span=_cell(table, row),
+            )  # fmt: skip
+
+
+def _cell(table: MeasuredTable, row: MeasuredRow) -> Span:
+    """Return the place of a row's cycles."""
+    ahead = table.columns[: table.columns.index("measured_cycles")]
+    text = row.span.text or ""
+    start = 0 if '"' in text else sum(len(cell) + 1 for cell in text.split(",")[: len(ahead)])
+    return Span(row.span.file, row.span.line, start + 1, text, len(str(row.measured_cycles)))
+
+
+def _check_determined(model: _Model) -> None:
+    """Refuse parameters that the rows cannot tell apart, and name a row that would."""
+    lengths = np.linalg.norm(model.jacobian, axis=0)
+    scaled = model.jacobian / np.where(lengths > 0, lengths, 1)
+    _, sizes, directions = np.linalg.svd(scaled, full_matrices=True)
+    sizes = np.concatenate([sizes, np.zeros(len(lengths) - len(sizes))])
+    vague = directions[sizes < INDISTINCT]
+    if not len(vague):
+        return
+    # Two parameters hang together if the projection onto what is not determined mixes them.
+    mixed = np.abs(vague.T @ vague)
+    groups: list[list[int]] = []
+    left = {place for place in range(len(lengths)) if mixed[place, place] > _SHARE**2}
+    while left:
+        joined: set[int] = set()
+        new = {min(left)}
+        while new:
+            joined |= new
+            new = {other for other in left - joined for one in new if mixed[one, other] > _SHARE**2}
+        groups.append(sorted(joined))
+        left -= joined
+    weights = lengths * np.array([float(each.value) for each in model.parameters])
+    parts, fix = [], []
+    for group in groups:
+        inside = vague[np.linalg.norm(vague[:, group], axis=1) > _SHARE][:, group]
+        names = [model.parameters[place].path for place in group]
+        count = int(np.linalg.matrix_rank(inside, _SHARE))
+        fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
+        parts.append(
+            f"{' and '.join(names)} cannot be told apart; {_row_that_tells(model, group, inside / lengths[group])}"
+        )
+    message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
+    raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))
+
+
+def _to_fix(columns: Array, weights: Array, names: Sequence[str], count: int) -> list[str]:
+    """Return the parameters to leave as they are so that the others are determined; the weightiest are kept first."""
+    left, kept = list(range(len(names))), np.zeros((len(columns), 0))
+    while len(left) > count:
+        basis = np.linalg.qr(kept)[0] if kept.shape[1] else kept
+        rest = columns[:, left] - basis @ (basis.T @ columns[:, left])
+        new = np.linalg.norm(rest, axis=0) > INDISTINCT
+        best = left.pop(int(np.argmax(np.where(new, 1 + weights[left], 0))))
+        kept = np.column_stack([kept, columns[:, best]])
+    return [names[place] for place in left]
+
+
+def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> str:
+    """Return which row of the table, made longer or shorter, the parameters of a group would move differently."""
+    values = np.array([float(each.value) for each in model.parameters])
+    variants = list(_variants(model))
+    best, text = 0.05, ""
+    if variants:
+        columns = np.array([model.slope(values, place, variants) for place in group]).T
+        ahead = columns / np.maximum(model.cycles_of(model.legal(values), variants), 1)[:, None]
+        seen = np.linalg.norm(ahead @ directions.T, axis=1)
+        found = int(np.argmax(seen))
+        scale = np.max(np.linalg.norm(ahead[:, :, None] * directions.T[None], axis=1))
+        if scale > 0 and seen[found] / scale > best:
+            row = variants[found]
+            formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
+            text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would tell"
+    return text or "no longer or shorter row of the same operations tells them: fit one and fix the others"
+
+
+def _variants(model: _Model) -> list[MeasuredRow]:
+    """Return rows of the same operations with more and fewer rows and columns, as far as the target runs them."""
+    found: dict[Mapping[str, object] | tuple[object, ...], MeasuredRow] = {}
+    for row in model.rows:
+        if row.body is not None:
+            continue
+        for times in _SCALES:
+            for name in ("rows", "cols"):
+                extent, valid = int(getattr(row, name) * times), int(getattr(row, f"valid_{name}") * times)
+                trips = {"outer_trips": None, "inner_trips": None}
+                if (
+                    extent < 1
+                    or valid < 1
+                    or (name == "cols" and row.operation not in TRANSFERS and extent * row.src.bits % 256)
+                ):
+                    continue
+                made = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]
+                found.setdefault((made.label, made.src, made.dst, made.rows, made.cols), made)
+    return [row for row in list(found.values())[:48] if _runs(model.target, row)]
+
+
+def _runs(target: Target, row: MeasuredRow) -> bool:
+    try:
+        cycles_of(target, row)
+    except CastsimError:
+        return False
+    return True
+
+
+# A calibration as a target description: derived from the target, only what was fitted, each with its source.
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def derived_description(found: Calibration, base: str | Path, out: Path) -> str:
+    """Return the text of the derived description at `out`; `base` is the target as the user named it.
+
+    Numbers of one table of facts share its source, which then says what of it is not fitted.
+    """
+    text = str(base)
+    if text.endswith(".toml"):
+        text = Path(os.path.relpath(Path(text).resolve(), out.resolve().parent)).as_posix()
+    lines = [f"base = {_quoted(text)}", f"name = {_quoted(out.stem)}"]
+    owners: dict[tuple[str, ...], list[Fitted]] = {}
+    for each in found.parameters:
+        owners.setdefault(_owner(found.target, each.path), []).append(each)
+    for owner, fitted in owners.items():
+        lines += ["", f"[{_key(owner)}]"]
+        lines += [f"{_key(each.path.split('.')[len(owner) :])} = {each.value:f}" for each in fitted]
+        lines += [f"source = {_quoted(_source(found, owner, fitted))}", 'status = "fitted"']
+    return "\n".join(lines) + "\n"
+
+
+def write_description(text: str, out: Path) -> None:
+    """Write a description completely or not at all; one that is there stays.
+
+    Raises:
+        ReadError: there is such a file, or it cannot be written.
+    """
+    check_out(out)
+    try:
+        with whole_file(out) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise ReadError(f"cannot write target '{out}': {error.strerror or error}") from None
+
+
+def check_out(out: Path) -> None:
+    """Refuse a name that is no description's, or that is taken (ReadError)."""
+    if out.suffix != ".toml":
+        raise ReadError(f"--out {out}: a target description is a .toml file", legal=("--out my_chip.toml",))
+    if os.path.lexists(out):
+        raise ReadError(f"--out {out}: exists already, and is not overwritten; name another file")
+
+
+def _source(found: Calibration, owner: tuple[str, ...], fitted: list[Fitted]) -> str:
+    parts = []
+    for each in fitted:
+        error = "" if each.standard_error is None else f" +- {each.standard_error:.2g}"
+        bound = " (at its bound)" if each.at_bound else ""
+        parts.append(f"{'.'.join(each.path.split('.')[len(owner) :])} {each.value:f}{error}{bound}")
+    residual = found.deviation(found.after)
+    rows = len(found.table.rows)
+    text = f"least squares to {rows} rows of {Path(found.table.file).name}, residual {residual:.2f} % rms: "
+    base = _table(found.target, owner)
+    return f"{text}{', '.join(parts)}; the rest of this table as in the base: {base.source}"
+
+
+def _owner(target: Any, path: str) -> tuple[str, ...]:
+    """Return the innermost table around a number that has a source."""
+    keys = tuple(path.split("."))
+    return next(keys[:end] for end in range(len(keys) - 1, 0, -1) if hasattr(_table(target, keys[:end]), "source"))
+
+
+def _table(held: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        held = held[key] if isinstance(held, dict) else getattr(held, key)
+    return held
+
+
+def _key(keys: tuple[str, ...] | list[str]) -> str:
+    return ".".join(key if _BARE.fullmatch(key) else _quoted(key) for key in keys)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# The library that fits, or a clear refusal where it is not installed.
+
+if find_spec("scipy") is None:
+    raise ReadError("calibrate needs scipy, which is not installed", legal=("pip install 'castsim[calibrate]'",))

@@ -1,0 +1,525 @@
+"""What program execution asks of every mechanism with a tile buffer; a mechanism adds its casts.
+
+Flags, barriers and transfers are the same whatever the vector unit is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.execution.byte_sets import strided
+from castsim.execution.choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
+from castsim.execution.dataflow.buffer_values import Unknown
+from castsim.execution.dataflow.pipe_operations import (
+    BLOCK,
+    Barrier,
+    Placeholder,
+    ScalarAccess,
+    ScalarWork,
+    SetFlag,
+    WaitFlag,
+)
+from castsim.execution.dataflow.transfers import check_tile, lower_transfer
+from castsim.execution.interpreter.interpreter import name_of
+from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, is_binary
+from castsim.execution.interpreter.program_structure import has_addresses, pipe_of
+from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Access, Block, GlobalSpace
+from castsim.execution.vector_operations import (
+    TileEffect,
+    as_rows,
+    behaviour_of,
+    check_work,
+    over_destination,
+    work_accesses,
+)
+from castsim.execution.vector_operations.accesses import tile_bytes
+from castsim.isa.errors import IllegalError, Span, TileError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.operand_forms import form_of, form_with_tmp, scratch_of
+from castsim.isa.pto.program import nodes
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.targets.dataflow import DataflowTarget
+
+# The tmp tiles that newer assemblers give operations which need one and have none, before tiles are placed.
+#
+# Source: docs/reference/pto.md section 1.3.
+
+Needy = pto.Tcvt | pto.TileOperation
+
+ScratchType = Callable[[Needy, int | None], pto.TileType | None]
+"""Returns the type of the tmp tile that an operation gets, None for none; the number is the pitch of the first source
+in elements, where that is a part of a wider tile."""
+
+Made = tuple[pto.Function, tuple[tuple[Choice, Span], ...]]
+"""A function with its tmp tiles, and what was decided where."""
+
+
+def complete(function: pto.Function, toolchain: str, scratch: ScratchType, target: str) -> Made:
+    """Return a function as its assembler completes it.
+
+    Raises:
+        ReadError: an operation without the tmp tile that the assembler wants.
+        IllegalError: the assembler would add one, and the program places its tiles itself.
+    """
+    body = function.body or ()
+    if toolchain not in MAKE_SCRATCH:
+        for node in nodes(body):
+            check_form(node, toolchain)
+        return function, ()
+    completing = _Completing(scratch, toolchain, target, has_addresses(body))
+    made = completing.region(body)
+    return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
+
+
+def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
+    """Return the form with a tmp tile that an operation without one could have, None if there is none."""
+    operation = VECTOR_OPERATIONS.get(node.mnemonic)
+    form = None if operation is None else form_of(operation, node.input_types)
+    if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
+        return None
+    return form_with_tmp(operation, form)
+
+
+@dataclass(slots=True)
+class _Completing:
+    """Regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
+
+    scratch: ScratchType
+    toolchain: str
+    target: str
+    placed: bool
+    made: list[tuple[Choice, Span]] = field(default_factory=list)
+    pitches: dict[str, int] = field(default_factory=dict)
+
+    def region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
+        return tuple(new for node in body for new in self._operation(node))
+
+    def _operation(self, node: pto.Operation) -> Iterator[pto.Operation]:
+        match node:
+            case pto.For() | pto.Section():
+                yield replace(node, body=self.region(node.body))
+            case pto.If():
+                yield replace(node, then_body=self.region(node.then_body), else_body=self.region(node.else_body))
+            case pto.Tcvt(tmp=None):
+                # This assembler hands OFF on where the text names nothing.
+                off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF
+                yield from self._completed(node, node.src) if off else (node,)
+            case pto.TileOperation() if lacks_tmp(node) is not None:
+                yield from self._completed(node, node.inputs[0])
+            case _:
+                if isinstance(node, pto.Subview):
+                    pitch = self.pitches.get(node.source, _pitch(node.source_type))
+                    self.pitches[node.result] = pitch
+                yield node
+
+    def _completed(self, node: Needy, source: str) -> Iterator[pto.Operation]:
+        """Yield a tile and the operation with it, or the operation alone if it needs none."""
+        kind = self.scratch(node, self.pitches.get(source))
+        if kind is None:
+            yield node
+            return
+        name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
+        if self.placed:
+            form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
+            raise IllegalError(
+                f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
+                f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
+                span=node.span,
+                legal=(form, f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}"),
+            )
+        tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
+        effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
+        self.made.append((Choice(TOOLCHAIN, self.toolchain, effect), node.span))
+        yield pto.AllocTile(tmp, kind, added=True, span=node.span)
+        if isinstance(node, pto.Tcvt):
+            yield replace(node, tmp=tmp, tmp_type=kind)
+            return
+        wanted = lacks_tmp(node)
+        assert wanted is not None
+        place = wanted.index(Role.TMP)
+        inputs, types = list(node.inputs), list(node.input_types)
+        inputs.insert(place, tmp)
+        types.insert(place, kind)
+        yield replace(node, inputs=tuple(inputs), input_types=tuple(types))
+
+
+def _pitch(kind: pto.TileType) -> int:
+    return kind.cols if kind.block_layout == "row_major" else kind.rows
+
+
+# Loads and stores between a view's part and a valid region of another size: what is moved.
+#
+# Source: docs/reference/pto.md section 3.5; the target's option `transfer_region` chooses.
+
+OPTION = "transfer_region"
+
+
+def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer, Warnings]:
+    """Return a transfer whose part and valid region have one size, and a warning if they had not.
+
+    Raises:
+        TileError: they differ, and the option refuses that; the valid region reaches behind the part; rows of the part
+            leave the tile.
+    """
+    tile, part = transfer.tile, transfer.part
+    if (part.rows, part.cols) == (tile.valid_rows, tile.valid_cols):
+        return transfer, ()
+    what = (
+        f"{'tload' if transfer.load else 'tstore'}: the view's part is {part.rows} x {part.cols}, the valid region of "
+        f"%{tile.name} is {tile.valid_rows} x {tile.valid_cols}"
+    )
+    how = target.option(OPTION) if OPTION in target.options else "tile"
+    if how == "refuse":
+        raise TileError(what, span=transfer.span)
+    if how == "tile":
+        found = replace(transfer, part=_cut(transfer, what))
+        moved = f"{tile.valid_rows} x {tile.valid_cols}"
+    else:
+        found = _as_the_library(target, transfer, what)
+        moved = f"{found.part.rows} x {found.part.cols}"
+    return found, (WarningText(WarningKind.REGION, f"{what}: {moved} are moved"),)
+
+
+def _cut(transfer: TileTransfer, what: str) -> Part:
+    """Return the first rows and columns of the part, as many as are valid.
+
+    Raises:
+        TileError: it has fewer, or its rows come from several dimensions of which some would be cut.
+    """
+    tile, part = transfer.tile, transfer.part
+    if not tile.valid_rows or not tile.valid_cols:
+        return replace(part, sizes=(1, 1, 1, tile.valid_rows, tile.valid_cols))
+    if tile.valid_rows > part.rows or tile.valid_cols > part.cols:
+        raise TileError(f"{what}, which reaches beyond the part", span=transfer.span)
+    first, second, third, rows, _ = part.sizes
+    if tile.valid_rows != part.rows:
+        if first * second * third != 1:
+            raise TileError(f"{what}; rows of several dimensions are not cut", span=transfer.span)
+        rows = tile.valid_rows
+    return replace(part, sizes=(first, second, third, rows, tile.valid_cols))
+
+
+def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -> TileTransfer:
+    """Return what the library moves: lines as many as the view's part has, each as long as the tile's valid ones.
+
+    Raises:
+        TileError: lines leave the tile.
+    """
+    tile, part = transfer.tile, transfer.part
+    first, second, third, rows, cols = part.sizes
+    one, two, three, down, across = part.strides
+    skewed = target.transfer_limits.skewed_lines
+    if part.layout == "dn":
+        sizes = (first, second, third, tile.valid_rows, cols)
+        across = tile.valid_rows + across - rows if skewed else across
+        tile = replace(tile, valid_cols=cols)
+        leaves = cols > tile.cols
+    else:
+        sizes = (first, second, third, rows, tile.valid_cols)
+        down = tile.valid_cols + down - cols if skewed else down
+        tile = replace(tile, valid_rows=part.rows)
+        leaves = part.rows > tile.rows
+    if leaves or down < 0 or across < 0:
+        raise TileError(f"{what}; the part's lines leave the tile", span=transfer.span)
+    return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
+
+
+class DataflowLowerer(ABC):
+    """Everything but casts and element storage, for one target."""
+
+    def __init__(self, target: DataflowTarget) -> None:
+        self._chip = target
+        self._tiles: dict[tuple[str, int], Tile] = {}
+        self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
+
+    def completed(self, function: pto.Function) -> Made:
+        """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
+        return complete(function, str(self._chip.option(TOOLCHAIN)), self.implicit_scratch, self._chip.name)
+
+    def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
+        """Return the tmp tile that an operation without one gets, None for none: as here, where none is used."""
+        del node, pitch
+        return None
+
+    def spared_scratch(self, node: Needy) -> str | None:
+        """Return the tmp tile that an operation has and the chip does not touch, None if there is none."""
+        if isinstance(node, pto.Tcvt):
+            return None if self._chip.casts_use_scratch else node.tmp
+        rule = self._chip.tile_operation(node.mnemonic)
+        if rule is None or rule.tmp != "ignored":
+            return None
+        return next(iter(scratch_of(node.mnemonic, node.inputs, node.input_types)), None)
+
+    def control(self) -> int | None:
+        """Return the control register as operations have left it, None where none outlives its operation: as here."""
+        return None
+
+    def set_control(self, value: int | None) -> None:
+        """Take the control register to hold what `control` has returned."""
+        del value
+
+    def buffer(self) -> tuple[str, int, int]:
+        """Return name, allocatable bytes and alignment of the unified buffer."""
+        memory = self._chip.memories["ub"]
+        return "ub", memory.allocatable_bytes, memory.alignment_bytes
+
+    def closing_warnings(self) -> Warnings:
+        """Return what only the whole program shows: tiles under scratch that nothing reserves.
+
+        A mechanism may know of more.
+        """
+        found: dict[WarningText, None] = {}
+        for work, (start, end) in self._window_uses:
+            hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
+            if hit:
+                tiles = ", ".join(f"%{name}" for name in hit)
+                why = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                text = f"{work.mnemonic} of a column vector: {why}"
+                found[WarningText(WarningKind.SCRATCH, text, work.span)] = None
+        return tuple(found)
+
+    def check_tile(self, tile: Tile, span: Span) -> None:
+        """Refuse a tile that the buffer or the vector unit cannot take."""
+        check_tile(self._chip, tile, span)
+        self._tiles[tile.name, tile.address] = tile
+
+    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[Choice, ...]]:
+        """Return a cast with the saturation that its assembler hands on, and the choice if the text leaves one.
+
+        Source: docs/reference/pto.md section 1.2.
+        """
+        off = replace(cast, saturation=Saturation.OFF)
+        if cast.saturation is not None or not self.differ(cast, off):
+            return cast, ()
+        value = str(self._chip.option(TOOLCHAIN))
+        chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
+        pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
+        effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
+        return chosen, (Choice(TOOLCHAIN, value, effect),)
+
+    @abstractmethod
+    def differ(self, one: TileCast, other: TileCast) -> bool:
+        """Whether two casts, alike but for their saturation, can give different results."""
+
+    def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
+        """Lower one tile load or store."""
+        same, differing = fitted(self._chip, transfer)
+        body, warnings = lower_transfer(self._chip, same)
+        return LoweredInstruction(body, _transfer_accesses(same), None, differing + warnings)
+
+    def work(self, work: ResolvedTileOp) -> LoweredInstruction:
+        """Lower one vector operation; its action is a `TileEffect`, the mechanism's operations carry time and streams.
+
+        A tmp tile that the target ignores is forgotten. An operation that writes nothing issues nothing.
+        """
+        work, regions = over_destination(self._chip, work)
+        filled = reduces_nothing(work)
+        told = (*regions, *check_work(self._chip, filled or work))
+        warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in told)
+        if filled is not None:
+            text = f"pto.{work.mnemonic}: %{work.sources[0].name} has no valid element; %{work.dst.name} stays as it is"
+            return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))
+        rule = self._chip.tile_operation(work.mnemonic)
+        if rule is not None and rule.tmp == "ignored":
+            work = replace(work, tmp=None)
+        plain = as_rows(work)
+        behaviour = behaviour_of(self._chip, plain)
+        accesses = _without_tails(plain, work_accesses(plain, behaviour))
+        if accesses[0].start == accesses[0].end:
+            return LoweredInstruction(Block(()), warnings=warnings)
+        if behaviour.window is not None:
+            self._window_uses.append((work, behaviour.window))
+        return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
+
+    def lower_work(self, work: ResolvedTileOp) -> Block:
+        """Return what the mechanism issues for a vector operation that `check_work` has let through.
+
+        Raises:
+            IllegalError: the mechanism has no lowering of it.
+        """
+        raise IllegalError(f"pto.{work.mnemonic} is not modelled on {self._chip.name}", span=work.span)
+
+    def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> SetFlag:
+        """Return the operation that signals a flag."""
+        self._check_flag(signaller, waiter, event, span)
+        return SetFlag(signaller, waiter, event)
+
+    def wait_flag(self, signaller: str, waiter: str, event: int, span: Span) -> WaitFlag:
+        """Return the operation that waits for a flag."""
+        self._check_flag(signaller, waiter, event, span)
+        return WaitFlag(waiter, signaller, event)
+
+    def barrier(self, pipe: str, span: Span) -> Barrier:
+        """Return the barrier of one pipe, or of all."""
+        self._check_pipe(pipe, span, others=("ALL",))
+        return Barrier(pipe)
+
+    def opaque(
+        self,
+        node: pto.Tcvt | pto.TileOperation | pto.ForeignOperation,
+        cycles: int,
+        reads: Sequence[Tile | Part],
+        writes: Sequence[Tile | Part],
+    ) -> LoweredInstruction:
+        """Return the placeholder of an operation, on the pipe that it takes.
+
+        What has none stands on the scalar unit or, if it reads the buffer, on the vector pipe, once what was before
+        it have ended (assumed: no text says how it waits). Nothing else that is known orders it, so its bytes count
+        for values alone.
+        """
+        pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
+        written = tuple(each for place in writes for each in _opaque_bytes(place, write=True))
+        name = name_of(node)
+        read = tuple(each for place in reads for each in _opaque_bytes(place, write=False))
+        if pipe is None:
+            vector, scalar = self._chip.pipes.vector, self._chip.pipes.scalar
+            waiting = (Barrier(vector), Placeholder(name, vector, cycles))
+            return LoweredInstruction(
+                Block(waiting if read else (Placeholder(name, scalar, cycles),)), (), Unknown(name, written)
+            )
+        body = Block((Placeholder(name, pipe, cycles),))
+        return LoweredInstruction(body, (*written, *read), Unknown(name))
+
+    def scalar_work(self, kind: str) -> ScalarWork:
+        """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
+        return ScalarWork(kind, pipe=self._chip.pipes.scalar)
+
+    def element(self, element: Element) -> LoweredInstruction:
+        """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
+
+        Raises:
+            TileError: it lies outside the buffer.
+        """
+        place, start, end = element.place, element.address, element.address + element.size
+        pipe, write = self._chip.pipes.scalar, bool(element.code)
+        if isinstance(place, str):
+            operation = ScalarAccess(element.mnemonic, place, start, element.code, None, pipe)
+            return LoweredInstruction(Block((operation,)), (Access(GlobalSpace.of(place), start, end, write),))
+        capacity = self._chip.memories["ub"].capacity_bytes
+        if start < 0 or end > capacity:
+            raise TileError(
+                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside the buffer, which has {capacity}",
+                span=element.span,
+            )
+        warnings: Warnings = ()
+        if not place.address <= start < end <= place.end:
+            text = f"{element.mnemonic} reaches bytes {start} .. {end - 1}, %{place.name} has {_bytes(place)}"
+            warnings = (WarningText(WarningKind.BEYOND, text),)
+        operation = ScalarAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
+        return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
+
+    def option(self, name: str) -> int | str:
+        """Return the value of an option of the target."""
+        return self._chip.option(name)
+
+    def _check_flag(self, signaller: str, waiter: str, event: int, span: Span) -> None:
+        self._check_pipe(signaller, span)
+        self._check_pipe(waiter, span)
+        if not 0 <= event < self._chip.pipes.event_ids:
+            raise IllegalError(
+                f"event id {event}: {self._chip.name} has {self._chip.pipes.event_ids} per pair of pipes",
+                span=span,
+                legal=(f"EVENT_ID0 to EVENT_ID{self._chip.pipes.event_ids - 1}",),
+            )
+
+    def _check_pipe(self, pipe: str, span: Span, others: tuple[str, ...] = ()) -> None:
+        pipes = self._chip.pipes
+        legal = (pipes.scalar, pipes.vector, pipes.load, pipes.store, *pipes.others, *others)
+        if pipe not in legal:
+            raise IllegalError(f"{self._chip.name} has no pipe {pipe}", span=span, legal=[f"PIPE_{p}" for p in legal])
+
+
+_REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT)
+
+
+def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
+    """Return the bytes of a tile, all of them if it is boxed, or of a part of an argument."""
+    if isinstance(place, Tile):
+        if place.type.scatter_layout != "none_box":
+            return (Access("ub", place.address, place.end, write),)
+        return tuple(each for each in (tile_bytes(place, write=write),) if each.start < each.end)
+    return () if 0 in place.sizes else (_far(place, write=write),)
+
+
+def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+    """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
+
+    Source: docs/reference/pto.md section 7.2.
+    """
+    if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.MOVE:
+        return accesses
+    source, dst = work.sources[0], work.dst
+    rows, cols = min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
+    needed = tile_bytes(replace(source, valid_rows=rows, valid_cols=cols), write=False)
+    return (accesses[0], needed, *accesses[2:])
+
+
+def reduces_nothing(work: ResolvedTileOp) -> ResolvedTileOp | None:
+    """Return a reduction of lines without elements as one of lines with an element; None for any other operation.
+
+    It does nothing (docs/reference/pto.md section 7.8), and is legal where the other one is.
+    """
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind if work.mnemonic in VECTOR_OPERATIONS else None
+    by_rows = kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+    if kind not in _REDUCTIONS or not work.dst.valid_cols or (by_rows and not work.dst.valid_rows):
+        return None
+
+    def with_element(tile: Tile) -> Tile:
+        return replace(tile, valid_cols=1) if by_rows else replace(tile, valid_rows=1)
+
+    first = work.sources[0]
+    if first.valid_cols if by_rows else first.valid_rows:
+        return None
+    tmp = None if work.tmp is None else with_element(work.tmp)
+    return replace(work, sources=tuple(map(with_element, work.sources)), tmp=tmp)
+
+
+def _bytes(tile: Tile) -> str:
+    return f"{tile.address} .. {tile.end - 1}"
+
+
+def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
+    """Return the bytes of the valid elements of each operand, and all of tmp; none where nothing is to be done."""
+    found = [tile_access(cast.dst, write=True), tile_access(cast.src, write=False)]
+    if cast.tmp is not None and cast.dst.valid_rows and cast.dst.valid_cols:
+        found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
+    return tuple(access for access in found if access.start < access.end)
+
+
+def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
+    if 0 in transfer.part.sizes:
+        return ()
+    return (_padded(transfer), _far(transfer.part, write=not transfer.load))
+
+
+def _far(part: Part, *, write: bool) -> Access:
+    """Return the bytes of a part of an argument, which is not empty."""
+    bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
+    # Elements side by side are one stretch; those of a column of a wider view are stretches of their own.
+    *outer, (cols, step) = zip(part.sizes, part.strides, strict=True)
+    inner = (cols * bits + 7) // 8 if step == 1 else (bits + 7) // 8
+    rows = [*outer, *([(cols, step)] if step != 1 else [])]
+    distances = [(count, distance * bits // 8) for count, distance in rows]
+    return strided(GlobalSpace.of(part.argument), part.offset * bits // 8, distances, inner, write=write)
+
+
+def _padded(transfer: TileTransfer) -> Access:
+    """Return the bytes of the tile, with those that a load pads up to the next block behind each row."""
+    tile = transfer.tile
+    near = tile_bytes(tile, write=transfer.load)
+    if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:
+        return near
+    length = -(-((tile.valid_cols * tile.element_bits + 7) // 8) // BLOCK) * BLOCK
+    return strided(near.space, tile.address, ((tile.valid_rows, tile.row_pitch),), length, write=True)
+
+
+def tile_access(tile: Tile, *, write: bool) -> Access:
+    """Return the bytes of the valid elements of a tile, all of it if it is column-major."""
+    if tile.valid_rows and tile.valid_cols and tile.type.block_layout != "row_major":
+        return Access("ub", tile.address, tile.end, write)
+    return tile_bytes(tile, write=write)

@@ -1,0 +1,372 @@
+"""Arrays in and out: `.npy` files, random and zero inputs, and their bytes in global memory.
+
+Formats without a native dtype are unsigned codes, one element per byte or wider storage unit; 4-bit formats are packed
+low nibble first when they enter memory (design: program inputs and outputs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.interpreter import ArgumentUse
+from castsim.files import whole_file
+from castsim.isa.codes import Codes
+from castsim.isa.errors import LimitError, ReadError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.numerics import (
+    abstract_policy,
+    array_from_codes,
+    cast_codes,
+    code_dtype,
+    codes_from_array,
+    pack_codes,
+    unpack_codes,
+)
+from castsim.numerics.unpack import code_bits
+
+# Reading `.npy` files: the header is checked against a grammar and the file's size before NumPy maps the elements.
+#
+# NumPy evaluates the header as Python and trusts what it says of elements and extents. A file from elsewhere may nest
+# it without end, name elements of no bytes or more of them than any file holds. Format: NEP 1, numpy.lib.format.
+
+MAX_HEADER_BYTES = 10_000
+"""Longest header that is read; NumPy stops at as many characters too, unless a file is trusted."""
+
+_MAGIC = b"\x93NUMPY"
+_ARCHIVE = b"PK\x03\x04"
+_LENGTHS = {1: "<H", 2: "<I", 3: "<I"}
+"""How the length of the header is stored, by version of the format."""
+
+_PAIR = (
+    r"""['"](?:descr['"]\s*:\s*['"][^'"]*['"]|fortran_order['"]\s*:\s*(?:True|False)|shape['"]\s*:\s*\([\dL,\s]*\))"""
+)
+_HEADER = re.compile(rf"\s*\{{\s*{_PAIR}\s*,\s*{_PAIR}\s*,\s*{_PAIR}\s*,?\s*\}}\s*", re.ASCII)
+_DESCRIPTION = re.compile(r"""['"]descr['"]\s*:\s*['"]([^'"]*)['"]""")
+_ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
+_SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\dL,\s]*)\)""", re.ASCII)
+_EXTENTS = re.compile(r"\s*(?:\d+L?\s*(?:,\s*\d+L?\s*)*,?\s*)?", re.ASCII)
+_ELEMENT = re.compile(r"[<>|=]?[A-Za-z?][0-9]{0,6}", re.ASCII)
+_LONGEST_EXTENT = 18
+_OBJECTS = re.compile(r"""['"]descr['"]\s*:\s*(?:\[.*)?['"][<>|=]?O""", re.DOTALL)
+
+
+class _FormError(Exception):
+    """What is wrong with a file, in words that follow its name."""
+
+
+def read_array(path: Path, name: str) -> Codes:
+    """Return the array of a `.npy` file, read-only; its elements are mapped into memory, not read. `name` is the input.
+
+    Raises:
+        ReadError: the file is missing, unreadable, pickled, an archive, no regular or no whole `.npy` file.
+    """
+    try:
+        with path.open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _FormError(
+                    "is not a regular file: elements are mapped into memory, and pipes and devices cannot be"
+                )
+            dtype, shape, fortran = _header(file)
+            return _mapped(path, file, dtype, shape, "F" if fortran else "C")
+    except FileNotFoundError:
+        legal = ("FILE.npy", "random:SEED", "zeros")
+        raise ReadError(f"input '{name}': file '{path}' does not exist", legal=legal) from None
+    except _FormError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+    except ValueError as error:  # a name that no file can have, more extents than NumPy has
+        reason = f"cannot be read: {error}"
+    raise ReadError(f"input '{name}': '{path}' {reason}", legal=("a .npy file of numbers",))
+
+
+def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Read up to the first element; return the dtype, the extents, and whether the first of them is the fastest."""
+    start = file.read(8)
+    if start.startswith(_ARCHIVE):
+        raise _FormError("is an archive; give one array")
+    if not start.startswith(_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
+        raise _FormError("is not a .npy file, or is incomplete")
+    form = _LENGTHS[start[6]]
+    counted = file.read(struct.calcsize(form))
+    length = struct.unpack(form, counted)[0] if len(counted) == struct.calcsize(form) else 0
+    if length > MAX_HEADER_BYTES:
+        raise _FormError(f"has a header of {length} bytes; up to {MAX_HEADER_BYTES} are read")
+    raw = file.read(length)
+    if len(raw) < length or not raw:
+        raise _FormError("is not a .npy file, or is incomplete: it ends within its header")
+    text = raw.decode("utf-8" if start[6] == 3 else "latin-1", "replace")
+    return _parsed(text)
+
+
+def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    if _OBJECTS.search(text):
+        raise _FormError("holds pickled objects")
+    found = [pattern.findall(text) for pattern in (_DESCRIPTION, _ORDER, _SHAPE)]
+    if not _HEADER.fullmatch(text) or any(len(each) != 1 for each in found):
+        raise _FormError("is not a .npy file of numbers: its header does not name one dtype, order and shape")
+    (description,), (order,), (extents,) = found
+    if not _EXTENTS.fullmatch(extents):
+        raise _FormError("is not a .npy file: its shape cannot be read")
+    numbers = [number.strip().removesuffix("L") for number in extents.split(",") if number.strip()]
+    if any(len(number) > _LONGEST_EXTENT for number in numbers):
+        raise _FormError("is not a complete .npy file: an extent is larger than any file")
+    return _dtype(description), tuple(map(int, numbers)), order == "True"
+
+
+def _dtype(description: str) -> np.dtype[Any]:
+    try:
+        found = np.dtype(description) if _ELEMENT.fullmatch(description) else None
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.hasobject or found.itemsize == 0:
+        raise _FormError(f"holds elements of dtype '{description[:40]}', which are not numbers")
+    return found
+
+
+def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Codes:
+    needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
+    if needed > there:
+        raise _FormError(
+            f"is not a complete .npy file: its header announces {needed} bytes of elements, {there} are there"
+        )
+    if needed == 0:  # no byte can be mapped
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype, "r", file.tell(), shape, "F" if order == "F" else "C")
+
+
+def digest(array: Codes) -> str:
+    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    plain = np.ascontiguousarray(array)
+    codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
+    return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
+
+
+RANDOM_LIMIT = 100.0
+"""Random floats are uniform in [-RANDOM_LIMIT, RANDOM_LIMIT)."""
+
+_DRAWN_AT_ONCE = 1 << 18
+"""Elements: 2 MiB of f64."""
+
+SEED_DIGITS = 40
+"""Decimal digits of a seed: 128 bits, as much entropy as NumPy's generator takes."""
+
+
+def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUse]) -> dict[str, Codes]:
+    """Resolve `NAME=file.npy`, `random:SEED` and `zeros` into arrays; one random generator per seed, in order.
+
+    Raises:
+        ReadError: unknown argument name, bad seed, unreadable file.
+    """
+    arrays: dict[str, Codes] = {}
+    generators: dict[int, np.random.Generator] = {}
+    for name in specifications:
+        check_known(name, uses)
+    for name, use in uses.items():
+        text = specifications.get(name)
+        if text is None:
+            continue
+        if text == "zeros":
+            arrays[name] = array_from_codes(np.zeros(use.shape, code_dtype(use.format)), use.format)
+        elif text.startswith("random:"):
+            seed = seed_of(name, text)
+            generator = generators.setdefault(seed, np.random.default_rng(seed))
+            arrays[name] = array_from_codes(random_codes(generator, use.format, use.shape), use.format)
+        else:
+            arrays[name] = read_input(text, name)
+    return arrays
+
+
+def read_input(text: str, name: str) -> Codes:
+    """Read the file that an input names, neither `zeros` nor `random:SEED`.
+
+    Raises:
+        ReadError: as `read_array`; the word random without a seed.
+    """
+    if text == "random" and not Path(text).exists():
+        raise ReadError(f"input '{name}': random needs a seed", legal=(f"--in {name}=random:0",))
+    return read_array(Path(text), name)
+
+
+def arrayed(array: Codes) -> str:
+    """Return dtype and shape of an array in a word, for the short forms of results."""
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def check_known(name: str, uses: Mapping[str, ArgumentUse]) -> None:
+    """Refuse a name that is no tensor argument."""
+    if name not in uses:
+        raise ReadError(f"the program has no tensor argument '{name}'", legal=uses)
+
+
+def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Codes:
+    """Return random codes: integers over their whole range, floats uniform in [-100, 100) rounded to the format.
+
+    They are drawn piece by piece: a float is drawn as f64, of which a whole view of 4-bit codes would take 16 times
+    the memory. The numbers do not depend on the pieces.
+    """
+    drawn = np.empty(shape, code_dtype(fmt))
+    flat = drawn.reshape(-1)
+    for start in range(0, flat.size, _DRAWN_AT_ONCE):
+        piece = flat[start : start + _DRAWN_AT_ONCE]
+        piece[...] = _drawn(generator, fmt, piece.size)
+    return drawn
+
+
+def _drawn(generator: np.random.Generator, fmt: Format, count: int) -> Codes:
+    if isinstance(fmt, IntFormat):
+        values: Codes = generator.integers(
+            fmt.minimum, fmt.maximum, count, dtype=np.int64 if fmt.signed else np.uint64, endpoint=True
+        )
+        mask = (1 << code_bits(fmt)) - 1
+        return (values.astype(np.uint64) & np.uint64(mask)).astype(code_dtype(fmt))
+    wide = format_named("f64")
+    uniform = generator.uniform(-RANDOM_LIMIT, RANDOM_LIMIT, count)
+    return cast_codes(uniform.view("<u8"), wide, fmt, abstract_policy(wide, fmt))
+
+
+def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
+    """Return the bytes of one argument's buffer, filled from `array` in C order.
+
+    Raises:
+        ReadError: a dtype that is neither the format's own nor its codes, or a number of elements that fits no view.
+    """
+    array = np.asarray(array)
+    sizes = {use.elements} | {size for size in use.padded if size >= use.elements}
+    _check_elements(array, name, use, sizes)
+    return input_bytes(array, name, use.format)
+
+
+def input_bytes(array: Codes, name: str, fmt: Format) -> NDArray[np.uint8]:
+    """Return the bytes of an input in C order, whatever its size.
+
+    Raises:
+        ReadError: a dtype that is neither the format's own nor its codes.
+    """
+    try:
+        codes = codes_from_array(np.asarray(array), fmt)
+    except ReadError as error:
+        raise ReadError(f"input '{name}': {error.message}", legal=error.legal) from None
+    return _bytes_of(codes.reshape(-1), fmt)
+
+
+def _check_elements(array: Codes, name: str, use: ArgumentUse, sizes: set[int]) -> None:
+    """Before anything is read, as the file of a mapped array may be of any size."""
+    if array.size in sizes or (use.is_open and array.size >= use.elements):
+        return
+    wanted = " or ".join(str(size) for size in sorted(sizes))
+    shapes = ", ".join("x".join(map(str, shape)) for shape in sorted(use.shapes))
+    who = f"its views ({shapes}) need {wanted}"
+    if use.is_open:
+        who = f"the program uses {use.elements} or more"
+    raise ReadError(f"input '{name}' has shape {list(array.shape)}, {array.size} elements; {who}")
+
+
+def empty_memory(use: ArgumentUse) -> NDArray[np.uint8]:
+    """Return a zeroed buffer for one argument."""
+    return _bytes_of(np.zeros(use.elements, code_dtype(use.format)), use.format)
+
+
+def from_memory(memory: NDArray[np.uint8], use: ArgumentUse) -> Codes:
+    """Return one argument as an array of its native dtype, or of codes where there is none."""
+    fmt = use.format
+    if fmt.bits in (2, 4):
+        codes: Codes = unpack_codes(memory, fmt, memory.size * 8 // fmt.bits)
+    else:
+        codes = memory.view(code_dtype(fmt))
+    if use.is_open and codes.size > use.elements:
+        return array_from_codes(codes, fmt)
+    codes = codes[: use.elements] if use.elements <= codes.size else codes
+    return array_from_codes(codes.reshape(use.shape), fmt)
+
+
+def write_array(path: Path, array: Codes) -> None:
+    """Write one `.npy` file atomically: the file is complete or absent.
+
+    Raises:
+        ReadError: the folder cannot be written.
+    """
+    plain = (
+        array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"<u{array.dtype.itemsize}")
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            np.save(file, plain, allow_pickle=False)
+    except OSError as error:
+        raise ReadError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def seed_of(name: str, text: str) -> int:
+    """Return the seed of `random:SEED`, given for an input.
+
+    Raises:
+        ReadError: it is no number, or too long.
+    """
+    digits = text.removeprefix("random:")
+    if not digits.isdecimal() or len(digits) > SEED_DIGITS:
+        raise ReadError(
+            f"input '{name}': '{text[:40]}' has no seed of 1 to {SEED_DIGITS} digits",
+            legal=("random:0", "random:12345"),
+        )
+    return int(digits)
+
+
+def _bytes_of(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
+    """Return the bytes of flat codes as memory holds them."""
+    if fmt.bits in (2, 4):
+        return pack_codes(codes, fmt)
+    return np.array(codes, code_dtype(fmt).newbyteorder("<"), copy=True).view(np.uint8)
+
+
+# Global memory of a tile program as its inputs fill it.
+
+
+def check_elements(uses: Mapping[str, ArgumentUse], most: int) -> None:
+    """Refuse arguments that take more memory than a simulation should, before any of it is allocated.
+
+    Raises:
+        LimitError: one has more than `most` elements; its place is the view that needs them.
+    """
+    for name, use in uses.items():
+        if use.elements > most:
+            raise LimitError(
+                f"argument '{name}' has {use.elements} elements, over the limit of {most}",
+                span=use.span,
+                legal=(f"--max-elements {use.elements}", "--timing-only"),
+            )
+
+
+def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, NDArray[np.uint8]]:
+    """Return the bytes of every argument, filled from the inputs.
+
+    Raises:
+        ReadError: an unknown name, a missing input, an array that does not fit.
+    """
+    for name in inputs:
+        check_known(name, uses)
+    missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
+    if missing:
+        raise ReadError(
+            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it: no input given",
+            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+        )
+    named = {name: text for name, text in inputs.items() if isinstance(text, str)}
+    arrays = {
+        **{name: array for name, array in inputs.items() if not isinstance(array, str)},
+        **make_inputs(named, uses),
+    }
+    return {
+        name: to_memory(arrays[name], name, use) if name in arrays else empty_memory(use) for name, use in uses.items()
+    }

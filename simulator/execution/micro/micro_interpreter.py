@@ -1,0 +1,461 @@
+"""The walk through a micro program: control flow, scalars, pointers and transfers, in program order.
+
+No value of a register decides the path, so that a walk without values is a whole one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from castsim.execution.interpreter.arguments import ArgumentUse, bind_arguments
+from castsim.execution.interpreter.arguments import Pointer as GlobalPointer
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.program_structure import Budget, bare
+from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
+from castsim.execution.micro.vector_unit import (
+    Copy,
+    CopyRegisters,
+    Elements,
+    Issue,
+    MicroMemory,
+    Pointer,
+    Value,
+    VectorUnit,
+    check_buffer,
+    check_place,
+    resolve,
+    run,
+    store,
+)
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
+from castsim.isa.formats import FORMATS, Format
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.attributes import PIPES
+from castsim.isa.pto.micro.micro_forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS
+from castsim.isa.pto.micro.scopes import SCOPES
+from castsim.isa.pto.packed import PairFormat, element_format
+from castsim.isa.pto.pto_scalars import CORE_NUMBERS
+from castsim.isa.pto.value_types import REGISTER_BITS, MicroOperation, PointerType, ScalarType
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.targets.dataflow import BLOCK_BYTES
+
+# What micro operations contribute to the path: addresses, post-updated pointers, counts that are left.
+
+BLOCK_ACCESSES = frozenset(("vsldb", "vsstb"))
+GATHERS = frozenset(("vgather2", "vgather2_bc", "vgatherb", "vscatter"))
+
+
+def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[int | None, bool, Pointer | None]:
+    """Return the byte that an instruction begins to access, whether it hands on a pointer, and that pointer.
+
+    An instruction that hands one on accesses its base alone; the offset is how far the pointer moves.
+    """
+    pointer = next((each for each in operands if isinstance(each, Pointer)), None)
+    updates = any(isinstance(kind, PointerType) for kind in node.result_types)
+    if pointer is None:
+        return None, False, None
+    base = operands.index(pointer)
+    offsets = [int(each.value) for each in operands if isinstance(each, Scalar)]
+    if node.mnemonic in BLOCK_ACCESSES:
+        further = Pointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
+        return (pointer if updates else further).address, updates, further
+    if node.mnemonic in GATHERS:
+        return pointer.address, False, None
+    if node.mnemonic == "vldus":
+        further = pointer.moved(offsets[0]) if offsets else pointer.moved(REGISTER_BITS // 8 // pointer.size)
+        return pointer.address, updates, further
+    if node.mnemonic in ("vstus", "vstas"):
+        count = offsets[0] if offsets else 0
+        return pointer.address, updates, pointer.moved(count)
+    is_offset = base + 1 < len(operands) and isinstance(operands[base + 1], Scalar)
+    further = pointer.moved(offsets[0]) if is_offset and offsets else pointer
+    return (pointer if updates else further).address, updates, further
+
+
+def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> Scalar:
+    """Return the second result of `plt_bN`: how many lanes the next ones have to do."""
+    (count,) = operands
+    assert isinstance(count, Scalar)
+    width = ROWS[node.mnemonic].width
+    assert width is not None
+    return Scalar(max(int(count.value) - REGISTER_BITS // width, 0))
+
+
+def hands_on_scalar(node: MicroOperation) -> bool:
+    """Whether an instruction of the vector unit has a scalar result."""
+    return any(isinstance(kind, ScalarType) for kind in node.result_types)
+
+
+_TRANSFERS = frozenset((*BURSTS, *COPIES))
+_NO_EFFECT = frozenset(("dsb",))
+"""Synchronisation that the order of a program already keeps here."""
+_HOLDS = frozenset(("get_buf", "rls_buf"))
+
+
+@dataclass(slots=True)
+class MicroInterpreter:
+    """A walk through one function: every value by its name, what arguments are used for, warnings."""
+
+    unit: VectorUnit
+    capacity: int
+    budget: Budget
+    control: int = 0
+    """The CTRL register."""
+    memory: MicroMemory | None = None
+    environment: dict[str, Value] = field(default_factory=dict)
+    arguments: dict[str, ArgumentUse] = field(default_factory=dict)
+    warnings: dict[WarningText, None] = field(default_factory=dict)
+    elements: Elements = field(default_factory=Elements)
+    _loops: Loops = field(default_factory=Loops)
+    _copies: CopyRegisters = field(default_factory=CopyRegisters)
+    _depth: int = 0
+    _constants: set[str] = field(default_factory=set)
+    """Names of the constants of the text."""
+    _flags: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
+
+    def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
+        """Walk a region and return what it yields."""
+        for node in body:
+            if isinstance(node, pto.Yield | pto.Return | pto.Condition):
+                return tuple(self.environment[name] for name in node.values)
+            try:
+                self._step(node)
+            except CastsimError as error:
+                raise error.at(node.span) from None
+            self.budget.spend()
+        return ()
+
+    def check_flags(self) -> None:
+        """Refuse a wait for a flag that nothing sets.
+
+        Raises:
+            EngineError: there is one; the program would never end.
+        """
+        for flag, count in self._flags.items():
+            if count < 0:
+                source, destination, event = flag
+                raise EngineError(
+                    f"deadlock: {destination} waits for flag {event} of {source}, which is set "
+                    f"{-count} time{'s' * (count != -1)} too few",
+                    span=self._waits[flag],
+                )
+
+    def _step(self, node: pto.Operation) -> None:
+        match node:
+            case pto.MicroOperation():
+                self._micro(node)
+            case pto.Constant():
+                self.environment[node.result] = Scalar(constant(node.value, node.type.name))
+                self._constants.add(node.result)
+            case pto.Arith() if node.operation == "select":
+                self.unit.branch(node)
+                taken = node.operands[1] if self._number(node.operands[0]) else node.operands[2]
+                self.environment[node.result] = self.environment[taken]
+            case pto.Arith() | pto.Compare() | pto.Convert():
+                self.environment[node.result] = evaluate(node, self._scalar, self._loops, lambda *_: False)
+            case pto.AddPointer() | pto.ScalarAccess():
+                self._address(node)
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node)
+            case pto.CacheOperation() | pto.External():
+                self._outside(node)
+            case pto.For():
+                self._loop(node)
+            case pto.While():
+                self._while(node)
+            case pto.If():
+                self.unit.branch(node)
+                taken_body = node.then_body if self._number(node.condition) else node.else_body
+                self._bind(node.results, self.walk(taken_body))
+            case pto.Section():
+                self._section(node)
+            case _:
+                self._refuse(node)
+
+    def _outside(self, node: pto.CacheOperation | pto.External) -> None:
+        """Do what no unit does: a function that is not the program's own; a fence needs nothing here."""
+        if isinstance(node, pto.External):
+            self.unit.external(node)
+            node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)
+
+    def _refuse(self, node: pto.Operation) -> None:
+        span = node.span
+        named = span.text[span.column - 1 :][: span.length]
+        raise IllegalError(
+            f"{named} in a function of vector instructions: known, not modelled", span=span,
+            legal=("a function of tile operations alone", "one of vector instructions alone"),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------- micro operations
+
+    def _micro(self, node: pto.MicroOperation) -> None:
+        name = node.mnemonic
+        if name in OPAQUE:
+            text = f"pto.{name} is not modelled: what it writes is not known, and its cycles are assumed"
+            self.warnings[WarningText(WarningKind.UNTIMED, text, node.span)] = None
+        if name in _TRANSFERS:
+            self._transfer(node)
+        elif name == "castptr":
+            self.environment[node.results[0]] = self._cast_pointer(node)
+        elif name in LOOP_REGISTERS:
+            self._copies.set(name, *(self._number(each) for each in node.operands))
+        elif name == "set_mov_pad_val":
+            self._copies.pad = self._pattern(node.operands[0], node.operand_types[0])
+        elif name in ("get_ctrl", "set_ctrl", "sbitset0", "sbitset1"):
+            self._control(node)
+        elif name in _HOLDS:
+            self._hold(node)
+        elif name not in _NO_EFFECT:
+            self._vector(node)
+
+    def _vector(self, node: pto.MicroOperation) -> None:
+        operands = tuple(self.environment[name] for name in node.operands)
+        address, updates, further = buffer_access(node, operands)
+        given = iter(self.unit.execute(Issue(node, operands, address, updates, self.control)))
+        for name, kind in zip(node.results, node.result_types, strict=True):
+            if isinstance(kind, pto.PointerType):
+                assert further is not None
+                self.environment[name] = further
+            elif isinstance(kind, pto.ScalarType):
+                assert hands_on_scalar(node)
+                self.environment[name] = left_over(node, operands)
+            else:
+                self.environment[name] = next(given)
+
+    def _cast_pointer(self, node: pto.MicroOperation) -> Value:
+        value, kind = self.environment[node.operands[0]], node.result_types[0]
+        if not isinstance(kind, pto.PointerType):
+            assert isinstance(value, Pointer)
+            return Scalar(value.address)
+        if isinstance(value, Pointer):
+            return Pointer(value.argument, value.address, kind.element)
+        address = self._number(node.operands[0])
+        if not 0 <= address < self.capacity:
+            raise IllegalError(
+                f"byte {address} is outside the buffer of {self.capacity}", legal=(f"0 .. {self.capacity - 1}",)
+            )
+        return Pointer(None, address, kind.element)
+
+    def _transfer(self, node: pto.MicroOperation) -> None:
+        kinds = dict(zip(node.operands, node.operand_types, strict=True))
+        copy = resolve(
+            node, self._pointer, self._number, lambda name: self._pattern(name, kinds[name]), self._copies
+        )  # fmt: skip
+        check_buffer(copy, self.capacity)
+        self._see(copy, node.span)
+        self.unit.transfer(copy, node)
+        if self.memory is not None:
+            run(copy, self.memory)
+
+    def _see(self, copy: Copy, span: Span) -> None:
+        """Note what a transfer uses of its argument."""
+        if 0 in copy.shape:
+            return
+        for side, pointer in enumerate((copy.source, copy.destination)):
+            if pointer.argument is None:
+                continue
+            use = self.arguments[pointer.argument]
+            _, end = copy.reach(side)
+            bits = 4 if use.format.bits == 4 else use.format.storage_bits
+            use.see_element(-(-end * 8 // bits) - 1, span)
+            if side == 0 and not use.stored:
+                use.needs_input = True
+            use.stored |= side == 1
+
+    def _address(self, node: pto.AddPointer | pto.ScalarAccess) -> None:
+        """Move a pointer, or let the scalar unit read or write an element."""
+        if isinstance(node, pto.AddPointer):
+            self.environment[node.result] = self._pointer(node.pointer).moved(self._number(node.offset))
+        else:
+            self._element(node)
+
+    def _element(self, node: pto.ScalarAccess) -> None:
+        if not isinstance(node.base_type, pto.PointerType):
+            self._refuse(node)
+        place = self._pointer(node.base).moved(self._number(node.offset))
+        check_place(place, self.capacity)
+        code = b"" if node.reads else self._pattern(node.value, node.type)
+        if place.argument is not None:
+            use = self.arguments[place.argument]
+            use.see_element(place.address // place.size, node.span)
+            use.needs_input |= node.reads and not use.stored
+            use.stored |= not node.reads
+        self.unit.element(node, place, code)
+        if node.reads:
+            found = self.elements.load(place, node.span, self.memory)
+            self.environment[node.value] = Scalar(from_bits(found, node.type.name))
+        elif self.memory is not None:
+            store(place, code, self.memory)
+
+    def _control(self, node: pto.MicroOperation) -> None:
+        """Read or write the CTRL register, or compute a value for it."""
+        if node.mnemonic == "get_ctrl":
+            self.environment[node.results[0]] = Scalar(self.control)
+        elif node.mnemonic == "set_ctrl":
+            self.control = self._number(node.operands[0])
+        else:
+            value, bit = (self._number(name) for name in node.operands)
+            mask = 1 << bit % 64
+            self.environment[node.results[0]] = Scalar(value | mask if node.mnemonic == "sbitset1" else value & ~mask)
+
+    # ---------------------------------------------------------------------------------------------- control flow
+
+    def _section(self, node: pto.Section) -> None:
+        if node.kind == "section.cube":
+            raise IllegalError("a cube section runs on another core", legal=("section.vector",))
+        if node.kind not in SCOPES:
+            self.walk(node.body)
+            return
+        around = self.environment
+        if node.kind == "strict_vecscope":  # which sees nothing else, and may use the names around it again
+            core = {name: around[name] for name in CORE_NUMBERS}
+            self.environment = core | dict(zip(node.carried, (around[name] for name in node.initial), strict=True))
+        self.unit.enter(node)
+        self._depth += 1
+        self.walk(node.body)
+        self._depth -= 1
+        self.unit.leave(node)
+        self.environment = around
+
+    def _loop(self, node: pto.For) -> None:
+        lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))
+        if step <= 0:
+            raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
+        values = range(lower, upper, step)
+        carried: tuple[Value, ...] = tuple(self.environment[name] for name in node.initial)
+        with self.budget.inside(node):
+            self.budget.foresee(node, len(values))
+            if self._depth:
+                self.unit.loop(node, len(values), fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
+            for value in values:
+                self.budget.spend()
+                self.environment[node.variable] = Scalar(value)
+                self._bind(node.carried, carried)
+                carried = self.walk(node.body)
+                if self._depth:
+                    self.unit.trip(node)
+        self._bind(node.results, carried)
+
+    def _while(self, node: pto.While) -> None:
+        state = tuple(self.environment[name] for name in node.initial)
+        last = node.before[-1]
+        assert isinstance(last, pto.Condition)
+        with self.budget.inside(node):
+            while True:
+                self.budget.spend()
+                self._bind(node.carried, state)
+                state = self.walk(node.before)
+                if not self._number(last.condition):
+                    break
+                self._bind(node.arguments, state)
+                state = self.walk(node.after)
+        self._bind(node.results, state)
+
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
+        if isinstance(node, pto.Barrier):
+            self.unit.synchronise(node, 0)
+            return
+        event = node.event if node.number is None else self._number(node.number)
+        flag = bare(node.src), bare(node.dst), event
+        self.unit.synchronise(node, event)
+        self._flags[flag] += 1 if isinstance(node, pto.SetFlag) else -1
+        if isinstance(node, pto.WaitFlag):
+            self._waits[flag] = node.span
+
+    def _hold(self, node: pto.MicroOperation) -> None:
+        pipe, word = node.word("pipe"), node.word("id")
+        assert pipe is not None
+        number = self._number(node.operands[0]) if word is None else int(word)
+        self.unit.hold(node, bare(PIPES[pipe]), number, release=node.mnemonic == "rls_buf")
+
+    # ------------------------------------------------------------------------------------------------------ values
+
+    def _bind(self, names: Sequence[str], values: Sequence[Value]) -> None:
+        for name, value in zip(names, values, strict=True):
+            self.environment[name] = value
+
+    def _scalar(self, name: str) -> Scalar:
+        value = self.environment[name]
+        assert isinstance(value, Scalar)
+        return value
+
+    def _value(self, name: str) -> float:
+        return self._scalar(name).value
+
+    def _number(self, name: str) -> int:
+        return int(self._value(name))
+
+    def _pointer(self, name: str) -> Pointer:
+        value = self.environment[name]
+        assert isinstance(value, Pointer)
+        return value
+
+    def _pattern(self, name: str, kind: pto.Type) -> bytes:
+        """Return the bytes of a scalar."""
+        assert isinstance(kind, pto.ScalarType)
+        return bits_of(self._scalar(name).value, kind.name).to_bytes(-(-width_of(kind.name) // 8), "little")
+
+
+# A micro program walked from its entry: arguments bound, walked, and what they are used for.
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a walk leaves: the uses of arguments, and warnings."""
+
+    arguments: Mapping[str, ArgumentUse]
+    warnings: Warnings
+
+
+def argument_format(kind: pto.PointerType) -> Format:
+    """Return the format of an argument's arrays: elements that are pairs are as many bytes as they take."""
+    found = element_format(kind.element)
+    return FORMATS[f"u{found.storage_bits}"] if isinstance(found, PairFormat) else found
+
+
+def walk_function(
+    function: pto.Function,
+    scalars: Mapping[str, int | float],
+    unit: VectorUnit,
+    capacity: int,
+    max_walk: int,
+    control: int = 0,
+    memory: MicroMemory | None = None,
+    elements: Elements | None = None,
+) -> Walked:
+    """Walk a function of vector instructions.
+
+    Args:
+        function: the entry.
+        scalars: values of scalar arguments by name.
+        unit: what executes vector instructions.
+        capacity: bytes of the buffer.
+        max_walk: trips and statements inside loops that are walked.
+        control: the CTRL register at the start.
+        memory: what transfers move; None: nothing is computed.
+        elements: takes in what the scalar unit reads, and knows it where nothing is computed.
+
+    Raises:
+        ReadError: an argument without a value, a step that never ends a loop.
+        IllegalError, TileError: whatever an instruction is refused for; each carries its place.
+        LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
+    """
+    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
+    for name, value in bind_arguments(function, scalars).items():
+        if not isinstance(value, GlobalPointer):
+            walker.environment[name] = value
+            continue
+        kind = next(each for each in function.arguments if each.name == name)
+        assert isinstance(kind.type, pto.PointerType)
+        if kind.type.space == "ub":
+            raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
+        walker.environment[name] = Pointer(name, 0, kind.type.element)
+        use = ArgumentUse(argument_format(kind.type))
+        use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
+        walker.arguments[name] = use
+    walker.walk(function.body or ())
+    walker.check_flags()
+    return Walked(walker.arguments, tuple(walker.warnings))

@@ -1,0 +1,582 @@
+"""What the walk through a micro program hands to a vector unit, and what it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from castsim.execution.byte_sets import strided
+from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.tree import Access, Tree
+from castsim.isa.errors import Span, TileError
+from castsim.isa.pto.micro.micro_forms import LOOP_REGISTERS
+from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
+from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.value_types import MicroOperation
+from castsim.isa.warning_text import Warnings
+from castsim.targets.dataflow import BLOCK_BYTES
+
+# Where an instruction or a transfer of a micro program reads or writes.
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A byte address in the buffer, or in an argument's global memory; offsets count elements."""
+
+    argument: str | None
+    address: int
+    element: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element; two elements of 4 bits are one of 8."""
+        return lane_bits(self.element) // 8
+
+    def moved(self, elements: int) -> Pointer:
+        """Return the pointer so many elements further on."""
+        return self.shifted(elements * self.size)
+
+    def shifted(self, count: int) -> Pointer:
+        """Return the pointer so many bytes further on."""
+        return replace(self, address=self.address + count)
+
+
+# The buffer and the global memory of a micro program, and which of their bytes the program has defined.
+
+Bytes = NDArray[np.uint8]
+Marks = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class MicroMemory:
+    """Bytes of the buffer and of every argument; `defined` tells which bytes of the buffer something has written.
+
+    `undefined` marks the bytes of arguments that were stored without being defined, `written` all that were stored.
+    """
+
+    buffer: Bytes
+    arguments: Mapping[str, Bytes]
+    defined: Marks = field(init=False)
+    undefined: dict[str, Marks] = field(default_factory=dict)
+    written: dict[str, Marks] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.defined = np.zeros(self.buffer.size, np.bool_)
+
+    def marks(self, argument: str) -> Marks:
+        """Return the marks of an argument's bytes that are not defined."""
+        return self._marks(self.undefined, argument)
+
+    def stores(self, argument: str) -> Marks:
+        """Return the marks of an argument's bytes that were stored."""
+        return self._marks(self.written, argument)
+
+    def _marks(self, marks: dict[str, Marks], argument: str) -> Marks:
+        if argument not in marks:
+            marks[argument] = np.zeros(self.arguments[argument].size, np.bool_)
+        return marks[argument]
+
+
+# Single elements of memory that the scalar unit of a micro program reads and writes.
+#
+# Source: docs/reference/micro.md section 1.9.
+
+
+@dataclass(slots=True)
+class Elements:
+    """What one walk reads, as codes in program order.
+
+    A walk without values takes those that an earlier walk found (`known`), and 0 beyond them. `arguments` are those
+    that were read, each with the first place that did.
+    """
+
+    known: Sequence[int] = ()
+    read: list[int] = field(default_factory=list)
+    arguments: dict[str, Span] = field(default_factory=dict)
+
+    def load(self, place: Pointer, span: Span, memory: MicroMemory | None) -> int:
+        """Return the code of an element."""
+        if place.argument is not None:
+            self.arguments.setdefault(place.argument, span)
+        if memory is not None:
+            held = memory.buffer if place.argument is None else memory.arguments[place.argument]
+            code = int.from_bytes(held[_elements_bytes(place, held.size)].tobytes(), "little")
+        else:
+            number = len(self.read)
+            code = self.known[number] if number < len(self.known) else 0
+        self.read.append(code)
+        return code
+
+
+def store(place: Pointer, code: bytes, memory: MicroMemory) -> None:
+    """Write the code of an element, whose bytes are defined from then on."""
+    held = memory.buffer if place.argument is None else memory.arguments[place.argument]
+    reached = _elements_bytes(place, held.size)
+    held[reached] = list(code)
+    if place.argument is None:
+        memory.defined[reached] = True
+    else:
+        memory.marks(place.argument)[reached] = False
+        memory.stores(place.argument)[reached] = True
+
+
+def check_place(place: Pointer, capacity: int) -> None:
+    """Refuse an element in front of its argument, or outside the buffer.
+
+    Raises:
+        TileError: it is.
+    """
+    end = place.address + place.size
+    if place.argument is None and not 0 <= place.address <= capacity - place.size:
+        raise TileError(f"bytes {place.address} .. {end - 1} lie outside the buffer, which has {capacity}")
+    if place.address < 0:
+        raise TileError(f"an element {-place.address} bytes before %{place.argument}")
+
+
+def _elements_bytes(place: Pointer, size: int) -> slice:
+    end = place.address + place.size
+    if not 0 <= place.address < end <= size:
+        raise TileError(f"an element reaches bytes {place.address} .. {end - 1} of {size}")
+    return slice(place.address, end)
+
+
+# Transfers between global memory and the buffer: what their operands and the loop registers make of them.
+#
+# All lengths and strides are in bytes, from start to start. Source: docs/reference/micro.md section 1.7.
+
+_Kind = TypeVar("_Kind", np.uint8, np.bool_)
+
+Level = tuple[int, int, int]
+"""Count, and the distances of sources and of destinations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """What is written around each row in the buffer: `left` and `right` bytes, then up to the end of a block."""
+
+    pattern: bytes
+    left: int = 0
+    right: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Rows of `length` bytes; `levels` repeat them, outermost first."""
+
+    source: Pointer
+    destination: Pointer
+    length: int
+    levels: tuple[Level, ...]
+    padding: Padding | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Repetitions and the bytes of a row."""
+        return (*(count for count, _, _ in self.levels), self.length)
+
+    def reach(self, side: int, more: int = 0) -> tuple[int, int]:
+        """Return the first byte of the sources (side 0) or destinations (1), and the first behind the last."""
+        start = (self.source, self.destination)[side].address
+        steps = [(level[0] - 1) * level[1 + side] for level in self.levels]
+        low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
+        return start + low, start + high + self.length + more
+
+    def touched(self, side: int, space: str) -> Access:
+        """Return the bytes of the sources (side 0) or destinations (1), in the buffer with their padding."""
+        pointer = (self.source, self.destination)[side]
+        length = padded_length(self) if side and pointer.argument is None else self.length
+        rows = [(level[0], level[1 + side]) for level in self.levels]
+        return strided(space, pointer.address, rows, length, write=bool(side))
+
+
+@dataclass(slots=True)
+class CopyRegisters:
+    """What the older form of transfers takes from registers: loop counts, strides, the value of padding."""
+
+    numbers: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    pad: bytes = bytes(1)
+
+    def set(self, mnemonic: str, first: int, second: int) -> None:
+        """Take in `set_loop_size_...` and `set_loopN_stride_...`."""
+        self.numbers[LOOP_REGISTERS[mnemonic]] = first, second
+
+    def loops(self, way: str) -> tuple[Level, ...]:
+        """Return the loops around a transfer, outermost first."""
+        inner, outer = self.numbers.get(("_size", way), (1, 1))
+        near, far = (self.numbers.get((f"{loop}_stride", way), (0, 0)) for loop in "12")
+        levels = ((outer, *far), (inner, *near))
+        return tuple(level for level in levels if level[0] != 1)
+
+
+def resolve(
+    node: MicroOperation,
+    pointer: Callable[[str], Pointer],
+    number: Callable[[str], int],
+    pattern: Callable[[str], bytes],
+    registers: CopyRegisters,
+) -> Copy:
+    """Return what a transfer copies; operands are found by their names.
+
+    Raises:
+        TileError: a length or count below zero, or an address that the transfer cannot use.
+    """
+    source, destination = pointer(node.operands[0]), pointer(node.operands[1])
+    start = len(node.operands) - sum(count for _, count in node.groups)
+    plain = [number(name) for name in node.operands[2:start]]
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for name, count in node.groups:
+        groups.setdefault(name, []).append(node.operands[start : start + count])
+        start += count
+    make = _OLDER.get(node.mnemonic)
+    if make is not None:
+        copy = make(source, destination, plain, registers)
+    else:
+        bursts = [tuple(map(number, names)) for names in groups.get("nburst", [])]
+        loops = [tuple(map(number, names)) for names in groups.get("loop", [])]
+        pads = [(pattern(names[0]), [number(name) for name in names[1:]]) for names in groups.get("pad", [])]
+        copy = _newer(node.mnemonic, source, destination, plain[-1], bursts, loops, pads)
+    _check(copy)
+    return copy
+
+
+def _newer(
+    mnemonic: str,
+    source: Pointer,
+    destination: Pointer,
+    length: int,
+    bursts: Sequence[tuple[int, ...]],
+    loops: Sequence[tuple[int, ...]],
+    pads: Sequence[tuple[bytes, list[int]]],
+) -> Copy:
+    levels: list[Level] = [(each[0], each[1], each[2]) for each in (*reversed(loops), *bursts)]
+    if mnemonic == "mte_ub_ub":
+        length *= BLOCK_BYTES
+        levels = [(count, gap * BLOCK_BYTES + length, other * BLOCK_BYTES + length) for count, gap, other in levels]
+    padding = None
+    for code, sides in pads:
+        left, right = (side * destination.size for side in (sides or (0, 0)))
+        padding = Padding(code, left, right)
+    return Copy(source, destination, length, tuple(levels), padding)
+
+
+def _into_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    _, count, length, left, right, pads, _, far, near = plain
+    size = destination.size
+    padding = Padding(registers.pad, left * size, right * size) if pads else None
+    levels = (*registers.loops("outtoub"), (count, far, near))
+    return Copy(source, destination, length, levels, padding)
+
+
+def _out_of_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    _, count, length, _, far, near = plain
+    return Copy(source, destination, length, (*registers.loops("ubtoout"), (count, near, far)))
+
+
+def _within_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+    del registers
+    _, count, blocks, near, far = plain
+    length = blocks * BLOCK_BYTES
+    return Copy(source, destination, length, ((count, near * BLOCK_BYTES + length, far * BLOCK_BYTES + length),))
+
+
+_OLDER = {
+    "copy_gm_to_ubuf": _into_buffer,
+    "copy_ubuf_to_gm": _out_of_buffer,
+    "copy_ubuf_to_ubuf": _within_buffer,
+}
+
+
+def _check(copy: Copy) -> None:
+    """Refuse what the transfer engine cannot do."""
+    for what, value in (("length", copy.length), *(("count", level[0]) for level in copy.levels)):
+        if value < 0:
+            raise TileError(f"a {what} of {value} in a transfer")
+    for side, pointer in enumerate((copy.source, copy.destination)):
+        if pointer.argument is not None:
+            continue
+        starts = [pointer.address, *(level[1 + side] for level in copy.levels if level[0] > 1)]
+        if any(start % BLOCK_BYTES for start in starts):
+            wrong = next(start for start in starts if start % BLOCK_BYTES)
+            what = "address" if wrong == pointer.address else "stride"
+            raise TileError(
+                f"{what} {wrong} of a transfer in the buffer is not a multiple of {BLOCK_BYTES}",
+                legal=(str(wrong // BLOCK_BYTES * BLOCK_BYTES), str((wrong // BLOCK_BYTES + 1) * BLOCK_BYTES)),
+            )
+
+
+def padded_length(copy: Copy) -> int:
+    """Return the bytes that a row takes in the buffer, padding included."""
+    if copy.padding is None:
+        return copy.length
+    whole = copy.padding.left + copy.length + copy.padding.right
+    return -(-whole // BLOCK_BYTES) * BLOCK_BYTES
+
+
+def check_buffer(copy: Copy, capacity: int) -> None:
+    """Refuse bytes outside the buffer.
+
+    Raises:
+        TileError: some are.
+    """
+    if 0 in copy.shape:
+        return
+    for side, pointer in enumerate((copy.source, copy.destination)):
+        more = padded_length(copy) - copy.length if side else 0
+        start, end = copy.reach(side, more)
+        if pointer.argument is None and (start < 0 or end > capacity):
+            raise TileError(f"a transfer reaches bytes {start} .. {end - 1} of the buffer, which has {capacity}")
+        if start < 0:
+            raise TileError(f"a transfer begins {-start} bytes before %{pointer.argument}")
+
+
+def run(copy: Copy, memory: MicroMemory) -> None:
+    """Copy the bytes, and with them whether they are defined; where rows fall on each other the later stays."""
+    if 0 in copy.shape:
+        return
+    if copy.levels and _overlaps(copy):
+        (count, near, far), *inner = copy.levels
+        for number in range(count):
+            source, destination = copy.source.shifted(number * near), copy.destination.shifted(number * far)
+            run(replace(copy, source=source, destination=destination, levels=tuple(inner)), memory)
+        return
+    _run(copy, memory)
+
+
+def _overlaps(copy: Copy) -> bool:
+    """Whether rows may fall on each other where they go to; loops whose steps interleave are taken to."""
+    span = padded_length(copy)
+    for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
+        if step < span:
+            return True
+        span += (count - 1) * step
+    return False
+
+
+def _run(copy: Copy, memory: MicroMemory) -> None:
+    """Copy all rows at once."""
+    source, destination = (_bytes(memory, pointer) for pointer in (copy.source, copy.destination))
+    left = copy.padding.left if copy.padding else 0
+    rows = _rows(source, copy, 0)
+    known = np.ones(1, np.bool_)
+    if copy.source.argument is None:
+        known = _rows(memory.defined, copy, 0)
+    if copy.destination.argument is None:
+        _rows(memory.defined, copy, 1, left)[...] = known
+    else:
+        _rows(memory.marks(copy.destination.argument), copy, 1)[...] = ~known
+        _rows(memory.stores(copy.destination.argument), copy, 1)[...] = True
+    _rows(destination, copy, 1, left)[...] = rows
+    if copy.padding is not None:
+        _pad(copy, copy.padding, memory)
+
+
+def _bytes(memory: MicroMemory, pointer: Pointer) -> Bytes:
+    return memory.buffer if pointer.argument is None else memory.arguments[pointer.argument]
+
+
+def _rows(
+    memory: NDArray[_Kind], copy: Copy, side: int, left: int = 0, span: tuple[int, int] | None = None
+) -> NDArray[_Kind]:
+    """Return the rows of one side as a view of memory, or `span` of each row: its first byte and its length."""
+    first, length = (left, copy.length) if span is None else span
+    start = (copy.source, copy.destination)[side].address + first
+    shape = (*copy.shape[:-1], length)
+    strides = (*(level[1 + side] for level in copy.levels), 1)
+    low = start + sum(min(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False))
+    high = start + sum(max(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False)) + length
+    if low < 0 or high > memory.size:
+        raise TileError(f"a transfer reaches bytes {low} .. {high - 1} of {memory.size}")
+    return as_strided(memory[start:], shape, strides, writeable=True)
+
+
+def _pad(copy: Copy, padding: Padding, memory: MicroMemory) -> None:
+    whole = padded_length(copy)
+    behind = padding.left + copy.length
+    for first, length in ((0, padding.left), (behind, whole - behind)):
+        if length:
+            _rows(memory.buffer, copy, 1, span=(first, length))[...] = np.resize(
+                np.frombuffer(padding.pattern, np.uint8), length
+            )
+            _rows(memory.defined, copy, 1, span=(first, length))[...] = True
+
+
+Value = Scalar | Pointer | object
+"""A scalar or pointer, which the walk computes; all else, registers and masks, is the vector unit's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One executed vector instruction: its operands in the order of the text, registers as the unit gave them.
+
+    `address` is the first byte of the buffer that it reads or writes, None if it does neither. `updates` tells that it
+    also hands on a pointer. `control` is the CTRL register.
+    """
+
+    node: MicroOperation
+    operands: tuple[Value, ...]
+    address: int | None = None
+    updates: bool = False
+    control: int = 0
+
+
+class VectorUnit(Protocol):
+    """Executes vector instructions in program order.
+
+    What a unit does with them is its own: compute values, record what is issued, or both. Loops are announced, so that
+    whoever counts cycles sees the program's own.
+    """
+
+    def enter(self, scope: Section) -> None:
+        """Begin a launch of a vector function."""
+        ...
+
+    def leave(self, scope: Section) -> None:
+        """End it."""
+        ...
+
+    def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
+        """Begin a loop of so many trips inside a vecscope, which constants of the text fix or not."""
+        ...
+
+    def trip(self, loop: For) -> None:
+        """End a trip of the innermost loop."""
+        ...
+
+    def execute(self, issue: Issue) -> tuple[Value, ...]:
+        """Execute an instruction; return its results that are registers, masks and alignment states.
+
+        Raises:
+            IllegalError, TileError: the unit does not have it, or it reaches beyond the buffer.
+        """
+        ...
+
+    def branch(self, node: Operation) -> None:
+        """Hear of a scalar select or a branch inside a vecscope."""
+        ...
+
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Hear of a transfer; the walk makes it."""
+        ...
+
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Hear of a flag, with its event, or of a barrier."""
+        ...
+
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Hear of an element that the scalar unit reads, or writes as `code`."""
+        ...
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Hear of a pipe that takes the buffer of a number, or releases it."""
+        ...
+
+    def external(self, node: External) -> None:
+        """Hear of a function that is not the program's own; the walk makes it happen."""
+        ...
+
+
+class Recording(VectorUnit, Protocol):
+    """A unit that records what the machine issues."""
+
+    @property
+    def tree(self) -> Tree:
+        """What it has recorded."""
+        ...
+
+    @property
+    def untimed(self) -> str:
+        """Why that has no cycles; the empty text if it has."""
+        ...
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the tree lacks something that a pipe does."""
+        ...
+
+    @property
+    def warnings(self) -> Warnings:
+        """What it has found doubtful."""
+        ...
+
+
+class Followed:
+    """What a unit does that only executes instructions: nothing of all else."""
+
+    __slots__ = ()
+
+    def enter(self, scope: Section) -> None:
+        """Do nothing."""
+
+    def leave(self, scope: Section) -> None:
+        """Do nothing."""
+
+    def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
+        """Do nothing."""
+
+    def trip(self, loop: For) -> None:
+        """Do nothing."""
+
+    def branch(self, node: Operation) -> None:
+        """Do nothing."""
+
+    def transfer(self, copy: Copy, node: MicroOperation) -> None:
+        """Do nothing."""
+
+    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
+        """Do nothing."""
+
+    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+        """Do nothing."""
+
+    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
+        """Do nothing."""
+
+    def external(self, node: External) -> None:
+        """Do nothing."""
+
+
+class PathOnly(Followed):
+    """A unit that computes nothing: the path of a program does not rest on registers."""
+
+    def execute(self, issue: Issue) -> tuple[Value, ...]:
+        """Return a result of nothing for each that there is."""
+        return (None,) * len(issue.node.results)
+
+
+# Programs of vector instructions as published tables name them: a body, how often it runs, in how many loops.
+
+LOAD, STORE = "vlds", "vsts"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction of a body: `mnemonic`, the register that it makes ('' for a store), those it reads.
+
+    `buffer` names the memory of a load or store.
+    """
+
+    mnemonic: str
+    result: str
+    sources: tuple[str, ...]
+    buffer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """`loops` loops after each other, a barrier `between` them ('' for none), of `trips` executions of `steps`.
+
+    The compiler has put `unroll` executions into a trip of the hardware's loop; their instructions alternate. Lanes
+    have `width` bits.
+    """
+
+    loops: int
+    trips: int
+    unroll: int
+    steps: tuple[Step, ...]
+    width: int = 32
+    between: str = ""

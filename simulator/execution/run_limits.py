@@ -1,0 +1,122 @@
+"""How much of a program is read, walked and computed before it is given up: stated defaults, each with its option.
+
+The engines keep the limit of cycles; all others come before any cycle is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.isa.errors import LimitError, Span
+from castsim.isa.reading import MAX_STATEMENTS
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "MAX_COMPUTED",
+    "MAX_CYCLES",
+    "MAX_ELEMENTS",
+    "MAX_STATEMENTS",
+    "MAX_WALK",
+    "Limits",
+    "check_executions",
+    "executions",
+    "walk_limit",
+]
+
+
+MAX_WALK = 200_000
+"""Trips and statements inside loops of a tile program that are walked one by one, unless the caller says otherwise."""
+
+MAX_COMPUTED = 1_000_000
+"""Executions of instructions of a tile program whose values are computed, and bundles of assembly that are walked."""
+
+
+MAX_CYCLES = 10**10
+"""Cycles after which a simulation is given up, unless the caller says otherwise: far beyond any sensible kernel."""
+
+MAX_ELEMENTS = 1 << 27
+"""Elements of one argument whose values are computed: 512 MiB of f32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a run; `max_walk` of None takes the defaults for walking and for computing."""
+
+    max_statements: int = MAX_STATEMENTS
+    max_walk: int | None = None
+    max_elements: int = MAX_ELEMENTS
+
+    @property
+    def walk(self) -> int:
+        """Trips and statements of a tile program."""
+        return MAX_WALK if self.max_walk is None else self.max_walk
+
+    @property
+    def computed(self) -> int:
+        """Executions with values, bundles."""
+        return MAX_COMPUTED if self.max_walk is None else self.max_walk
+
+
+DEFAULT_LIMITS = Limits()
+"""What holds unless the caller says otherwise."""
+
+
+def walk_limit(limit: int, what: str, span: Span | None) -> LimitError:
+    """Return (not raise) the refusal of a program whose walk takes more than a limit; `what` names what was counted."""
+    return LimitError(
+        f"{what}: more than {limit}, the limit of --max-walk", span=span, legal=("--max-walk N with a larger N",)
+    )
+
+
+def check_executions(
+    tree: Tree, limit: int, what: str, idle: Callable[[Node], bool], most_trips: int | None = None
+) -> None:
+    """Refuse a tree whose instructions are executed more often than a limit; the sum is made, nothing is walked.
+
+    Args:
+        tree: what the machine issues.
+        limit: executions that are let through.
+        what: what they are needed for, for the message.
+        idle: tells what does not count.
+        most_trips: trips of a loop that count; None: all.
+
+    Raises:
+        LimitError: there are more; its place is the loop that has most of them.
+    """
+    if executions(tree.root, idle, most_trips) <= limit:
+        return
+    node: Node = tree.root
+    found: Node = node
+    while isinstance(node, Block | Loop):
+        if isinstance(node, Loop):
+            found = node
+            break
+        node = max(node.items, key=lambda item: executions(item, idle, most_trips))
+    first = _first(found)
+    raise walk_limit(limit, what, None if first is None else tree.instructions[first.instruction].span)
+
+
+def executions(node: Node, idle: Callable[[Node], bool], most_trips: int | None = None) -> int:
+    """Return how often the instructions in `node` that are not `idle` are executed in all."""
+    if idle(node):
+        return 0
+    if isinstance(node, Lowered):
+        return 1
+    if isinstance(node, Loop):
+        trips = node.trips if most_trips is None else min(node.trips, most_trips)
+        return trips * executions(node.body, idle, most_trips)
+    if isinstance(node, Block):
+        return sum(executions(item, idle, most_trips) for item in node.items)
+    return 0
+
+
+def _first(node: Node) -> Lowered | None:
+    """Return the first instruction in a node: of a loop that the text has, its own."""
+    while isinstance(node, Block | Loop):
+        items = node.body.items if isinstance(node, Loop) else node.items
+        if not items:
+            return None
+        node = items[0]
+    return node if isinstance(node, Lowered) else None

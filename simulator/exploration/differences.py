@@ -1,0 +1,689 @@
+"""What differs between two runs: cycles, causes, lines matched by what they say, outputs to the bit."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from enum import StrEnum
+from fractions import Fraction
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.input_data import digest
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError
+from castsim.isa.formats import Format
+from castsim.numerics import codes_from_array
+from castsim.running import Result
+from castsim.running.runs import written_launches
+from castsim.running.source_lines import causes_by_line, listed, source_lines
+from castsim.timing import WAITING, Cause
+
+# The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
+
+DIRECTIVE = "// castsim:"
+"""How a comment begins that declares something, and is compared like a statement."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//.*|->|[\w.$%@#!^]+|\S')
+_VALUE = re.compile(r"%[\w.$]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line of a program: its number from 1, what it says as tokens, and its text without blanks around it."""
+
+    line: int
+    tokens: tuple[str, ...]
+    text: str
+
+    @property
+    def instruction(self) -> str:
+        """Its mnemonic: the first word that is no result."""
+        if "=" in self.tokens and self.tokens[0].startswith("%"):
+            behind = self.tokens.index("=") + 1
+            return self.tokens[behind] if behind < len(self.tokens) else ""
+        return self.tokens[0]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the values in it, in their order."""
+        return tuple(token for token in self.tokens if _VALUE.fullmatch(token))
+
+    def without_names(self) -> tuple[str, ...]:
+        """Return its tokens with all names of values alike."""
+        return tuple("%" if _VALUE.fullmatch(token) else token for token in self.tokens)
+
+
+def statements(source: str) -> tuple[Statement, ...]:
+    """Return the lines of a program that say something, in their order; comments and blanks do not count."""
+    return tuple(_statements(source))
+
+
+def statement(line: int, text: str) -> Statement | None:
+    """Return a line as a statement; None if it says nothing."""
+    stripped = text.strip()
+    tokens = _TOKEN.findall(stripped)
+    if tokens and tokens[-1].startswith("//") and not stripped.startswith(DIRECTIVE):
+        tokens.pop()
+    if stripped.startswith(DIRECTIVE):
+        tokens = [DIRECTIVE, *_TOKEN.findall(stripped.removeprefix(DIRECTIVE))]
+    return Statement(line, tuple(tokens), stripped) if tokens else None
+
+
+def _statements(source: str) -> Iterator[Statement]:
+    for number, text in enumerate(source.split("\n"), 1):
+        found = statement(number, text)
+        if found is not None:
+            yield found
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """The cost of a line of the source; None where it is not known.
+
+    `cycles` are those from start to end of the executions of its instructions, added up; inside of a launch of vector
+    instructions those of the launch that went to the line. `causes` are the cycles that pipes spent on it.
+    """
+
+    cycles: int | None
+    causes: Mapping[Cause, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineSpan:
+    """Cycles [start, end) of one execution of an instruction; of very many, `executions` may stand together."""
+
+    line: int
+    text: str
+    pipe: str
+    start: int
+    end: int
+    executions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SideOutput:
+    """An output array: `codes` of its format in its shape, None where only the digest is known."""
+
+    name: str
+    format: Format
+    shape: tuple[int, ...]
+    sha256: str
+    codes: Codes | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Side:
+    """A program that ran: its cycles, its lines, its outputs.
+
+    `cycles` is None where no cycles are modelled; `megahertz` is the frequency of the target. `source` are the lines of
+    the text, None where it is not known, `executed` those of the instructions that were executed. `result` is the run
+    itself, None if it comes from a document, which has `recorded` spans then.
+    """
+
+    file: str
+    entry: str | None
+    target: str
+    cycles: int | None
+    seconds: float | None
+    pipes: Mapping[str, Mapping[Cause, int]]
+    lines: Mapping[int, LineCost]
+    source: tuple[Statement, ...] | None
+    executed: tuple[Statement, ...]
+    outputs: tuple[SideOutput, ...]
+    result: Result | None = None
+    recorded: Sequence[LineSpan] = field(default_factory=tuple)
+
+    def __repr__(self) -> str:
+        cycles = "no cycles" if self.cycles is None else f"{self.cycles} cycles"
+        return f"<Side {self.file} on {self.target}: {cycles}>"
+
+    @property
+    def values(self) -> bool:
+        """Whether outputs were computed."""
+        return bool(self.outputs)
+
+    def spans(self) -> Iterator[LineSpan]:
+        """Yield every execution of every line, in program order: the bars of a timeline."""
+        if self.result is None:
+            yield from self.recorded
+            return
+        instructions = self.result.loaded.tree.instructions
+        for execution in self.result.timing.executions:
+            instruction = instructions[execution.instruction]
+            if listed(instruction):
+                start, end = execution.start, execution.end
+                yield LineSpan(instruction.span.line, instruction.name, instruction.pipe, start, end)
+
+
+def side_of(result: Result, source: str, *, values: bool) -> Side:
+    """Return a run as a side, with its outputs if `values`; `source` is the text of the program, empty of a binary."""
+    loaded, timed = result.loaded, not result.untimed
+    cycles = result.timing.total if timed else None
+    shown = result.outputs if values else {}
+    return Side(
+        file=loaded.file,
+        entry=loaded.entry,
+        target=loaded.target.name,
+        cycles=cycles,
+        seconds=None if cycles is None else cycles / (float(loaded.target.frequency.megahertz) * 1e6),
+        pipes={name: dict(pipe.causes) for name, pipe in result.pipes.items()},
+        lines=_costs(result) if timed else {},
+        source=statements(source) if source else None,
+        executed=_executed(result) if timed else (),
+        outputs=tuple(_output(name, array, loaded.arguments[name].format) for name, array in shown.items()),
+        result=result,
+    )  # fmt: skip
+
+
+def by_line(found: Iterator[tuple[int, str]]) -> tuple[Statement, ...]:
+    """Return the instructions of each line as one statement, each named once, in the order of the lines."""
+    names: dict[int, list[str]] = {}
+    for line, name in found:
+        held = names.setdefault(line, [])
+        if name not in held:
+            held.append(name)
+    made = (statement(line, "; ".join(held)) for line, held in sorted(names.items()))
+    return tuple(each for each in made if each is not None)
+
+
+def _executed(result: Result) -> tuple[Statement, ...]:
+    """Return what the document of the run tells of its instructions."""
+    tree = result.loaded.tree
+    numbers = dict.fromkeys(execution.instruction for execution in result.timing.executions)
+    ours = (tree.instructions[number] for number in numbers if listed(tree.instructions[number]))
+    return by_line((each.span.line, each.name) for each in ours)
+
+
+def _costs(result: Result) -> dict[int, LineCost]:
+    tree, timing = result.loaded.tree, result.timing
+    causes = causes_by_line(tree, timing)
+    cycles: dict[int, int] = {}
+    for line in source_lines(tree, timing):
+        cycles[line.span.line] = cycles.get(line.span.line, 0) + line.cycles
+    found = {line: LineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
+    for launches in written_launches(tree, result.loaded.target):
+        for inside in launches.lines:
+            if inside.number is not None and inside.number not in found:
+                found[inside.number] = LineCost(inside.cycles, dict(inside.causes))
+    return found
+
+
+def _output(name: str, array: Codes, fmt: Format) -> SideOutput:
+    return SideOutput(name, fmt, array.shape, digest(array), codes_from_array(array, fmt))
+
+
+# Outputs compared to the bit.
+
+SHOWN = 10
+"""Elements that differ of which a comparison tells the bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementDifference:
+    """An element that differs: its index, and its code on each side."""
+
+    index: tuple[int, ...]
+    bits_a: int
+    bits_b: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDifference:
+    """An output of both sides, `name` on the first, `name_b` on the second; None on a side that has no such output.
+
+    `differing` counts the elements whose bits differ, of which `first` are the first ones in C order. It is None where
+    elements cannot be set side by side: their numbers differ, a side lacks the output, or only its digest is known.
+    Shapes of as many elements are set side by side in C order, and do not make outputs unequal; indices are those of
+    the first side.
+    """
+
+    name: str
+    a: SideOutput | None
+    b: SideOutput | None
+    equal: bool
+    differing: int | None
+    first: tuple[ElementDifference, ...] = ()
+
+    @property
+    def format_a(self) -> Format | None:
+        """The format of its elements on the first side."""
+        return None if self.a is None else self.a.format
+
+    @property
+    def format_b(self) -> Format | None:
+        """The format of its elements on the second side."""
+        return None if self.b is None else self.b.format
+
+
+def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:
+    """Return every output of both sides, compared.
+
+    Outputs match by name; those that are left match in their order, as names of arguments may change.
+    """
+    names = [each.name for each in first]
+    of_second = {each.name: each for each in second}
+    left = [each for each in second if each.name not in names]
+    found = []
+    for each in first:
+        other = of_second.get(each.name)
+        if other is None and left:
+            other = left.pop(0)
+        found.append(_compared(each, other))
+    return (*found, *(_compared(None, each) for each in left))
+
+
+def _compared(a: SideOutput | None, b: SideOutput | None) -> OutputDifference:
+    name = a.name if a is not None else b.name if b is not None else ""
+    if a is None or b is None or prod(a.shape) != prod(b.shape):
+        return OutputDifference(name, a, b, equal=False, differing=None)
+    alike = a.format == b.format
+    if a.codes is None or b.codes is None:
+        equal = alike and a.sha256 == b.sha256
+        return OutputDifference(name, a, b, equal, 0 if equal else None)
+    where = np.flatnonzero(_differs(a.codes.ravel(), b.codes.ravel()))
+    first = tuple(_element(int(place), a.codes, b.codes.reshape(a.shape)) for place in where[:SHOWN])
+    return OutputDifference(name, a, b, alike and not where.size, int(where.size), first)
+
+
+def _differs(a: Codes, b: Codes) -> NDArray[np.bool_]:
+    """Return which elements differ; codes of other widths are compared as numbers are, from the last bit on."""
+    different: NDArray[np.bool_] = (a != b) if a.dtype == b.dtype else a.astype(np.uint64) != b.astype(np.uint64)
+    return different
+
+
+def _element(place: int, a: Codes, b: Codes) -> ElementDifference:
+    index = tuple(int(each) for each in np.unravel_index(place, a.shape))
+    return ElementDifference(index, int(a[index]), int(b[index]))
+
+
+# Which lines of one program are which of another: by what they say, by their instruction, by their position.
+#
+# What both programs begin and end with is put aside; runs of equal lines are found in the rest (difflib), and the
+# lines between them are paired so that those that have most in common meet, in their order (the alignment of Needleman
+# and Wunsch). A line that is gone from one place and stands at another has moved.
+
+Lines = Sequence[Statement]
+
+
+class Pair(NamedTuple):
+    """A line of each program, None where one has none that matches; one that moved is where it is in the second."""
+
+    first: Statement | None
+    second: Statement | None
+    moved: bool = False
+
+
+Key = tuple[str, ...]
+Pairing = Callable[[Lines, Lines], Iterator[Pair]]
+
+_MOST_PAIRS = 20_000
+"""Pairs of lines between equal runs that are compared one by one; where there are more, names of values are ignored."""
+
+_POPULAR = 2000
+"""Lines from which difflib takes no run of lines for a landmark that are frequent: it would take quadratic time."""
+
+_LEAST_LIKENESS = 0.4
+"""Likeness, at most 1, of two lines from which one may have become the other."""
+
+_OTHER_INSTRUCTION = 0.6
+"""What is left of the likeness where the instructions differ."""
+
+_SHORTEST_MOVED = 3
+"""Tokens of a line that may have moved: a brace closes something else."""
+
+
+def matched(first: Lines, second: Lines) -> tuple[Pair, ...]:
+    """Return every line of both programs once, with the one that it is in the other, in the order of the programs."""
+    return tuple(_with_moves(list(_aligned(first, second))))
+
+
+def _aligned(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield pairs, those of equal lines found first."""
+    start = _common(first, second)
+    yield from map(Pair, first[:start], second[:start])
+    first, second = first[start:], second[start:]
+    behind = _common(first[::-1], second[::-1])
+    ends = first[len(first) - behind :], second[len(second) - behind :]
+    first, second = first[: len(first) - behind], second[: len(second) - behind]
+    keys = [[each.tokens for each in lines] for lines in (first, second)]
+    yield from _between_runs(keys, first, second, _alike)
+    yield from map(Pair, *ends)
+
+
+def _common(first: Lines, second: Lines) -> int:
+    """Return how many lines both begin with."""
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a.tokens != b.tokens), min(len(first), len(second)))
+
+
+def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[Pair]:
+    """Yield the pairs of runs with equal keys, and between them those that `pairing` finds."""
+    matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > _POPULAR)
+    for tag, a, a_end, b, b_end in matcher.get_opcodes():
+        if tag == "equal":
+            yield from map(Pair, first[a:a_end], second[b:b_end])
+        else:
+            yield from pairing(first[a:a_end], second[b:b_end])
+
+
+def _alike(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield the pairs of two stretches without equal runs."""
+    if len(first) * len(second) <= _MOST_PAIRS:
+        yield from _most_alike(first, second)
+        return
+    yield from _between_runs(
+        [[each.without_names() for each in lines] for lines in (first, second)], first, second, _by_position
+    )
+
+
+def _by_position(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield pairs by position where there are as many lines of one instruction after the other; else none match."""
+    if [each.instruction for each in first] == [each.instruction for each in second]:
+        yield from map(Pair, first, second)
+    else:
+        yield from (Pair(each, None) for each in first)
+        yield from (Pair(None, each) for each in second)
+
+
+def _most_alike(first: Lines, second: Lines) -> Iterator[Pair]:
+    """Yield the pairs, in their order, whose likenesses are largest together."""
+    bags = [[Counter(each.tokens) for each in lines] for lines in (first, second)]
+    likeness = [
+        [_likeness(a, b, bag, other) for b, other in zip(second, bags[1], strict=True)]
+        for a, bag in zip(first, bags[0], strict=True)
+    ]
+    best = [[0.0] * (len(second) + 1) for _ in range(len(first) + 1)]  # of what is left from line a, line b
+    for a in reversed(range(len(first))):
+        for b in reversed(range(len(second))):
+            best[a][b] = max(best[a + 1][b], best[a][b + 1], best[a + 1][b + 1] + likeness[a][b])
+    a = b = 0
+    while a < len(first) and b < len(second):
+        if likeness[a][b] and best[a][b] == best[a + 1][b + 1] + likeness[a][b]:
+            yield Pair(first[a], second[b])
+            a, b = a + 1, b + 1
+        elif best[a][b] == best[a + 1][b]:
+            yield Pair(first[a], None)
+            a += 1
+        else:
+            yield Pair(None, second[b])
+            b += 1
+    yield from (Pair(each, None) for each in first[a:])
+    yield from (Pair(None, each) for each in second[b:])
+
+
+def _likeness(first: Statement, second: Statement, bag: Counter[str], other: Counter[str]) -> float:
+    """Return the part of their tokens that two lines share, cubed so that one good match outweighs two poor ones."""
+    shared = 2 * (bag & other).total() / (bag.total() + other.total())
+    if first.instruction != second.instruction:
+        shared *= _OTHER_INSTRUCTION
+    return shared**3 if shared >= _LEAST_LIKENESS else 0.0
+
+
+def _with_moves(pairs: list[Pair]) -> Iterator[Pair]:
+    """Yield the pairs; a line that is gone and one that is new and says the same become one pair."""
+    gone: dict[Key, list[Statement]] = {}
+    for line, other, _ in pairs:
+        if line is not None and other is None and len(line.tokens) >= _SHORTEST_MOVED:
+            gone.setdefault(line.tokens, []).append(line)
+    moved = {
+        other.line: gone[other.tokens].pop(0)
+        for line, other, _ in pairs
+        if line is None and other is not None and gone.get(other.tokens)
+    }
+    taken = {line.line for line in moved.values()}
+    for line, other, _ in pairs:
+        if line is None and other is not None and other.line in moved:
+            yield Pair(moved[other.line], other, moved=True)
+        elif other is not None or (line is not None and line.line not in taken):
+            yield Pair(line, other)
+
+
+class ComparisonError(CastsimError):
+    """A side of a comparison cannot be compared: it is refused, fails, or lacks what the other one has."""
+
+    kind = "cannot be compared"
+    exit_code = 2
+
+
+class Change(StrEnum):
+    """What became of a line."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    RENAMED = "renamed"
+    MOVED = "moved"
+    CYCLES = "cycles"
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """A line that differs; `a` and `b` are its statements on the two sides, None where it does not stand.
+
+    A line is `renamed` if it says the same with other names of values, one for one in the whole program; `cycles` are
+    the only difference of a line with that change.
+    """
+
+    change: Change
+    a: Statement | None
+    b: Statement | None
+    cost_a: LineCost | None
+    cost_b: LineCost | None
+
+    @property
+    def line_a(self) -> int | None:
+        """Its number on the first side, from 1."""
+        return None if self.a is None else self.a.line
+
+    @property
+    def line_b(self) -> int | None:
+        """Its number on the second side, from 1."""
+        return None if self.b is None else self.b.line
+
+    @property
+    def cycles_a(self) -> int | None:
+        """Cycles from start to end of its executions, added up; None where nothing of it takes any."""
+        return None if self.cost_a is None else self.cost_a.cycles
+
+    @property
+    def cycles_b(self) -> int | None:
+        """The same on the second side."""
+        return None if self.cost_b is None else self.cost_b.cycles
+
+    @property
+    def spent(self) -> tuple[int | None, int | None]:
+        """Pipe cycles of both sides, waits for other pipes left out: no line spends more than the run has.
+
+        Where a side comes from JSON, which does not tell them, `cycles_a` and `cycles_b`.
+        """
+        costs = self.cost_a, self.cost_b
+        if any(cost is not None and cost.causes is None for cost in costs):
+            return self.cycles_a, self.cycles_b
+        a, b = (None if cost is None or cost.causes is None else _occupied(cost.causes) for cost in costs)
+        return a, b
+
+    @property
+    def effect(self) -> int:
+        """By how many of them the second side has more."""
+        a, b = self.spent
+        return (b or 0) - (a or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PipeDifference:
+    """A pipe whose cycles differ, by cause; empty on a side that has no such pipe."""
+
+    pipe: str
+    causes_a: Mapping[Cause, int]
+    causes_b: Mapping[Cause, int]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference:
+    """The outcome of `castsim.diff`: the two sides, and what differs between them.
+
+    `lines` holds the lines that differ in text or cycles, in the order of the programs, `pipes` the pipes that differ,
+    `outputs` every output. `by_text` tells that lines were matched by the text of both programs, not by the
+    instructions that a JSON result names.
+    """
+
+    a: Side
+    b: Side
+    pipes: tuple[PipeDifference, ...]
+    lines: tuple[LineDifference, ...]
+    outputs: tuple[OutputDifference, ...]
+    by_text: bool
+
+    def __repr__(self) -> str:
+        cycles = f"{self.cycles_a} -> {self.cycles_b} cycles"
+        unequal = sum(not each.equal for each in self.outputs)
+        return f"<Difference {cycles}, {len(self.lines)} lines, {unequal} of {len(self.outputs)} outputs differ>"
+
+    @property
+    def cycles_a(self) -> int | None:
+        """Cycles of the first side; None where none are modelled."""
+        return self.a.cycles
+
+    @property
+    def cycles_b(self) -> int | None:
+        """Cycles of the second side; None where none are modelled."""
+        return self.b.cycles
+
+    @property
+    def outputs_equal(self) -> bool:
+        """Whether all outputs are the same to the bit; also where none were computed."""
+        return all(each.equal for each in self.outputs)
+
+    @property
+    def equal(self) -> bool:
+        """Whether cycles and outputs are the same; the text does not count."""
+        return self.cycles_a == self.cycles_b and self.outputs_equal
+
+    @property
+    def slowdown(self) -> Fraction | None:
+        """Percent by which the second side takes more cycles, exactly; negative if it takes fewer.
+
+        None if it has no cycles, or the first takes 0 and the second does not.
+        """
+        a, b = self.cycles_a, self.cycles_b
+        if a is None or b is None or (a == 0 and b):
+            return None
+        return Fraction(100 * (b - a), a) if a else Fraction(0)
+
+    @property
+    def slowdown_percent(self) -> float | None:
+        """The same as a float."""
+        return None if self.slowdown is None else float(self.slowdown)
+
+    def within(self, percent: float | Fraction) -> bool:
+        """Return whether the outputs are equal and the second side is at most so many percent slower."""
+        a, b = self.cycles_a, self.cycles_b
+        if a is None or b is None:
+            return False
+        return self.outputs_equal and 100 * (b - a) <= Fraction(percent) * a
+
+
+def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
+    """Return lines by how much their pipe cycles differ, those of equal effect as they stand."""
+    return sorted(lines, key=lambda line: -abs(line.effect))
+
+
+def _occupied(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
+
+
+def difference(a: Side, b: Side) -> Difference:
+    """Compare two runs.
+
+    Raises:
+        ComparisonError: cycles or outputs of one of them are not known, and those of the other one are; or neither
+            has any, and their texts differ.
+    """
+    _check(a, b)
+    by_text = a.source is not None and b.source is not None
+    first, second = (a.source or (), b.source or ()) if by_text else (a.executed, b.executed)
+    lines = tuple(_lines(matched(first, second), a.lines, b.lines))
+    found = Difference(a, b, tuple(_pipes(a, b)), lines, compared(a.outputs, b.outputs), by_text)
+    if a.cycles is None and not a.values and (lines or a.target != b.target):
+        raise ComparisonError(
+            f"no cycles of {_both(a, b)} are modelled, and without values nothing is left to compare",
+            legal=("--in NAME=random:1",),
+        )
+    return found
+
+
+def _check(a: Side, b: Side) -> None:
+    for has, lacks in ((a, b), (b, a)):
+        if has.cycles is not None and lacks.cycles is None:
+            why = f": {lacks.result.untimed}" if lacks.result is not None else ""
+            raise ComparisonError(f"{lacks.file} on {lacks.target} has no cycles{why}")
+        if has.values and not lacks.values:
+            raise ComparisonError(
+                f"{lacks.file} has no outputs, and {has.file} has some", legal=("--timing-only",)
+            )  # fmt: skip
+
+
+def _both(a: Side, b: Side) -> str:
+    return a.file if a.file == b.file else f"{a.file} and {b.file}"
+
+
+def _pipes(a: Side, b: Side) -> Iterator[PipeDifference]:
+    for pipe in dict.fromkeys((*a.pipes, *b.pipes)):
+        first, second = (
+            {cause: side.pipes[pipe][cause] for cause in Cause if side.pipes.get(pipe, {}).get(cause)}
+            for side in (a, b)
+        )
+        if first != second:
+            yield PipeDifference(pipe, first, second)
+
+
+def _lines(
+    pairs: Sequence[Pair], first: Mapping[int, LineCost], second: Mapping[int, LineCost]
+) -> Iterator[LineDifference]:
+    renamed = _renamings(pairs)
+    for pair in pairs:
+        a, b = pair.first, pair.second
+        cost_a, cost_b = (None if a is None else first.get(a.line)), (None if b is None else second.get(b.line))
+        change = _text_change(pair, renamed)
+        if change is None and _cycles_differ(cost_a, cost_b):
+            change = Change.CYCLES
+        if change is not None:
+            yield LineDifference(change, a, b, cost_a, cost_b)
+
+
+def _text_change(pair: Pair, renamed: set[tuple[str, str]]) -> Change | None:
+    a, b = pair.first, pair.second
+    if a is None:
+        return Change.ADDED
+    if b is None:
+        return Change.REMOVED
+    if pair.moved:
+        return Change.MOVED
+    if a.tokens == b.tokens:
+        return None
+    if a.without_names() == b.without_names() and renamed.issuperset(zip(a.values, b.values, strict=True)):
+        return Change.RENAMED
+    return Change.CHANGED
+
+
+def _renamings(pairs: Iterable[Pair]) -> set[tuple[str, str]]:
+    """Return the names of values with their names on the other side, where each has one and no other."""
+    met: set[tuple[str, str]] = set()
+    for a, b, _ in pairs:
+        if a is not None and b is not None and a.without_names() == b.without_names():
+            met.update(zip(a.values, b.values, strict=True))
+    first, second = (Counter(names[side] for names in met) for side in (0, 1))
+    return {names for names in met if first[names[0]] == 1 == second[names[1]]}
+
+
+def _cycles_differ(a: LineCost | None, b: LineCost | None) -> bool:
+    """Whether the cycles of a line differ; those that are not known do not."""
+    first, second = (0 if cost is None else cost.cycles for cost in (a, b))
+    return None not in (first, second) and first != second

@@ -1,0 +1,374 @@
+"""One point of a space: the kernel with these choices, loaded, bounded, simulated."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.expressions import Expression, Value
+from castsim.isa.pto.parameters import with_values
+from castsim.isa.sources import Language, Source
+from castsim.isa.spans import SourceText, Span
+from castsim.isa.value_lists import LEGAL, read_values
+from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
+from castsim.targets import Target
+from castsim.targets.options import with_options
+from castsim.timing import WAITING, Cause, Timing
+
+__all__ = ["Points", "Row", "Study", "refused"]
+
+
+# The points to try: choices by name, the values of each, and conditions between them.
+
+MOST_POINTS = 1_000_000
+"""Combinations of all values, before conditions."""
+
+Choices = Mapping[str, Value | float]
+"""A point: the value of each choice."""
+
+_NAMED = re.compile(r"\s*%?([A-Za-z_][\w.-]*)\s+in\b\s*", re.ASCII)
+_NEXT = re.compile(r",(?=\s*%?[A-Za-z_][\w.-]*\s+in\b)", re.ASCII)
+
+
+class Kind(Enum):
+    """What a choice is about."""
+
+    TILE = "tile"
+    ARGUMENT = "arg"
+    OPTION = "option"
+    TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A choice with its values; `span` is where it was typed, None if it comes from the program or from Python."""
+
+    kind: Kind
+    name: str
+    values: tuple[Value | float, ...]
+    span: Span | None = None
+
+
+def read_axes(kind: Kind, text: str) -> tuple[Axis, ...]:
+    """Return the choices of `NAME in VALUES, NAME in VALUES`.
+
+    Raises:
+        ReadError: it is not of this form; carries the place within the option.
+    """
+    option = f"--{kind.value}"
+    source = SourceText(option, text)
+    legal = tuple(f"{option} 'R in {form}'" for form in ("8..64", "8..64:8", "8..64*2", "128,256"))
+    found: list[Axis] = []
+    begin = 0
+    for end in (*(match.start() for match in _NEXT.finditer(text)), len(text)):
+        head = _NAMED.match(text, begin, end)
+        if head is None:
+            span = Span.within(source, min(begin, max(0, len(text) - 1)), max(1, end - begin))
+            raise ReadError(f"{option} {text[:60]}: not of the form NAME in VALUES", span=span, legal=legal)
+        values = read_values(source, head.end(), end)
+        found.append(Axis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
+        begin = end + 1
+    return tuple(found)
+
+
+def read_condition(text: str) -> Expression:
+    """Return a condition on the choices.
+
+    Raises:
+        ReadError: it is no expression, or one of numbers alone; carries the place within the option.
+    """
+    condition = Expression(text, Span("--where", 1, 1, text, max(1, len(text))))
+    if not condition.names:
+        span = Span("--where", 1, 1, text, max(1, len(text)))
+        raise ReadError(f"'{text}' uses none of the choices", span=span, legal=("R*C*4 <= 65536",))
+    return condition
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All points: every combination of values for which every condition holds.
+
+    `fixed` are names with one value that conditions may use as well.
+    """
+
+    axes: tuple[Axis, ...]
+    conditions: tuple[Expression, ...] = ()
+    fixed: Choices = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], conditions: Sequence[Expression] = (), fixed: Choices | None = None) -> Space:
+        """Return a space, checked.
+
+        Raises:
+            ReadError: no choice, a name twice, a name in a condition that is no choice, too many combinations.
+        """
+        if not axes:
+            raise ReadError(
+                "nothing to tune: give a parameter several values, such as --tile 'R in 8,16,32'",
+                legal=("// castsim: parameter R = 16 in 8..64", "--tile 'R in 8..64'", "--arg 'rows in 64,128'"),
+            )
+        names = [axis.name for axis in axes]
+        for place, axis in enumerate(axes):
+            if axis.name in names[:place]:
+                raise ReadError(f"--{axis.kind.value}: '{axis.name}' is given twice", span=axis.span)
+            if not axis.values:
+                raise ReadError(f"--{axis.kind.value}: '{axis.name}' has no values", span=axis.span, legal=LEGAL)
+        known = dict(fixed or {})
+        for condition in conditions:
+            for name in condition.names:
+                if name not in (*names, *known):
+                    span = Span("--where", 1, condition.text.find(name) + 1, condition.text, len(name))
+                    raise ReadError(f"'{name}' is not one of the choices", span=span, legal=(*names, *known))
+        size = prod(len(axis.values) for axis in axes)
+        if size > MOST_POINTS:
+            raise ReadError(
+                f"{size} combinations are more than {MOST_POINTS}", legal=("fewer values, such as 8..64*2",)
+            )
+        return cls(tuple(axes), tuple(conditions), known)
+
+    @property
+    def combinations(self) -> int:
+        """Combinations of values, conditions apart."""
+        return prod(len(axis.values) for axis in self.axes)
+
+    def points(self) -> Iterator[Choices]:
+        """Yield the points, the last choice moving fastest.
+
+        Raises:
+            ReadError: a condition that has no value, such as a division by zero.
+        """
+        names = [axis.name for axis in self.axes]
+        for values in product(*(axis.values for axis in self.axes)):
+            choices = dict(zip(names, values, strict=True))
+            if all(self._holds(condition, choices) for condition in self.conditions):
+                yield choices
+
+    def _holds(self, condition: Expression, choices: Choices) -> bool:
+        known = {**self.fixed, **choices}
+        return bool(condition.value({name: each for name, each in known.items() if not isinstance(each, float)}))
+
+
+# A lower bound of a kernel's cycles, from what each of its instructions keeps its pipes occupied.
+#
+# A pipe does one thing at a time. What an instruction alone keeps it busy, and what a transfer waits for memory, it
+# takes wherever else it stands: other instructions add waiting, nothing takes these cycles away. The sum over all
+# executions is therefore spent on every pipe, and the kernel takes at least as long as the largest sum. Fill and drain
+# are left out: instructions that follow each other share them.
+
+_OCCUPIED = (Cause.BUSY, Cause.MEMORY_LATENCY)
+"""Causes of which an instruction has as many cycles in company as alone."""
+_REMEMBERED = 1 << 14
+"""Instructions that a memory holds."""
+
+
+class Bounds:
+    """Lower bounds of kernels on one target; instructions that were met before are not timed again."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._known: dict[Block, Counter[str]] = {}
+
+    def of(self, tree: Tree) -> int:
+        """Return cycles that a program takes at least.
+
+        Raises:
+            IllegalError, EngineError: an instruction that cannot be timed.
+        """
+        work: Counter[str] = Counter()
+        for lowered, times in _grouped(tree.root):
+            for pipe, cycles in self._alone(tree, lowered).items():
+                work[pipe] += times * cycles
+        return max(work.values(), default=0)
+
+    def _alone(self, tree: Tree, lowered: Lowered) -> Counter[str]:
+        """Return how long one instruction occupies each pipe."""
+        try:
+            known = self._known.get(lowered.body)
+        except TypeError:  # some machines keep tables in their operations, which have no hash
+            return self._timed(tree, lowered)
+        if known is None:
+            known = self._timed(tree, lowered)
+            if len(self._known) < _REMEMBERED:
+                self._known[lowered.body] = known
+        return known
+
+    def _timed(self, tree: Tree, lowered: Lowered) -> Counter[str]:
+        alone = Lowered(0, lowered.body, lowered.accesses)
+        only = Tree(Block((alone,)), (tree.instructions[lowered.instruction],), interlocked=False)
+        timing = simulate(only, self._target, record_operations=False)
+        return Counter(
+            {pipe: sum(each.causes.get(cause, 0) for cause in _OCCUPIED) for pipe, each in timing.pipes.items()}
+        )
+
+
+def _grouped(root: Block) -> Iterator[tuple[Lowered, int]]:
+    """Yield the instructions that do work with how often each is executed; one object counts once."""
+    times: Counter[int] = Counter()
+    first: dict[int, Lowered] = {}
+    for lowered, count in _instructions(root, 1):
+        times[id(lowered.body)] += count
+        first.setdefault(id(lowered.body), lowered)
+    for key, lowered in first.items():
+        yield lowered, times[key]
+
+
+def _instructions(node: Node, times: int) -> Iterator[tuple[Lowered, int]]:
+    if isinstance(node, Block):
+        for item in node.items:
+            yield from _instructions(item, times)
+    elif isinstance(node, Loop):
+        yield from _instructions(node.body, times * node.trips)
+    elif isinstance(node, Lowered) and not all(map(_orders, node.body.items)):
+        yield node, times
+
+
+def _orders(node: Node) -> bool:
+    """Whether an operation only orders others: alone it might wait forever."""
+    return isinstance(node, SetFlag | WaitFlag | Barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a point.
+
+    `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 where none
+    is known; `cycles` are None until it is simulated. `bound_by` is the pipe that spends most cycles on work of its
+    own. `buffer_bytes` is the size of the range of the tile buffer that the kernel touches, `elements` counts those of
+    its outputs. `outputs` has the SHA-256 of each output where values were computed. `reason` says why it does not run;
+    the empty text if it does, or nothing has been tried yet.
+    """
+
+    number: int
+    choices: Choices
+    at_least: int = 0
+    buffer_bytes: int | None = None
+    elements: int | None = None
+    cycles: int | None = None
+    bound_by: str | None = None
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def cycles_per_element(self) -> float | None:
+        """Cycles for each element of the outputs, None if either is not known."""
+        return self.cycles / self.elements if self.cycles is not None and self.elements else None
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A kernel, its space, and everything that is the same at all points."""
+
+    source: Source
+    space: Space
+    target: str | Path | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Codes | str] = field(default_factory=dict)
+    sync: str = "insert"
+    engine: str | None = None
+    max_cycles: int = MAX_CYCLES
+    limits: Limits = DEFAULT_LIMITS
+
+    def chosen(self, choices: Choices, kind: Kind) -> dict[str, Value | float]:
+        """Return the choices of one kind."""
+        return {axis.name: choices[axis.name] for axis in self.space.axes if axis.kind is kind}
+
+    def load(self, choices: Choices) -> LoadedProgram:
+        """Return the kernel with these choices.
+
+        Raises:
+            CastsimError: as `castsim.running.load`.
+        """
+        tiles = {name: each for name, each in self.chosen(choices, Kind.TILE).items() if not isinstance(each, float)}
+        source = replace(self.source, text=with_values(self.source.text, self.source.file, tiles))
+        given = {name: each for name, each in self.chosen(choices, Kind.ARGUMENT).items() if not isinstance(each, str)}
+        options = {name: str(each) for name, each in self.chosen(choices, Kind.OPTION).items()}
+        target = next((str(each) for each in self.chosen(choices, Kind.TARGET).values()), self.target)
+        changes = {**self.options, **options}
+        return load(
+            source, target, self.entry, {**self.args, **given},
+            lambda plain: with_options(plain, changes), sync=self.sync, limits=self.limits,
+        )  # fmt: skip
+
+
+class Points:
+    """Loads, bounds and simulates the points of a study."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._bounds: dict[str, Bounds] = {}
+
+    def bounded(self, row: Row) -> Row:
+        """Return a row with what is known without simulating the kernel.
+
+        Raises:
+            CastsimError: the kernel cannot have these choices.
+        """
+        loaded = self._study.load(row.choices)
+        tree = loaded.tree
+        if tree is None or loaded.untimed or loaded.language != Language.TILES.value:
+            return row
+        key = repr([value for kind in (Kind.TARGET, Kind.OPTION)
+                    for value in self._study.chosen(row.choices, kind).items()])  # fmt: skip
+        bounds = self._bounds.setdefault(key, Bounds(loaded.target))
+        return replace(_sized(row, loaded), at_least=bounds.of(tree))
+
+    def simulated(self, row: Row) -> Row:
+        """Return a row with its cycles.
+
+        Raises:
+            CastsimError, EngineError: as `castsim.run`.
+        """
+        study = self._study
+        result = run_loaded(
+            study.load(row.choices), study.inputs, engine=study.engine, timing_only=not study.inputs,
+            max_cycles=study.max_cycles, limits=study.limits,
+        )  # fmt: skip
+        outputs = {name: _digest(each) for name, each in result.outputs.items()}
+        return replace(
+            _sized(row, result.loaded), cycles=result.cycles, bound_by=_bound_by(result.timing), outputs=outputs
+        )
+
+
+def refused(row: Row, error: CastsimError | EngineError) -> Row:
+    """Return the row of a point that does not run."""
+    place = f"{error.span}: " if error.span else ""
+    return replace(row, reason=f"{place}{error.message}", cycles=None)
+
+
+def _sized(row: Row, loaded: LoadedProgram | Loaded) -> Row:
+    tree = loaded.tree
+    if tree is None:
+        return row
+    used = [each.end - each.start for each in buffer_use(tree, loaded.target)]
+    elements = sum(prod(use.shape) for use in loaded.arguments.values() if use.stored)
+    return replace(row, buffer_bytes=sum(used), elements=elements)
+
+
+def _bound_by(timing: Timing) -> str | None:
+    """Return the pipe that spends most cycles on work of its own, the first one of equals."""
+    own = {
+        name: sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING)
+        for name, pipe in timing.pipes.items()
+    }
+    return max(own, key=lambda name: own[name], default=None)
+
+
+def _digest(values: Codes) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()

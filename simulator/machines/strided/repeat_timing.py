@@ -1,0 +1,190 @@
+"""What a strided-repeat instruction costs (docs/reference/a2a3.md sections 6 and 8): functions on whole cycles.
+
+The event engine calls them as they are, the fast engine compiles them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from castsim.execution.dataflow.pipe_operations import BLOCK
+from castsim.isa.errors import IllegalError, TargetDataError
+from castsim.machines.strided.operations import ControlWrite, Stream, VectorOperation
+from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget, VectorTiming
+
+
+def passes(now: int, port_free: int, bank_free: int) -> int:
+    """Return when a block passes that asks at `now`: when its port and its bank are free."""
+    return max(now, port_free, bank_free)
+
+
+def next_repeat(interval_end: int, passed: int) -> int:
+    """Return when the next repeat starts: behind the interval, and when the last operand has passed its port."""
+    return max(interval_end, passed + 1)
+
+
+def result_delay(tail: int, at_once: int) -> int:
+    """Return how long behind the next repeat's start results should be in the buffer; `at_once` lifts the delay."""
+    return 0 if at_once else tail
+
+
+def results_due(next_start: int, delay: int) -> int:
+    """Return when the results of a repeat should be in the buffer, the next one starting at `next_start`."""
+    return next_start + delay
+
+
+def drained(due: int, tail: int, delay: int) -> int:
+    """Return when the pipe is empty whose last results are due: its stages take the tail even if results do not."""
+    return due + tail - delay
+
+
+def fills(always: int, in_flight: int, now: int, drain_end: int) -> int:
+    """Whether an instruction has to fill the pipe: nothing is in it, or the chip always does."""
+    return always or (not in_flight and now >= drain_end)
+
+
+def write_asked(due: int) -> int:
+    """Return when results ask for their blocks that should be in the buffer at `due`: see `written`."""
+    return due - 1
+
+
+def written(passed: int) -> int:
+    """Return when a block is in the buffer: one cycle after it has passed the port."""
+    return passed + 1
+
+
+# Where blocks lie in the banked buffer: block n in group n mod `groups`, its port and its bank.
+#
+# Source: docs/reference/a2a3.md section 8.
+
+Places = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Of every block: its port for reads, its port for writes, its bank. Addresses beyond the buffer start over."""
+
+
+@lru_cache(maxsize=16)
+def places_of_blocks(banks: StridedBufferPorts) -> Places:
+    """Return where every block lies.
+
+    Raises:
+        TargetDataError: a bank does not hold whole blocks.
+    """
+    if banks.bank_bytes % BLOCK:
+        raise TargetDataError(f"banks.bank_bytes {banks.bank_bytes} is not a multiple of the block size, {BLOCK} bytes")
+    groups, rows = banks.groups, banks.bank_bytes // BLOCK
+    group_of = tuple(block % groups for block in range(groups * banks.banks_per_group * rows))
+    bank_of = tuple(group * banks.banks_per_group + block // groups // rows for block, group in enumerate(group_of))
+    return group_of, tuple(group + groups for group in group_of), bank_of
+
+
+# Which bytes and blocks the lanes of a strided-repeat instruction touch.
+
+
+def element_bits(stream: Stream) -> int:
+    """Return the bits one element takes in a packed row: 4-bit formats share bytes, all others fill whole ones."""
+    return stream.format.bits if stream.format.bits == 4 else stream.format.storage_bits
+
+
+def repeat_blocks(stream: Stream, lanes: int, mask: int) -> tuple[int, ...]:
+    """Return the byte offsets, from the start of a repeat, of the blocks that hold at least one active lane.
+
+    A block that several lanes share (block stride 0) passes once.
+    """
+    if stream.elements:
+        lanes, mask = stream.elements, (1 << stream.elements) - 1
+    return _repeat_blocks(element_bits(stream), stream.block_stride, lanes, mask)
+
+
+def active_bytes(stream: Stream, lanes: int, mask: int) -> int:
+    """Return the bytes from the start of a repeat to the end of the last active lane, block stride 1."""
+    highest = min(lanes, (mask & ((1 << lanes) - 1)).bit_length())
+    return (highest * element_bits(stream) + 7) // 8
+
+
+@lru_cache(maxsize=1024)
+def _repeat_blocks(bits: int, block_stride: int, lanes: int, mask: int) -> tuple[int, ...]:
+    per_block = BLOCK * 8 // bits
+    offsets = []
+    for block in range((lanes + per_block - 1) // per_block):
+        first = block * per_block
+        count = min(per_block, lanes - first)
+        if mask >> first & ((1 << count) - 1):
+            offsets.append(block * block_stride * BLOCK)
+    return tuple(dict.fromkeys(offsets))
+
+
+def stream_extent(stream: Stream, repeats: int, lanes: int, mask: int) -> tuple[int, int]:
+    """Return the bytes [start, end) that the active lanes of all repeats span; empty if there are none."""
+    highest = stream.elements or (mask & ((1 << lanes) - 1)).bit_length()
+    if not highest or not repeats:
+        return stream.address, stream.address
+    bits = element_bits(stream)
+    block, offset = divmod((highest * bits + 7) // 8 - 1, BLOCK)
+    last = (repeats - 1) * stream.step + block * stream.block_stride * BLOCK + offset + 1
+    return stream.address, stream.address + last
+
+
+# What a strided-repeat engine can time, and the facts that an instruction rests on.
+
+_HEAD_ALWAYS = "always"
+
+
+class Pace(NamedTuple):
+    """The times of one instruction of so many repeats.
+
+    Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
+    delayed repeats, and until the results are in the buffer; `at_once` if they already are; `always` if it fills
+    a pipe at work as well.
+    """
+
+    head: int
+    interval: int
+    rest: int
+    lost: tuple[int, ...]
+    tail: int
+    at_once: int
+    always: int
+
+
+@lru_cache(maxsize=1 << 14)
+def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
+    lost = tuple(map(row.lost, range(repeats + 1))) if row.conflict_cycles else (0,) * (repeats + 1)
+    tail = row.tail(repeats, tail_of_pipe)
+    at_once, always = int(row.results_at_once), int(row.fills_always)
+    return Pace(row.head, row.interval, row.rest(repeats), lost, tail, at_once, always)
+
+
+def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:
+    """Return the times of an instruction of so many repeats by the name of its timing row."""
+    return _pace(target.timing.vector[row], target.timing.vector_pipe.tail_cycles, repeats)
+
+
+def changes_mask(operation: object, target: StridedRepeatTarget) -> bool:
+    """Whether an operation of the vector pipe is a write of control state that the next instruction waits for."""
+    return isinstance(operation, ControlWrite) and operation.pipe == target.pipes.vector
+
+
+def check_vector(operation: object, target: StridedRepeatTarget) -> None:
+    """Refuse what is no vector instruction of this mechanism, and timing rows that the target does not have.
+
+    Raises:
+        IllegalError: as said; names the rows that the target has.
+    """
+    if changes_mask(operation, target):
+        return
+    if not isinstance(operation, VectorOperation):
+        raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+    if operation.timing not in target.timing.vector:
+        raise IllegalError(
+            f"target '{target.name}' has no vector timing '{operation.timing}'", legal=target.timing.vector
+        )
+
+
+def facts_of(operation: VectorOperation) -> tuple[str, ...]:
+    """Return the paths of the facts that an instruction rests on."""
+    return (f"timing.vector.{operation.timing}", "timing.vector_pipe", "banks", "options.vector_head")
+
+
+def always_fills(target: StridedRepeatTarget) -> bool:
+    """Whether an instruction fills the pipe even if it finds it at work."""
+    return target.option("vector_head") == _HEAD_ALWAYS

@@ -1,0 +1,333 @@
+"""A whole lowered program as micro text: transfers, flags, control writes, vector functions, and the loops around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.execution.dataflow.pipe_operations import (
+    BLOCK,
+    Barrier,
+    ControlWrite,
+    ScalarWork,
+    SetFlag,
+    Transfer,
+    WaitFlag,
+)
+from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
+from castsim.execution.vector_operations.effect import TileEffect
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.formats import format_named
+from castsim.isa.pto.program import Function
+from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import PointerType
+from castsim.machines.vector_function.expansion.computes import Given, check_structure
+from castsim.machines.vector_function.expansion.micro_lines import Writer, far, near, unwritten
+from castsim.machines.vector_function.expansion.nest_writer import (
+    WIDE,
+    NestRules,
+    NestWriter,
+    Written,
+    accesses,
+    element_of,
+    needs_barrier,
+    pointer_number,
+    written,
+)
+from castsim.machines.vector_function.expansion.register_operations import (
+    Attributes,
+    Prelude,
+    Registers,
+    UnsettledError,
+)
+from castsim.machines.vector_function.function_operations import (
+    VectorFunction,
+)
+from castsim.machines.vector_function.plan import start_ctrl
+from castsim.targets.vector_function import VectorFunctionTarget
+
+# One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionWriter:
+    """Writes vector functions."""
+
+    out: Writer
+    attributes: Attributes
+
+    def write(
+        self,
+        function: VectorFunction,
+        addresses: tuple[str, ...],
+        ctrl: int,
+        given: Given | None = None,
+        rules: tuple[NestRules, ...] = (),
+    ) -> None:
+        """Write a vecscope.
+
+        Args:
+            function: what is written.
+            addresses: values (i64) of its addresses.
+            ctrl: CTRL meanwhile.
+            given: the vector operation that it does; None if it is a cast.
+            rules: how its nests follow extents of run time; empty: they follow none.
+
+        Raises:
+            IllegalError: an operation that no vector instruction does.
+        """
+        if given is not None:
+            check_structure(given)
+            if given.format.storage_bits == WIDE:
+                if rules:
+                    raise unwritten("64-bit elements whose extents only the run knows")
+                words = format_named("u32")
+                function = replace(function, source_format=words, destination_format=words)
+        followed = rules or (None,) * len(function.nests)
+        nests = [
+            (each, rule)
+            for nest, rule in zip(function.nests, followed, strict=True)
+            if nest.runs
+            for each in written(nest, given)
+        ]
+        pointers = self._pointers(function, [nest for nest, _ in nests], addresses)
+        self.out.open("pto.vecscope {")
+        prelude = None if given is None else Prelude(self.out.aside())
+        start = len(self.out.lines)
+        registers = Registers(self.out, self.attributes, ctrl, prelude)
+        for operation in function.setup:
+            registers.step(operation)
+        for number, (nest, rule) in enumerate(nests):
+            if number and needs_barrier(given):
+                self.out.line('pto.mem_bar "VST_VLD"')
+            NestWriter(self.out, function, nest, given, pointers, rule).write(registers)
+        if prelude is not None:
+            self.out.lines[start:start] = prelude.out.lines
+        self.out.close()
+
+    def _pointers(
+        self, function: VectorFunction, nests: Sequence[Written], addresses: tuple[str, ...]
+    ) -> dict[tuple[int, str], str]:
+        """Cast each address to pointers to the elements of its accesses."""
+        used = {
+            (pointer_number(each.nest, item), element_of(function, each.nest, item)): None
+            for each in nests
+            for item in accesses(each.nest)
+        }
+        found = {}
+        for number, element in sorted(used, key=lambda key: key[0]):
+            found[number, element] = self.out.define("ub", f"pto.castptr {addresses[number]} : i64 -> {near(element)}")
+        return found
+
+
+_Moves = tuple[tuple[str, Deltas], ...]
+"""Variables of the loops around an element of the tree, each with how far the element's addresses move by it."""
+
+
+def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) -> tuple[str, dict[str, str]]:
+    """Return the micro text of what a tile function issues, and the options that it needs.
+
+    Loops stay loops; what scalars decide has been decided. Arguments keep their names.
+
+    Raises:
+        IllegalError: an instruction whose lowering does not consist of register operations; carries its place.
+    """
+    needed: dict[str, str] = {}
+    while True:
+        try:
+            return _written(tree, function, Attributes(target, dict(needed)))
+        except UnsettledError as error:
+            needed.update(error.options)
+
+
+def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[str, dict[str, str]]:
+    """Return the text and the options that it needs beside those that are settled already."""
+    program = program_writer(function, attributes, set())
+    program.instructions = tree.instructions
+    program.block(tree.root, [()] * tree.root.width)
+    return framed(program, function), attributes.needed
+
+
+def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
+    """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
+    types = {argument.name: argument.type for argument in function.arguments}
+    pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
+    program = ProgramWriter(Writer(taken={*types, *taken}), attributes, (), pointers)
+    program.start(start_ctrl(attributes.target))
+    return program
+
+
+def framed(program: ProgramWriter, function: Function) -> str:
+    """Return the whole text: the module, the function, all that has been written, and the wait for all pipes."""
+    out = program.out
+    program.drain()
+    out.line("return")
+    types = {argument.name: argument.type for argument in function.arguments}
+    listed = ", ".join(
+        f"%{name}: {far(kind) if isinstance(kind, PointerType) else format_type(kind)}" for name, kind in types.items()
+    )
+    target = program.attributes.target
+    arch = f'pto.target_arch = "{target.name}", pto.kernel_kind = #pto.kernel_kind<vector>'
+    lines = [
+        f"module attributes {{{arch}}} {{",
+        f"  func.func @{function.name}({listed}) attributes {{pto.kernel}} {{",
+        *out.head(),
+        *out.lines,
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(slots=True)
+class ProgramWriter:
+    """A walk through the tree that writes what it meets."""
+
+    out: Writer
+    attributes: Attributes
+    instructions: Sequence[Instruction]
+    arguments: dict[str, PointerType]
+    ctrl: int = 0
+    given: Given | None = None
+    """The vector operation whose function is next."""
+    rules: tuple[NestRules, ...] = ()
+    """How the loops of that function follow extents of run time."""
+    bases: dict[str, str] = field(default_factory=dict)
+    """Pointers to global memory that stand for arguments."""
+    moved: bool = False
+    """Whether transfers have been written beside those of the tree."""
+    _pipes: set[str] = field(default_factory=set)
+
+    def start(self, ctrl: int) -> None:
+        """Set CTRL to what the tile program starts with, which vector instructions do not."""
+        self.ctrl = ctrl
+        self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
+
+    def drain(self) -> None:
+        """Wait for all pipes."""
+        last = "pto.barrier #pto.pipe<PIPE_ALL>"
+        if (self._pipes or self.moved) and self.out.lines[-1].strip() != last:
+            self.out.line(last)
+
+    def block(self, block: Block, moves: Sequence[_Moves]) -> None:
+        """Write the nodes of a block; `moves` are those of its elements."""
+        start = 0
+        for item in block.items:
+            end = start + width(item)
+            self._node(item, moves[start:end])
+            start = end
+
+    def _node(self, node: Node, moves: Sequence[_Moves]) -> None:
+        match node:
+            case Block():
+                self.block(node, moves)
+            case Loop():
+                self._loop(node, moves)
+            case Lowered():
+                self._lowered(node, moves)
+            case _:
+                self._operation(node, moves[0])
+
+    def _loop(self, node: Loop, moves: Sequence[_Moves]) -> None:
+        """Write a loop, unless nothing in it is written."""
+        before = len(self.out.lines)
+        variable = self.out.fresh("t")
+        bounds = (self.out.constant(value) for value in (0, node.trips, 1))
+        self.out.open("scf.for {} = {} to {} step {} {{".format(variable, *bounds))
+        inside = [(*each, (variable, step)) for each, step in zip(moves, node.steps, strict=True)]
+        self.block(node.body, inside)
+        self.out.close()
+        if len(self.out.lines) == before + 2:
+            del self.out.lines[before:]
+
+    def _lowered(self, node: Lowered, moves: Sequence[_Moves]) -> None:
+        instruction = self.instructions[node.instruction]
+        before = len(self.out.lines)
+        self.given = self.given_of(node.shortcut)
+        try:
+            self.block(node.body, moves[1:])
+        except CastsimError as error:
+            raise IllegalError(
+                f"expand cannot write pto.{instruction.name}: {error.message}", span=instruction.span
+            ) from None
+        if len(self.out.lines) > before and instruction.role.value == "work" and not instruction.inserted:
+            note = f"// {instruction.text}, line {instruction.span.line}"
+            self.out.lines.insert(before, "  " * self.out.depth + note)
+
+    def given_of(self, shortcut: object) -> Given | None:
+        """Return what is known of a vector operation; None for casts and for work outside the vector unit."""
+        if not isinstance(shortcut, TileEffect):
+            return None
+        rule = self.attributes.target.tile_operation(shortcut.work.mnemonic)
+        return Given(shortcut.work, shortcut.behaviour, "" if rule is None else rule.structure)
+
+    def _operation(self, operation: Operation, moves: _Moves) -> None:
+        match operation:
+            case ScalarWork(kind="arithmetic" | "loop"):
+                return
+            case SetFlag(pipe, waiter, event):
+                self.out.line(f'pto.set_flag["PIPE_{pipe}", "PIPE_{waiter}", "EVENT_ID{event}"]')
+            case WaitFlag(pipe, signaller, event):
+                self.out.line(f'pto.wait_flag["PIPE_{signaller}", "PIPE_{pipe}", "EVENT_ID{event}"]')
+            case Barrier(pipe):
+                self.out.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
+            case ControlWrite(register="ctrl"):
+                self.ctrl = operation.value
+                self.out.line(f"pto.set_ctrl {self.out.constant(operation.value, 'i64')} : i64")
+            case Transfer():
+                self.transfer(operation, moves)
+            case VectorFunction():
+                addresses = tuple(
+                    self._address(base, tuple((name, deltas[number]) for name, deltas in moves))
+                    for number, base in enumerate(operation.addresses)
+                )
+                FunctionWriter(self.out, self.attributes).write(operation, addresses, self.ctrl, self.given, self.rules)
+            case _:
+                kind = getattr(operation, "kind", type(operation).__name__)
+                raise IllegalError(f"its lowering has {kind} on pipe {operation.pipe}")
+        self._pipes.add(operation.pipe)
+
+    def _address(self, base: int, terms: tuple[tuple[str, int], ...]) -> str:
+        """Return a byte address of the buffer as an i64."""
+        if not any(factor for _, factor in terms):
+            return self.out.constant(base, "i64")
+        return self.out.define("byte", f"arith.index_cast {self.out.sum(base, terms)} : index to i64")
+
+    def transfer(self, copy: Transfer, moves: _Moves) -> None:
+        """Write a transfer between global memory and the buffer."""
+        kind = self.arguments[copy.argument.removeprefix("%")]
+        inner, outer = near(kind.element), far(kind)
+
+        def constant(value: int) -> str:
+            return self.out.constant(value, "i64")
+
+        address = self._address(copy.ub_address, tuple((name, deltas[0]) for name, deltas in moves))
+        buffer = self.out.define("ub", f"pto.castptr {address} : i64 -> {inner}")
+        distant = self._far(copy, moves, lane_bits(kind.element) // 8, outer)
+        count, length = constant(copy.bursts), constant(copy.burst_bytes)
+        strides = copy.gm_pitch, copy.ub_pitch
+        if copy.bursts <= 1:  # they are not used, and need be no multiples of a block
+            strides = copy.burst_bytes, -(-copy.burst_bytes // BLOCK) * BLOCK
+        gm, ub = (constant(each) for each in strides)
+        if copy.load:
+            pad, more = "", ""
+            if copy.pad_pattern:
+                name = f"i{8 * len(copy.pad_pattern)}"
+                value = self.out.constant(int.from_bytes(copy.pad_pattern, "little", signed=True), name)
+                pad, more = f" pad({value})", f", pad {name}"
+            text = f"pto.mte_gm_ub {distant}, {buffer}, {constant(0)}, {length} nburst({count}, {gm}, {ub}){pad}"
+            self.out.line(f"{text} : {outer}, {inner}, i64, i64, i64, i64, i64{more}")
+        else:
+            text = f"pto.mte_ub_gm {buffer}, {distant}, {length} nburst({count}, {ub}, {gm})"
+            self.out.line(f"{text} : {inner}, {outer}, i64, i64, i64, i64")
+
+    def _far(self, copy: Transfer, moves: _Moves, size: int, kind: str) -> str:
+        """Return the pointer to global memory."""
+        name = copy.argument.removeprefix("%")
+        name = self.bases.get(name, f"%{name}")
+        terms = tuple((variable, deltas[1] // size) for variable, deltas in moves)
+        if copy.gm_address == 0 and not any(factor for _, factor in terms):
+            return name
+        offset = self.out.sum(copy.gm_address // size, terms)
+        return self.out.define("gm", f"pto.addptr {name}, {offset} : {kind} -> {kind}")

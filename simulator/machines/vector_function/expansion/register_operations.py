@@ -1,0 +1,455 @@
+"""Register operations as vector instructions: every operation that touches no memory, and loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, conversion
+from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.value_types import REGISTER_BITS
+from castsim.machines.vector_function.expansion.micro_lines import Writer, near, unwritten, vector
+from castsim.machines.vector_function.expansion.micro_lines import mask as mask_type
+from castsim.machines.vector_function.function_operations import (
+    Ascend,
+    Bitwise,
+    Convert,
+    CountDown,
+    Duplicate,
+    Gather,
+    Interleave,
+    Load,
+    MemoryBarrier,
+    Multiply,
+    RegisterOperation,
+    SetAll,
+    Spread,
+    Store,
+    TripSelect,
+)
+from castsim.machines.vector_function.lanes.conversion import policy_of
+from castsim.numerics import InfinityWrap, Policy
+from castsim.targets.options import with_options
+from castsim.targets.register_text import Mode, distribution_of
+from castsim.targets.vector_function import VectorFunctionTarget
+
+# The attributes of `vcvt` that make of it what a tile cast's conversion does, and the options that it takes for that.
+#
+# Nothing here knows a pair: what an instruction does is asked of the unit's own rules.
+
+_ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
+"""Options that stand for what instructions leave open and tile casts settle."""
+
+
+class UnsettledError(Exception):
+    """An option is needed under which an instruction that is written already differs: all is to be written again."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__()
+        self.options = options
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The attributes of a `vcvt`; `without_infinity`: of lanes that are not infinite, as those are to become 0."""
+
+    words: Mapping[str, str]
+    without_infinity: bool = False
+
+
+@dataclass(slots=True)
+class Attributes:
+    """Finds attributes of conversions; collects the options that they need."""
+
+    target: VectorFunctionTarget
+    needed: dict[str, str] = field(default_factory=dict)
+    _seen: list[_Sought] = field(default_factory=list)
+
+    def of(self, operation: Convert, ctrl: int, *, finite: bool) -> Found:
+        """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
+
+        Raises:
+            IllegalError: no `vcvt` does the same, or only under an option that another conversion forbids.
+            UnsettledError: one does under an option that an earlier one was written without.
+        """
+        pair = conversion(operation.src.name, operation.dst.name)
+        wanted = _effective(operation.policy, pair, finite=finite)
+        for chosen in _choices(self.target, self.needed):
+            target = with_options(self.target, {**self.needed, **chosen})
+            for words in _words(pair, operation):
+                sought = _Sought(pair, words, wanted, ctrl, finite)
+                if sought.is_met(target):
+                    self._need(chosen)
+                    self._seen.append(sought)
+                    return Found(words)
+        if wanted.overflow is Overflow.WRAP and wanted.infinity_wrap is InfinityWrap.ZERO:
+            target = with_options(self.target, self.needed)
+            for words in _words(pair, operation):
+                sought = _Sought(pair, words, replace(wanted, infinity_wrap=InfinityWrap.EXTREME), ctrl, finite)
+                if sought.is_met(target):
+                    return Found(words, without_infinity=True)
+        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} does what the tile cast does: {_shown(operation.policy)}")
+
+    def _need(self, chosen: Mapping[str, str]) -> None:
+        self.needed.update(chosen)
+        target = with_options(self.target, self.needed)
+        if chosen and not all(sought.is_met(target) for sought in self._seen):
+            raise UnsettledError(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """An instruction, and the policy that it is to have."""
+
+    pair: Conversion
+    words: Mapping[str, str]
+    policy: Policy
+    ctrl: int
+    finite: bool
+
+    def is_met(self, target: VectorFunctionTarget) -> bool:
+        """Whether the instruction does so on a target."""
+        found = policy_of(target, self.pair, self.words.get("rnd"), self.words.get("sat"), self.ctrl)
+        return _effective(found, self.pair, finite=self.finite) == self.policy
+
+
+def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
+    """Return a policy without what can make no difference to a pair: rounding where nothing is rounded, and so on."""
+    src, dst = format_named(pair.src), format_named(pair.dst)
+    if not pair.roundings:
+        policy = replace(policy, rounding=Rounding.RINT)
+    bounded = isinstance(src, IntFormat) or not (src.has_nan or src.has_infinity)
+    if isinstance(dst, IntFormat):
+        if finite or isinstance(src, IntFormat):
+            return Policy(policy.rounding, policy.overflow)
+        return policy
+    # No integer that has a conversion to floats, and no 4-bit float, is beyond the range of its results.
+    return Policy(policy.rounding, Overflow.SPECIAL) if bounded else policy
+
+
+def _choices(target: VectorFunctionTarget, settled: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield settings of the adjustable options, those with the fewest changes first."""
+    free = [name for name in _ADJUSTABLE if name not in settled]
+    found = [
+        {name: str(value) for name, value in zip(free, values, strict=True) if value != target.option(name)}
+        for values in product(*(target.options[name].legal for name in free))
+    ]
+    yield from sorted(found, key=len)
+
+
+def _words(pair: Conversion, operation: Convert) -> Iterator[dict[str, str]]:
+    """Yield the attributes that the pair may have with the rounding and part of an operation."""
+    letters = [letter for letter, mode in ROUNDINGS.items() if mode is operation.policy.rounding]
+    for rounding in [each for each in letters if each in pair.roundings] if pair.roundings else [""]:
+        for saturation in reversed(pair.saturations) if pair.saturations else [""]:
+            part = (operation.part or "").removeprefix("PART_")
+            words = {"rnd": rounding, "sat": saturation, "part": part}
+            yield {key: word for key, word in words.items() if word}
+
+
+def _shown(policy: Policy) -> str:
+    return f"rounding {policy.rounding.upper()}, overflow {policy.overflow}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A register: the name of its value, and of what element it is."""
+
+    name: str
+    element: str
+    finite: bool = False
+    """Whether its lanes are known to be finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a trip loads or stores: a pointer, and how many of its elements beyond it."""
+
+    pointer: str
+    element: str
+    offset: str
+    moves: bool = False
+    """Whether the access is at the pointer, which then moves by the offset: to `next`."""
+    next: str = ""
+
+
+@dataclass(slots=True)
+class Prelude:
+    """What is written ahead of the loops of a vecscope, once: constants in registers, predicates of all lanes."""
+
+    out: Writer
+    registers: dict[str, Held] = field(default_factory=dict)
+    masks: dict[int, str] = field(default_factory=dict)
+
+    def every(self, width: int) -> str:
+        """Return the predicate of all lanes of `width` bits."""
+        if width not in self.masks:
+            self.masks[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
+        return self.masks[width]
+
+
+@dataclass(slots=True)
+class Registers:
+    """Registers, predicates and counters by their names in the kernel, as values of the text."""
+
+    out: Writer
+    attributes: Attributes
+    ctrl: int
+    prelude: Prelude | None = None
+    """Where constants are written; None: where they are first wanted."""
+    registers: dict[str, Held] = field(default_factory=dict)
+    predicates: dict[str, tuple[str, int]] = field(default_factory=dict)
+    scalars: dict[str, str] = field(default_factory=dict)
+    last: str = ""
+    """The condition that a trip is the last of its row."""
+    position: str = ""
+    """Of a ramp: the number of the first element of the trip, of type index."""
+    governing: str = ""
+    """The predicate that was made last."""
+    _casts: dict[tuple[str, str], str] = field(default_factory=dict)
+    _full: dict[int, str] = field(default_factory=dict)
+
+    def inner(self) -> Registers:
+        """Return a copy for a region: what it defines is not seen outside."""
+        return replace(
+            self,
+            registers=dict(self.registers),
+            predicates=dict(self.predicates),
+            scalars=dict(self.scalars),
+            _casts=dict(self._casts),
+            _full=dict(self._full),
+        )
+
+    # --------------------------------------------------------------------------------------------------- memory
+
+    def load(self, operation: Load, place: Place) -> None:
+        """Write a load."""
+        read = distribution_of(operation.distribution)
+        if read.mode is Mode.MASK:
+            self._load_mask(operation, place, read.bits or 8)
+            return
+        lanes, pointer = vector(place.element), near(place.element)
+        kinds = [lanes] * len(operation.results)
+        names = [self.out.fresh(name) for name in operation.results]
+        head, where = ", ".join(names), f"{place.pointer}[{place.offset}]"
+        if read.mode is Mode.DINTLV:
+            text = f'pto.vldsx2 {where}, "{operation.distribution}" : {pointer}, index'
+        elif read.mode in (Mode.NORM, Mode.UNPK, Mode.BRC, Mode.BLK):
+            mode = "BRC_BLK" if read.mode is Mode.BLK else operation.distribution
+            words = "" if read.mode is Mode.NORM else f' {{dist = "{mode}"}}'
+            text = f"pto.vlds {where}{words} : {pointer}"
+        else:
+            raise unwritten(f"a load with {operation.distribution}")
+        if place.moves:  # the access is at the pointer itself
+            assert place.next
+            head, kinds = f"{head}, {place.next}", [*kinds, pointer]
+        self.out.line(f"{head} = {text} -> {', '.join(kinds)}")
+        for name, value in zip(operation.results, names, strict=True):
+            self.registers[name] = Held(value, place.element)
+
+    def _load_mask(self, operation: Load, place: Place, width: int) -> None:
+        """Write the load of a predicate; of lanes of 32 bits it has half as many as the instruction loads."""
+        loaded = min(16, width)
+        (result,) = operation.results
+        text = f'pto.plds {place.pointer}[{place.offset}], "{"NORM" if loaded == 8 else "US"}"'
+        name = self.out.define(result, f"{text} : {near(place.element)}, index -> {mask_type(loaded)}")
+        self.predicates[result] = name, loaded
+
+    def store(self, operation: Store, place: Place) -> None:
+        """Write a store; the register takes the element of the pointer."""
+        read = distribution_of(operation.distribution)
+        if read.mode is Mode.MASK:
+            self._store_mask(operation, place)
+            return
+        if read.mode not in (Mode.NORM, Mode.PK, Mode.PK4, Mode.ONEPT):
+            raise unwritten(f"a store with {operation.distribution}")
+        value = self.as_element(operation.source, place.element)
+        if operation.predicate in self.predicates:
+            governing, width = self.mask(operation.predicate)
+        else:  # of the last store of a row
+            width = min(32, lane_bits(place.element))
+            governing = self.every(width)
+        kinds = f"{vector(place.element)}, {near(place.element)}, {mask_type(width)}"
+        mode = f"1PT_B{read.bits}" if read.mode is Mode.ONEPT else operation.distribution
+        where = f"{place.pointer}[{place.offset}]"
+        self.out.line(f'pto.vsts {value}, {where}, {governing} {{dist = "{mode}"}} : {kinds}')
+
+    def _store_mask(self, operation: Store, place: Place) -> None:
+        """Write the store of a predicate, a bit a lane."""
+        name, width = self.mask(operation.source)
+        words = f'"{"NORM" if width == 8 else "PK"}" : {mask_type(width)}, {near(place.element)}, index'
+        self.out.line(f"pto.psts {name}, {place.pointer}[{place.offset}], {words}")
+
+    # ------------------------------------------------------------------------------------------------- registers
+
+    def step(self, operation: RegisterOperation) -> None:
+        """Write an operation that touches no memory.
+
+        Raises:
+            IllegalError: none of the vector instructions does it.
+        """
+        match operation:
+            case Convert():
+                self._convert(operation)
+            case Bitwise(mnemonic, result, (one, other), predicate, width):
+                element = self._element(one, width)
+                mask, bits = self.mask(predicate)
+                kind = vector(element)
+                given = f"{self.as_element(one, element)}, {self.as_element(other, element)}, {mask}"
+                kinds = f"{kind}, {kind}, {mask_type(bits)} -> {kind}"
+                self.define(result, element, f"pto.{mnemonic} {given}", kinds)
+            case Interleave((one, other), (first, second), width):
+                element = self._element(first, width)
+                kind, names = vector(element), (self.out.fresh(one), self.out.fresh(other))
+                given = f"{self.as_element(first, element)}, {self.as_element(second, element)}"
+                self.out.line(f"{', '.join(names)} = pto.vintlv {given} : {kind}, {kind} -> {kind}, {kind}")
+                self.registers[one], self.registers[other] = (Held(name, element) for name in names)
+            case Gather(result, source, index):
+                kind = vector("u8")
+                given = f"{self.as_element(source, 'u8')}, {self.as_element(index, 'u8')}"
+                self.define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
+            case Duplicate() | Ascend() | Multiply():
+                self._integers(operation)
+            case MemoryBarrier(kinds):
+                self.out.line(f'pto.mem_bar "{kinds}"')
+            case SetAll() | CountDown() | Spread() | TripSelect():
+                self._predicate(operation)
+            case _:
+                raise unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
+
+    def _convert(self, operation: Convert) -> None:
+        source, mask = self.as_element(operation.source, operation.src.name), self.mask(operation.predicate)[0]
+        kind, result = vector(operation.src.name), operation.dst.name
+        width = min(32, operation.src.storage_bits)
+        finite = self.register(operation.source).finite
+        if operation.integral:
+            letter = next(one for one, mode in ROUNDINGS.items() if mode is operation.policy.rounding)
+            text = f'pto.vtrc {source}, {mask}, "{letter}"'
+        else:
+            width = conversion(operation.src.name, result).mask_width
+            found = self.attributes.of(operation, self.ctrl, finite=finite)
+            if found.without_infinity:
+                mask = self._without_infinity(operation, source, mask, width)
+            text = f"pto.vcvt {source}, {mask}{_dictionary(found.words)}"
+        self.define(operation.result, result, text, f"{kind}, {mask_type(width)} -> {vector(result)}")
+        if isinstance(operation.src, IntFormat):
+            self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
+
+    def _without_infinity(self, operation: Convert, source: str, mask: str, width: int) -> str:
+        """Return a mask without the lanes that are infinite: they become 0."""
+        fmt = operation.src
+        assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
+        for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
+            value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
+            kinds = f"{vector(fmt.name)}, {fmt.name}, {mask_type(width)} -> {mask_type(width)}"
+            mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
+        return mask
+
+    def _integers(self, operation: Duplicate | Ascend | Multiply) -> None:
+        """Write operations on lanes that are integers of a width."""
+        element = f"i{operation.width}"
+        kind = vector(element)
+        match operation:
+            case Duplicate(result, width, value):
+                signed = value - (1 << width) if value >> (width - 1) & 1 else value
+                text = f"pto.vdup {self.out.constant(signed, element)}, {self.every(width)}"
+                self.define(result, element, text, f"{element}, {mask_type(width)} -> {kind}")
+            case Ascend(result, _, start):
+                self.define(
+                    result, element, f"pto.vci {self.out.constant(start, element)}", f"{element} -> {kind}"
+                )  # fmt: skip
+            case Multiply(result, source, width, factor):
+                given = f"{self.as_element(source, element)}, {self.out.constant(factor, element)}, {self.every(width)}"
+                self.define(result, element, f"pto.vmuls {given}", f"{kind}, {element}, {mask_type(width)} -> {kind}")
+
+    def define(self, result: str, element: str, text: str, kinds: str) -> None:
+        """Write what defines a register of a kernel."""
+        self.registers[result] = Held(self.out.define(result, f"{text} : {kinds}"), element)
+
+    # ------------------------------------------------------------------------------------------------ predicates
+
+    def _predicate(self, operation: SetAll | CountDown | Spread | TripSelect) -> None:
+        match operation:
+            case SetAll(result, width):
+                self.predicates[result] = self.every(width), width
+                self.governing = result
+            case CountDown():
+                self._count_down(operation)
+            case Spread(result, source):
+                mask, width = self.mask(source)
+                text = f'pto.punpack {mask}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
+                self.predicates[result] = self.out.define(result, text), 2 * width
+            case TripSelect(result, full, tail):
+                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
+                self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
+
+    def _count_down(self, operation: CountDown) -> None:
+        result, width, counter = operation.result, operation.width, operation.counter
+        lanes = REGISTER_BITS // width
+        if counter is None:
+            count = self.out.constant(operation.take, "i32")
+        else:
+            count = self.scalars[counter]
+            if operation.take < lanes:
+                least = self.out.constant(operation.take, "i32")
+                self.scalars[counter] = self.out.define(counter, f"arith.subi {count}, {least} : i32")
+                count = self.out.define(counter, f"arith.minsi {count}, {least} : i32")
+        name, left = self.out.fresh(result), self.out.fresh(counter or "left")
+        self.out.line(f"{name}, {left} = pto.plt_b{width} {count} : i32 -> {mask_type(width)}, i32")
+        self.predicates[result], self.governing = (name, width), result
+        if counter is not None and operation.take >= lanes:
+            self.scalars[counter] = left
+
+    def every(self, width: int) -> str:
+        """Return the predicate of all lanes of `width` bits."""
+        if self.prelude is not None:
+            return self.prelude.every(width)
+        if width not in self._full:
+            self._full[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
+        return self._full[width]
+
+    def mask(self, name: str) -> tuple[str, int]:
+        """Return the value and the lane width of a predicate."""
+        found = self.predicates.get(name)
+        if found is None:
+            raise unwritten(f"the predicate {name}, which nothing makes")
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- elements
+
+    def _element(self, name: str, width: int) -> str:
+        """Return as what an operation on lanes of `width` bits sees a register."""
+        element = self.register(name).element
+        return element if lane_bits(element) == width else f"u{width}"
+
+    def as_element(self, name: str, element: str) -> str:
+        """Return a register whose lanes are of `element`."""
+        held = self.register(name)
+        if held.element == element:
+            return held.name
+        key = held.name, element
+        if key not in self._casts:
+            text = f"pto.vbitcast {held.name} : {vector(held.element)} -> {vector(element)}"
+            self._casts[key] = self.out.define(name, text)
+        return self._casts[key]
+
+    def register(self, name: str) -> Held:
+        """Return what a register of the kernel holds."""
+        found = self.registers.get(name)
+        if found is None:
+            raise unwritten(f"a constant in register {name}")
+        return found
+
+
+def _dictionary(words: Mapping[str, str]) -> str:
+    listed = ", ".join(f'{key} = "{word}"' for key, word in words.items())
+    return f" {{{listed}}}" if listed else ""
+
+
+def pointed(fmt: Format) -> int:
+    """Return the bytes of an element that a pointer counts."""
+    return lane_bits(fmt.name) // 8

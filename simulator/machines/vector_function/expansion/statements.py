@@ -1,0 +1,600 @@
+"""A tile program statement by statement: what only the running program knows stays in it.
+
+Scalar arithmetic, conditions and loops are written as they stand; tiles are placed and operations lowered where they
+are met. Extents of run time become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
+those of pointers. Source: docs/reference/micro.md section 7.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from castsim.execution.dataflow.transfers import MAXIMUM, MINIMUM, ZERO, pad_code
+from castsim.execution.interpreter.allocation import (
+    SUPPORTED,
+    TRANSFERS,
+    TileMaker,
+    TileSlots,
+    alias_tile,
+    check_dense,
+    resolve_work,
+    unsupported,
+)
+from castsim.execution.interpreter.arguments import Pointer, partition
+from castsim.execution.interpreter.arguments import View as SettledView
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
+from castsim.execution.interpreter.program_structure import bare, is_inserted
+from castsim.execution.interpreter.scalar_values import constant, evaluate
+from castsim.execution.tiles import Part as SettledPart
+from castsim.execution.tiles import Tile, TileCast, TileTransfer
+from castsim.execution.tree import Block
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.program import Function, nodes
+from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
+from castsim.isa.pto.value_types import PointerType
+from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
+from castsim.machines.vector_function.expansion.lowered_program import ProgramWriter, framed, program_writer
+from castsim.machines.vector_function.expansion.micro_lines import Writer, far, near
+from castsim.machines.vector_function.expansion.nest_writer import Extents, rules_of
+from castsim.machines.vector_function.expansion.register_operations import Attributes, UnsettledError
+from castsim.targets.vector_function import VectorFunctionTarget
+
+# Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A scalar, or pointer, of the program: its text, its value if that is known, the argument that it points to."""
+
+    text: str
+    known: int | float | None = None
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view of what a pointer points to; all in elements."""
+
+    argument: str
+    pointer: str
+    kind: PointerType
+    shape: tuple[Number, ...]
+    strides: tuple[Number, ...]
+    node: pto.MakeView
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a view."""
+
+    view: View
+    offsets: tuple[Number, ...]
+    sizes: tuple[Number, ...]
+    node: pto.PartitionView
+
+
+def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> Number:
+    """Write a pointer some elements behind another."""
+    argument, text, kind = base
+    outer = far(kind)
+    program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
+    return Number(f"%{node.result}", None, argument)
+
+
+def view_of(
+    node: pto.MakeView, base: tuple[str, str, PointerType], shape: Sequence[Number], strides: Sequence[Number]
+) -> View:
+    """Return a view."""
+    argument, text, kind = base
+    return View(argument, text, kind, tuple(shape), tuple(strides), node)
+
+
+def part_of(node: pto.PartitionView, view: View, offsets: Sequence[Number], sizes: Sequence[Number]) -> Part:
+    """Return a part of a view."""
+    return Part(view, tuple(offsets), tuple(sizes), node)
+
+
+def move_part(
+    program: ProgramWriter,
+    lowerer: Lowerer,
+    node: pto.TileOperation,
+    part: Part,
+    tile: Tile,
+    extents: tuple[Number, Number],
+    *,
+    load: bool,
+) -> None:
+    """Write a transfer between a part and a tile: what is valid of the tile moves.
+
+    Raises:
+        IllegalError: extents or strides of run time in more than two dimensions, or in columns.
+        TileError: see `castsim.execution.dataflow.transfers.lower_transfer`.
+    """
+    base = _base(program.out, part)
+    settled = [*part.sizes, *part.view.strides, *extents]
+    if all(each.known is not None for each in settled):
+        transfer = TileTransfer(tile, _settled(part), load, node.span)
+        program.bases[part.view.argument] = base
+        try:
+            body = lowerer.transfer(transfer).body
+            program.block(body, [()] * body.width)
+        finally:
+            del program.bases[part.view.argument]
+        return
+    _move_rows(program, part, tile, extents, base, load=load)
+
+
+def _base(out: Writer, part: Part) -> str:
+    """Write the pointer to the first element of a part."""
+    view = part.view
+    constant, found = 0, ""
+    for offset, stride in zip(part.offsets, view.strides, strict=True):
+        if offset.known is not None and stride.known is not None:
+            constant += int(offset.known) * int(stride.known)
+        elif 0 not in (offset.known, stride.known):
+            term = offset.text
+            if stride.known != 1:
+                term = out.define("at", f"arith.muli {offset.text}, {stride.text} : index")
+            found = term if not found else out.define("at", f"arith.addi {found}, {term} : index")
+    if constant:
+        by = out.constant(constant)
+        found = by if not found else out.define("at", f"arith.addi {found}, {by} : index")
+    if not found:
+        return view.pointer
+    outer = far(view.kind)
+    return out.define("gm", f"pto.addptr {view.pointer}, {found} : {outer} -> {outer}")
+
+
+def _settled(part: Part) -> SettledPart:
+    """Return a part all of whose extents and strides are known; it begins where the pointer is."""
+    view = part.view
+    sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
+    pointer = Pointer(view.argument, element_format(view.kind.element))
+    shape = [int(each.known or 0) for each in view.shape]
+    whole = SettledView(pointer, tuple(sizes), tuple(strides), view.node.layout or _layout(shape, strides))
+    return partition(part.node, whole, [0] * len(sizes), sizes)
+
+
+def _layout(shape: Sequence[int], strides: Sequence[int]) -> str:
+    return "dn" if len(shape) > 1 and strides[-1] != 1 and strides[-2] == 1 and shape[-2] > 1 else "nd"
+
+
+def _move_rows(
+    program: ProgramWriter, part: Part, tile: Tile, extents: tuple[Number, Number], base: str, *, load: bool
+) -> None:
+    """Write one instruction that moves rows."""
+    out, view = program.out, part.view
+    flat = tile.type.block_layout == "row_major" and all(each.known == 1 for each in part.sizes[:-2])
+    if not flat or len(part.sizes) < 2 or view.strides[-1].known != 1:
+        raise IllegalError(
+            "expand cannot write a transfer whose extents only the run knows, but for rows of adjacent elements",
+            legal=("--arg NAME=VALUE, which settles what it decides",),
+        )
+    bits = tile.element_bits
+    if bits < 8:
+        raise IllegalError(
+            "expand cannot write a transfer of 4-bit elements whose extents only the run knows",
+            legal=("--arg NAME=VALUE, which settles what it decides",),
+        )
+    size = bits // 8
+    rows, length, stride = _long(out, extents[0], 1), _long(out, extents[1], size), _long(out, view.strides[-2], size)
+    pitch = out.constant(tile.row_pitch, "i64")
+    outer, ub = far(view.kind), near(view.kind.element)
+    address = out.constant(tile.address, "i64")
+    buffer = out.define("ub", f"pto.castptr {address} : i64 -> {ub}")
+    if not load:
+        text = f"pto.mte_ub_gm {buffer}, {base}, {length} nburst({rows}, {pitch}, {stride})"
+        out.line(f"{text} : {ub}, {outer}, i64, i64, i64, i64")
+        program.moved = True
+        return
+    pad, more = "", ""
+    if tile.type.pad in (ZERO, MAXIMUM, MINIMUM):
+        code = pad_code(tile.format, tile.type.pad)
+        signed = code - (1 << bits) if code >> (bits - 1) & 1 else code
+        pad, more = f" pad({out.constant(signed, f'i{bits}')})", f", pad i{bits}"
+    text = f"pto.mte_gm_ub {base}, {buffer}, {out.constant(0, 'i64')}, {length} nburst({rows}, {stride}, {pitch}){pad}"
+    out.line(f"{text} : {outer}, {ub}, i64, i64, i64, i64, i64{more}")
+    program.moved = True
+
+
+def _long(out: Writer, number: Number, times: int) -> str:
+    """Write a number times a constant, as an i64."""
+    if number.known is not None:
+        return out.constant(int(number.known) * times, "i64")
+    text = number.text
+    if times != 1:
+        text = out.define("bytes", f"arith.muli {text}, {out.constant(times)} : index")
+    return out.define("long", f"arith.index_cast {text} : index to i64")
+
+
+# Names of a source that its text keeps, and scalars of it that nothing uses any more.
+
+_NAME = re.compile(r"%[\w$.#-]+")
+_SCALAR = re.compile(r"\s*(%\S+) = (?:arith|math)\.")
+
+
+def names_in(function: Function) -> set[str]:
+    """Return every name that the text gives a value."""
+    found: set[str] = set()
+    for node in nodes(function.body or ()):
+        for held in ("result", "variable", "dst"):
+            found.add(str(getattr(node, held, "")))
+        for held in ("results", "carried", "arguments", "outputs"):
+            found.update(name.partition("#")[0] for name in getattr(node, held, ()))
+    return found
+
+
+def drop_unused(out: Writer) -> None:
+    """Leave out scalars and constants that nothing uses."""
+    lines = out.lines
+    while True:
+        counts = Counter(name for line in lines for name in _NAME.findall(line))
+        kept = [line for line in lines if (found := _SCALAR.match(line)) is None or counts[found.group(1)] > 1]
+        if len(kept) == len(lines):
+            break
+        lines[:] = kept
+    for key, name in tuple(out.constants.items()):
+        if name not in counts:
+            del out.constants[key]
+
+
+_SETTLED = ("--arg NAME=VALUE, which settles what it decides",)
+_OUTERMOST = 2
+"""The depth of the statements of a function."""
+_WHOLE = ("index", "i8", "i16", "i32", "i64")
+_FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
+"""Structures of kernels of which more than the bounds of loops follows the extents."""
+
+
+def expand_source(function: pto.Function, lowerer: Lowerer, target: VectorFunctionTarget) -> tuple[str, dict[str, str]]:
+    """Return the micro text of a tile function with its scalar arguments, and the options that it needs.
+
+    Raises:
+        IllegalError: something that can be written for settled scalars only, or not at all; carries its place.
+    """
+    needed: dict[str, str] = {}
+    while True:
+        attributes = Attributes(target, dict(needed))
+        try:
+            writer = _Source(function, lowerer, program_writer(function, attributes, names_in(function)))
+            writer.write()
+            return framed(writer.program, function), attributes.needed
+        except UnsettledError as error:
+            needed.update(error.options)
+
+
+@dataclass(slots=True)
+class _Held:
+    """A tile: its place, and its valid extents as values of the program; None where branches may differ in them."""
+
+    tile: Tile
+    extents: tuple[Number, Number] | None
+
+    def named(self) -> dict[str, int]:
+        """Return the extents of run time with their physical bounds."""
+        if self.extents is None:
+            raise IllegalError(f"which extents %{self.tile.name} has here depends on the path", legal=_SETTLED)
+        bounds = self.tile.type.rows, self.tile.type.cols
+        return {each.text: most for each, most in zip(self.extents, bounds, strict=True) if each.known is None}
+
+    def at(self, extents: Extents) -> Tile:
+        """Return the tile with values for its extents."""
+        assert self.extents is not None
+        rows, cols = (
+            int(each.known) if each.known is not None else extents[each.text] for each in self.extents
+        )  # fmt: skip
+        return replace(self.tile, valid_rows=rows, valid_cols=cols)
+
+
+_Value = Number | _Held | View | Part | TileSlots
+
+
+@dataclass(slots=True)
+class _Source:
+    """A walk over the statements."""
+
+    function: pto.Function
+    lowerer: Lowerer
+    program: ProgramWriter
+    values: dict[str, _Value] = field(default_factory=dict)
+    tiles: TileMaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tiles = TileMaker(self.function, self.lowerer)
+        for argument in self.function.arguments:
+            self.values[argument.name] = Number(f"%{argument.name}")
+
+    def write(self) -> None:
+        """Write the body."""
+        self._region(self.function.body or ())
+        drop_unused(self.program.out)
+
+    # ------------------------------------------------------------------------------------------------- statements
+
+    def _region(self, body: Sequence[pto.Operation]) -> None:
+        for node in body:
+            if isinstance(node, pto.Return):
+                return
+            try:
+                self._step(node)
+            except CastsimError as error:
+                raise error.at(node.span) from None
+
+    def _step(self, node: pto.Operation) -> None:
+        out = self.program.out
+        match node:
+            case pto.Constant():
+                self._constant_of(node)
+            case pto.Arith() | pto.Compare() | pto.Convert():
+                self.values[node.result] = Number(f"%{node.result}", self._known(node))
+                out.line(operation_text(node))
+            case pto.For() | pto.While() | pto.If() | pto.Section():
+                self._control(node)
+            case pto.Yield() | pto.Condition():
+                if isinstance(node, pto.Condition) or node.values:
+                    out.line(operation_text(node))
+            case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
+                self._synchronise(node)
+            case pto.Tcvt() | pto.TileOperation():
+                self._tile_operation(node)
+            case _:
+                self._place(node)
+
+    def _constant_of(self, node: pto.Constant) -> None:
+        """Keep a constant; an integer of the whole function is one that instructions may use too."""
+        out, value = self.program.out, constant(node.value, node.type.name)
+        self.values[node.result] = Number(f"%{node.result}", value)
+        shared = out.depth == _OUTERMOST and node.type.name in _WHOLE
+        if shared and isinstance(value, int) and (node.type.name, value) not in out.constants:
+            out.constants[node.type.name, value] = f"%{node.result}"
+        else:
+            out.line(operation_text(node))
+
+    def _place(self, node: pto.Operation) -> None:
+        """Make tiles and views: nothing of them is written."""
+        match node:
+            case pto.AllocTile() | pto.AllocTiles():
+                self._allocate(node, id(node))
+            case pto.Subview():
+                source = self._held(node.source)
+                tile = self.tiles.part(node, replace(source.tile), self._constant)
+                self.values[node.result] = _Held(tile, (_fixed(tile.valid_rows), _fixed(tile.valid_cols)))
+            case pto.GetTile():
+                slots = self.values[node.source]
+                assert isinstance(slots, TileSlots)
+                tile = slots.tile(node.result, self._constant(node.slot), node.span)
+                self.values[node.result] = _Held(tile, (_fixed(tile.valid_rows), _fixed(tile.valid_cols)))
+            case pto.SetValidShape():
+                self._held(node.tile).extents = self._number(node.rows), self._number(node.cols)
+            case pto.AddPointer():
+                self.values[node.result] = add_pointer(self.program, node, self._pointer(node.pointer))
+            case pto.MakeView():
+                kind = self._pointer(node.pointer)
+                shape, strides = ([self._number(each) for each in names] for names in (node.shape, node.strides))
+                self.values[node.result] = view_of(node, kind, shape, strides)
+            case pto.PartitionView():
+                view = self.values[node.view]
+                assert isinstance(view, View)
+                offsets, sizes = ([self._number(each) for each in names] for names in (node.offsets, node.sizes))
+                self.values[node.result] = part_of(node, view, offsets, sizes)
+            case _:
+                text = operation_text(node).partition(" = ")[2] or operation_text(node)
+                raise IllegalError(
+                    f"expand cannot write {text.split()[0]}: no function of vector instructions has it",
+                )
+
+    def _known(self, node: pto.Arith | pto.Compare | pto.Convert) -> int | float | None:
+        names = (node.operand,) if isinstance(node, pto.Convert) else node.operands
+        found = {name: self._number(name).known for name in names}
+        if None in found.values() or not names:
+            return None
+        return evaluate(node, lambda name: Scalar(found[name] or 0), Loops(), lambda *_: False).value
+
+    def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
+        """Write a loop or condition with its regions; what they do to extents is not known behind them."""
+        if isinstance(node, pto.Section):
+            self._region(node.body)
+            return
+        out = self.program.out
+        regions = _regions(node)
+        shaped = [each.tile for region in regions for each in nodes(region) if isinstance(each, pto.SetValidShape)]
+        if not isinstance(node, pto.If):
+            self._forget(shaped)
+        own = (*getattr(node, "carried", ()), *((node.variable,) if isinstance(node, pto.For) else ()))
+        own += node.arguments if isinstance(node, pto.While) else ()
+        for name in own:
+            self.values[name] = Number(f"%{name}")
+        out.open(head_text(node))
+        for number, region in enumerate(regions):
+            if number:
+                out.depth -= 1
+                out.open("} do {" if isinstance(node, pto.While) else "} else {")
+                if isinstance(node, pto.While) and node.arguments:
+                    out.line(region_arguments(node))
+            held = {name: self._held(name).extents for name in shaped if name in self.values}
+            self._region(region)
+            for name, extents in held.items():
+                self._held(name).extents = extents
+        out.close()
+        self._forget(shaped)
+        for name in node.results:
+            self.values[name] = Number(f"%{name}")
+
+    def _forget(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.values:
+                self._held(name).extents = None
+
+    def _synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> None:
+        if isinstance(node, pto.Barrier):
+            operation = self.lowerer.barrier(bare(node.pipe), node.span)
+        else:
+            make = self.lowerer.set_flag if isinstance(node, pto.SetFlag) else self.lowerer.wait_flag
+            event = node.event if node.number is None else self._constant(node.number)
+            operation = make(bare(node.src), bare(node.dst), event, node.span)
+        self.program.block(Block((operation,)), [()])
+
+    # ------------------------------------------------------------------------------------------------------- tiles
+
+    def _allocate(self, node: pto.AllocTile | pto.AllocTiles, key: int) -> None:
+        kind = node.type.tile if isinstance(node, pto.AllocTiles) else node.type
+        extents = tuple(
+            self._number(name) if name is not None else _fixed(stated or 0)
+            for stated, name in ((kind.valid_rows, node.valid_row), (kind.valid_cols, node.valid_col))
+        )
+        bounds = {name: most for name, most in ((node.valid_row, kind.rows), (node.valid_col, kind.cols)) if name}
+
+        def number(name: str) -> int:
+            known = self._number(name).known
+            return bounds[name] if known is None and name in bounds else self._constant(name)
+
+        made = self.tiles.allocate(node, key, number)
+        rows, cols = extents
+        self.values[node.result] = made if isinstance(made, TileSlots) else _Held(made, (rows, cols))
+
+    def _tile_operation(self, node: pto.Tcvt | pto.TileOperation) -> None:
+        if isinstance(node, pto.Tcvt):
+            if node.defines_dst:
+                self._allocate(pto.AllocTile(node.dst, node.dst_type, span=node.span), id(node))
+            names = (node.src, node.dst, *((node.tmp,) if node.tmp is not None else ()))
+            self._issue(node, names, lambda tile_of: self._cast(node, tile_of))
+        elif text_name(node.mnemonic) not in SUPPORTED:
+            raise unsupported(node)
+        elif node.mnemonic in TRANSFERS:
+            self._transfer(node)
+        elif node.mnemonic in ALIASES:
+            source = self._held(node.inputs[0])
+            check_dense(node, source.tile)
+            tile = alias_tile(node, source.tile, self.lowerer.element_bits)
+            self.values[node.outputs[0]] = _Held(tile, (_fixed(tile.valid_rows), _fixed(tile.valid_cols)))
+        elif node.mnemonic != PRINT:
+            check_form(node, str(self.lowerer.option("toolchain")))
+            names = tuple(name for name in (*node.inputs, *node.outputs) if isinstance(self.values[name], _Held))
+            self._issue(node, names, lambda tile_of: self._work(node, tile_of))
+
+    def _cast(self, node: pto.Tcvt, tile_of: Callable[[str], Tile]) -> LoweredInstruction:
+        tmp = None if node.tmp is None else tile_of(node.tmp)
+        cast = TileCast(tile_of(node.src), tile_of(node.dst), tmp, node.rounding, node.saturation, node.span)
+        return self.lowerer.cast(cast)
+
+    def _work(self, node: pto.TileOperation, tile_of: Callable[[str], Tile]) -> LoweredInstruction:
+        def number(name: str) -> int | float:
+            known = self._number(name).known
+            return 1 if known is None else known
+
+        return self.lowerer.work(resolve_work(node, tile_of, number))
+
+    def _issue(
+        self,
+        node: pto.Tcvt | pto.TileOperation,
+        names: Sequence[str],
+        lower: Callable[[Callable[[str], Tile]], LoweredInstruction],
+    ) -> None:
+        """Lower an operation and write it."""
+        program = self.program
+        held = {name: self._held(name) for name in names}
+        most: dict[str, int] = {}
+        for each in held.values():
+            for name, bound in each.named().items():
+                most[name] = min(bound, most.get(name, bound))
+        kind = "tcvt" if isinstance(node, pto.Tcvt) else node.mnemonic
+        start = len(program.out.lines)
+        whole = lower(lambda name: held[name].at(most))
+        program.given = program.given_of(whole.shortcut)
+        body = whole.body
+        try:
+            if program.given is not None:
+                program.given.scalar_name = self._run_time_scalar(node)
+            if most:
+                if program.given is not None and program.given.structure in _FOLLOWING:
+                    raise IllegalError(f"its loops follow {' and '.join(most)}", legal=_SETTLED)
+                body, program.rules = rules_of(most, lambda extents: lower(lambda name: held[name].at(extents)).body)
+            self._guarded(body, most)
+        except CastsimError as error:
+            raise IllegalError(
+                f"expand cannot write pto.{kind}: {error.message}", span=node.span, legal=error.legal
+            ) from None
+        finally:
+            program.rules = ()
+        if not is_inserted(node):
+            program.out.lines.insert(start, f"{'  ' * program.out.depth}// pto.{kind}, line {node.span.line}")
+
+    def _guarded(self, body: Block, most: Extents) -> None:
+        """Write an operation; one that closes rows leaves everything as it is where there are no columns."""
+        program, out = self.program, self.program.out
+        closes = program.given is not None and program.given.structure == "row_reduction"
+        columns = self._columns() if closes else None
+        if columns is None or columns not in most:
+            program.block(body, [()] * body.width)
+            return
+        some = out.define("some", f"arith.cmpi sgt, {columns}, {out.constant(0)} : index")
+        out.open(f"scf.if {some} {{")
+        program.block(body, [()] * body.width)
+        out.close()
+
+    def _columns(self) -> str | None:
+        """Return the name of the valid columns of the source of the operation that is written."""
+        assert self.program.given is not None
+        source = self.values[self.program.given.work.sources[0].name]
+        assert isinstance(source, _Held) and source.extents is not None
+        return source.extents[1].text
+
+    def _run_time_scalar(self, node: pto.Tcvt | pto.TileOperation) -> str | None:
+        if isinstance(node, pto.Tcvt):
+            return None
+        scalars = [self.values[name] for name in node.inputs]
+        return next((each.text for each in scalars if isinstance(each, Number) and each.known is None), None)
+
+    def _transfer(self, node: pto.TileOperation) -> None:
+        load = node.mnemonic == "tload"
+        ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
+        part, held = (self.values[names[0]] for names in ends)
+        if not isinstance(part, Part) or not isinstance(held, _Held):
+            raise IllegalError(f"expand cannot write pto.{node.mnemonic} of this", legal=("a partition and a tile",))
+        named = held.named()
+        self.program.out.line(f"// pto.{node.mnemonic}, line {node.span.line}")
+        assert held.extents is not None
+        move_part(self.program, self.lowerer, node, part, held.at(named), held.extents, load=load)
+
+    # ------------------------------------------------------------------------------------------------------ values
+
+    def _number(self, name: str) -> Number:
+        found = self.values[name]
+        assert isinstance(found, Number)
+        return found
+
+    def _constant(self, name: str) -> int:
+        known = self._number(name).known
+        if known is None:
+            raise IllegalError(f"expand cannot write what depends on %{name}", legal=_SETTLED)
+        return int(known)
+
+    def _held(self, name: str) -> _Held:
+        found = self.values[name]
+        assert isinstance(found, _Held)
+        return found
+
+    def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
+        """Return the argument behind a pointer, the pointer's name, and its type."""
+        found = self.values[name]
+        assert isinstance(found, Number)
+        argument = found.argument or name
+        return argument, found.text, self.program.arguments[argument]
+
+
+def _fixed(value: int) -> Number:
+    return Number("", value)
+
+
+def _regions(node: pto.For | pto.While | pto.If) -> list[Sequence[pto.Operation]]:
+    if isinstance(node, pto.For):
+        return [node.body]
+    if isinstance(node, pto.While):
+        return [node.before, node.after]
+    return [node.then_body, *([node.else_body] if node.else_body else [])]

@@ -1,0 +1,409 @@
+"""Operations of the vector-function mechanism.
+
+A vector function is one operation of the vector pipe: it runs loop nests whose trips load registers from the buffer,
+compute, and store registers to it. Loops stay loops here: a nest says how often its trip runs and how far its
+addresses move, and engines and values read the same register operations. Meaning of each: docs/reference/a5.md sections
+1.1, 1.2.
+
+Registers (`v..`), predicates and scalar counters are named as in the kernel text. A predicate has one bit per byte of
+a register; a lane of w bytes is governed by the bit of its first byte.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from castsim.execution.dataflow.pipe_operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.tree import Deltas
+from castsim.isa.formats import Format
+from castsim.numerics import Policy
+from castsim.targets.register_text import Mode, distribution_of
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Fill `results` from the trip's address of an operand by a distribution mode; not predicated.
+
+    `operand` 0 is the source, the others are the `operands` of the function; `steps` are the bytes from row to row and
+    from trip to trip, None for those of the nest's source. A load of the mode `MASK_B16` fills a predicate: one bit per
+    lane of 16 bits.
+    """
+
+    results: tuple[str, ...]
+    distribution: str
+    operand: int = 0
+    steps: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write the lanes of `source` that `predicate` enables, `offset` bytes beyond the trip's destination address."""
+
+    source: str
+    predicate: str
+    distribution: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """`vcvt` (or `vtrc`, if `integral`): convert lanes between formats; `part` chooses lanes where widths differ.
+
+    Inactive lanes and, when narrowing, the lanes of other parts become 0.
+    """
+
+    result: str
+    source: str
+    predicate: str
+    part: str | None
+    src: Format
+    dst: Format
+    policy: Policy
+    integral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bitwise:
+    """`vor` or `vand` of two registers; inactive lanes (of `width` bits) become 0."""
+
+    mnemonic: str
+    result: str
+    sources: tuple[str, str]
+    predicate: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """`vdup`: every lane of `width` bits holds `value`."""
+
+    result: str
+    width: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ascend:
+    """`vci`: lane i of `width` bits holds `start + i`."""
+
+    result: str
+    width: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """`vmuls`: lanes of `width` bits times `factor`, low bits kept."""
+
+    result: str
+    source: str
+    width: int
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interleave:
+    """`vintlv`: the lanes of both sources in turn; the first result holds those of the lower halves."""
+
+    results: tuple[str, str]
+    sources: tuple[str, str]
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """`vselr`: byte i of the result is the byte of `source` that byte i of `index` names."""
+
+    result: str
+    source: str
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetAll:
+    """`pset ALL`: a predicate of ones for lanes of `width` bits."""
+
+    result: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountDown:
+    """`plt`: as many leading lanes of `width` bits as `counter` says, at most `take`; the counter loses `take`.
+
+    A constant has no counter: `take` lanes.
+    """
+
+    result: str
+    width: int
+    take: int
+    counter: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """`punpack LOWER`: every bit of the lower half of a predicate becomes two, the first of which holds it."""
+
+    result: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TripSelect:
+    """A scalar select: `full`, but on the last trip of a row the value of `tail`."""
+
+    result: str
+    full: int
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBarrier:
+    """`mem_bar`: earlier accesses of the first kind happen before later ones of the second (`VST_VST`)."""
+
+    kinds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Any other instruction that takes time: `mnemonic` on lanes of `width` bits.
+
+    A result that is also a source is accumulated from trip to trip. Functions of vector operations consist of these;
+    they carry time and byte streams only, the values of a vector operation are worked out as a whole.
+    """
+
+    mnemonic: str
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+    width: int
+    held: int | None = None
+    """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
+    it."""
+
+
+LONG_DIVISION = "division"
+"""Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
+
+INTEGER_DIVISION = "integer_division"
+"""Mnemonic of the division of integers, which is no vector instruction either and timed likewise."""
+
+
+RegisterOperation = (
+    Load
+    | Store
+    | Convert
+    | Bitwise
+    | Duplicate
+    | Ascend
+    | Multiply
+    | Interleave
+    | Gather
+    | SetAll
+    | CountDown
+    | Spread
+    | TripSelect
+    | MemoryBarrier
+    | Compute
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A row loop around an inner loop (2D), or one loop (1D: `row_loop` False, `rows` 1).
+
+    A row consists of `count` elements, `elements` per trip. Trip k of row r loads from byte
+    `source + r * source_row + k * source_trip` and stores at `destination + r * destination_row + k *
+    destination_trip` of the function, unless a load has steps of its own. `counters` are set at the start of each row,
+    then `row` runs, then the trips, then `close`, whose stores write up to `close_bytes` at the row's own place.
+    `writes` is the operand that stores go to, None for the destination. `post_update`: loads advance their addresses
+    themselves. `runtime_trips`: how many trips a row has is known at run time only, so that the loop over them turns
+    from row to row also where it is a single trip, which folds away otherwise (docs/reference/a5.md section 9).
+    `broadcasts` are the scalars that each row of such a nest spreads before its trips. `paced` names the fact of
+    `timing.paced` that keeps trips apart for a reason of their own.
+    """
+
+    rows: int
+    row_loop: bool
+    trips: int
+    count: int
+    elements: int
+    counters: Mapping[str, int]
+    row: tuple[RegisterOperation, ...]
+    trip: tuple[RegisterOperation, ...]
+    source_row: int
+    source_trip: int
+    destination_row: int
+    destination_trip: int
+    close: tuple[RegisterOperation, ...] = ()
+    close_bytes: int = 0
+    writes: int | None = None
+    post_update: bool = False
+    runtime_trips: bool = False
+    broadcasts: int = 0
+    paced: str | None = None
+
+    @property
+    def loops(self) -> bool:
+        """Whether it needs a loop: for several trips, or as nobody knew that there is one."""
+        return self.rows > 1 or self.trips > 1 or (self.runtime_trips and self.row_loop)
+
+    @property
+    def runs(self) -> bool:
+        """Whether any trip is executed."""
+        return self.rows > 0 and self.trips > 0
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFunction:
+    """One launch: `setup` once, then the nests in order, on registers of `register_bytes`.
+
+    `source` and `destination` are the byte addresses of the tiles, `operands` those of further sources. `timed` are the
+    nests that an engine times; they differ from `nests` only where published cycles are those of another instruction
+    sequence.
+    """
+
+    name: str
+    source: int
+    destination: int
+    source_format: Format
+    destination_format: Format
+    register_bytes: int
+    setup: tuple[RegisterOperation, ...]
+    nests: tuple[Nest, ...]
+    timed: tuple[Nest, ...]
+    pipe: str
+    operands: tuple[int, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Destination first, then the source, then all further operands."""
+        return (self.destination, self.source, *self.operands)
+
+    def operand(self, number: int) -> int:
+        """Return the address of an operand as loads count them: 0 is the source."""
+        return self.source if number == 0 else self.operands[number - 1]
+
+    def shifted(self, deltas: Deltas) -> VectorFunction:
+        """Return the function with every tile moved by `deltas` bytes."""
+        if not any(deltas):
+            return self
+        destination, source, *others = (address + delta for address, delta in zip(self.addresses, deltas, strict=True))
+        return replace(self, destination=destination, source=source, operands=tuple(others))
+
+
+VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | SetFlag | WaitFlag | Barrier
+
+
+# What an engine needs to know of a loop nest: counts and the chain of a trip, no values.
+#
+# Source of what matters: docs/reference/a5.md section 6.2 (rules 1 to 9 of the published cycles).
+
+
+@dataclass(frozen=True, slots=True)
+class NestProfile:
+    """One loop nest as an engine sees it.
+
+    `rows` x `trips` executions of the trip; `row_loop` says whether the row loop exists at all. `chain` are the
+    mnemonics on the longest path from a load to a store, `issued` all mnemonics of a trip with their number, without
+    predicates that do not change from row to row (2D with one inner trip). `barrier`: a barrier between stores stands
+    before each store. `branch`: the trip holds a scalar select that does not fold away. `unpacks`: the load unpacks.
+    `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` is what a row reads, tails included.
+    """
+
+    rows: int
+    trips: int
+    row_loop: bool
+    loads: int
+    stores: int
+    chain: tuple[str, ...]
+    issued: Mapping[str, int]
+    barrier: bool
+    branch: bool
+    unpacks: bool
+    half_bytes: bool
+    source_bytes: int
+
+
+def profile(function: VectorFunction, nest: Nest) -> NestProfile:
+    """Return the profile of one nest of a function (of `nests` or of `timed`)."""
+    loads = [operation for operation in nest.trip if isinstance(operation, Load)]
+    invariant = nest.row_loop and nest.trips == 1
+    source_bits = nest.source_trip * 8 // nest.elements
+    return NestProfile(
+        rows=nest.rows,
+        trips=nest.trips,
+        row_loop=nest.row_loop,
+        loads=len(loads),
+        stores=sum(isinstance(operation, Store) for operation in nest.trip),
+        chain=_longest_chain(nest.trip),
+        issued=_issued(nest.trip, without_predicates=invariant),
+        barrier=any(isinstance(operation, MemoryBarrier) for operation in nest.trip),
+        branch=nest.trips > 1 and any(isinstance(operation, TripSelect) for operation in nest.trip),
+        unpacks=any(distribution_of(operation.distribution).mode is Mode.UNPK for operation in loads),
+        half_bytes=4 in (function.source_format.bits, function.destination_format.bits),
+        source_bytes=-(-nest.count * source_bits // 8),
+    )
+
+
+def mnemonic(operation: RegisterOperation) -> str:
+    """Return the instruction's name without widths and modes."""
+    match operation:
+        case Bitwise() | Compute():
+            return operation.mnemonic
+        case Convert():
+            return "vtrc" if operation.integral else "vcvt"
+        case _:
+            return _MNEMONICS[type(operation).__name__]
+
+
+_MNEMONICS = {
+    "Load": "vlds",
+    "Store": "vsts",
+    "Duplicate": "vdup",
+    "Ascend": "vci",
+    "Multiply": "vmuls",
+    "Interleave": "vintlv",
+    "Gather": "vselr",
+    "SetAll": "pset",
+    "CountDown": "plt",
+    "Spread": "punpack",
+    "TripSelect": "select",
+    "MemoryBarrier": "mem_bar",
+}
+
+
+def _issued(trip: tuple[RegisterOperation, ...], *, without_predicates: bool) -> Mapping[str, int]:
+    hoisted = (CountDown, SetAll, Spread, TripSelect)
+    return Counter(mnemonic(item) for item in trip if not (without_predicates and isinstance(item, hoisted)))
+
+
+def _longest_chain(trip: tuple[RegisterOperation, ...]) -> tuple[str, ...]:
+    """Follow registers from the loads; predicates and constants are ready before."""
+    reached: dict[str, tuple[str, ...]] = {}
+    longest: tuple[str, ...] = ()
+    for operation in trip:
+        match operation:
+            case Load():
+                reached.update(dict.fromkeys(operation.results, ()))
+            case Store():
+                longest = max(longest, reached.get(operation.source, ()), key=len)
+            case Convert(result, source) | Gather(result, source):
+                if source in reached:
+                    reached[result] = (*reached[source], mnemonic(operation))
+            case Compute(_, results, sources, _):
+                paths = [reached[name] for name in sources if name in reached]
+                if paths:
+                    reached.update(dict.fromkeys(results, (*max(paths, key=len), mnemonic(operation))))
+            case Bitwise(_, result, sources):
+                paths = [reached[name] for name in sources if name in reached]
+                if paths:
+                    reached[result] = (*max(paths, key=len), mnemonic(operation))
+            case Interleave(results, sources):
+                paths = [reached[name] for name in sources if name in reached]
+                if paths:
+                    reached.update(dict.fromkeys(results, (*max(paths, key=len), mnemonic(operation))))
+            case _:
+                pass
+    return longest

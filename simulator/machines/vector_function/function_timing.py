@@ -1,0 +1,163 @@
+"""What heads, trips, loads, instructions, stores and ports of a vector function cost (docs/reference/a5.md sections
+6.2, 7 and 8).
+
+Each rule stands here once, as a function on integers: times are ticks of 1/100 cycle unless they are said to be
+cycles. The event engine calls them as they are, the fast engine compiles them, the closed forms call them on single
+integers or, where they say so, on arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
+
+if TYPE_CHECKING:
+    from castsim.targets.vector_function import VectorFunctionTarget
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTicks:
+    """The facts of a target that every function of it rests on, in ticks.
+
+    `load_use` is the time from a load to the use of its register. `special_ports` is a number of ports.
+    """
+
+    startup: int
+    setup: int
+    row_loop: int
+    drain: int
+    store_interval: int
+    store_barrier: int
+    store_latency: int
+    branch: int
+    load_use: int
+    second_load: int
+    forwarding: int
+    special_ports: int
+
+    @classmethod
+    def of(cls, target: VectorFunctionTarget) -> FunctionTicks:
+        """Return those of a target."""
+        timing = target.timing
+        return cls(
+            startup=ticks(timing.launch.startup_cycles),
+            setup=ticks(timing.loops.setup_cycles),
+            row_loop=ticks(timing.loops.row_loop_cycles),
+            drain=ticks(timing.launch.drain_cycles),
+            store_interval=ticks(timing.port.store_cycles),
+            store_barrier=ticks(timing.store_barrier.cycles),
+            store_latency=ticks(timing.access.store_cycles),
+            branch=ticks(timing.branch.cycles),
+            load_use=ticks(timing.access.load_cycles - timing.chain.forwarding_cycles),
+            second_load=ticks(timing.loads.second_load_cycles),
+            forwarding=ticks(timing.chain.forwarding_cycles),
+            special_ports=timing.special_function.ports,
+        )
+
+
+# ------------------------------------------------------------------------------------------------- heads and the front
+
+
+def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step_bytes: int, bank_bit: int) -> int:
+    """Return what an unpacking load adds to the start of a 1D kernel over so many source bytes; also on arrays.
+
+    It is `waits` times `wait`, once less for each step of bytes; nothing on whole lines or where the size has the bit
+    of a bank.
+    """
+    left = waits - source_bytes // step_bytes
+    uneven = (source_bytes % line_bytes != 0) & (source_bytes >> bank_bit & 1 == 0)
+    return left * wait * (left > 0) * uneven
+
+
+def row_turn(turnaround: int, hidden: int, hold: int) -> int:
+    """Return what the front end takes from row to row: it turns while the port is at work on the last trip.
+
+    `hidden` is what each cycle of the port hides, but for the first one of the trip's `hold`.
+    """
+    return max(0, turnaround - hidden * max(0, hold - TICKS) // TICKS)
+
+
+def busy_of_hold(hold: int) -> int:
+    """Return for how much of its hold of the front end a trip counts as busy; the rest is the initiation interval."""
+    return min(hold, TICKS)
+
+
+def branch_rest(branch: int, hold: int) -> int:
+    """Return what is left of a serialising branch behind the hold of its trip; nothing if the hold is longer."""
+    return max(0, branch - hold)
+
+
+def function_end(completed: int, front_end: int, drain: int) -> int:
+    """Return the cycle in which a function ends: its last effect, or the front end's, then its drain; rounded once."""
+    return rounded(max(completed, front_end) + drain)
+
+
+# ------------------------------------------------------------------------------------------------- loads and computing
+
+
+def loaded(sent: int, number: int, second_load: int, wait: int, load_use: int) -> int:
+    """Return when the register can be used that load `number` of a trip fills: a wait may hide behind the distance."""
+    return sent + max(number * second_load, wait) + load_use
+
+
+def path_through(free: int, arrival: int, hold: int, opened: int) -> int:
+    """Return when a line is through the memory path, which is `free` for it and takes `hold`.
+
+    A path that was `opened` at some tick passes line after line from then on, whenever they arrive: the floor of
+    kernels with two loads. Any other passes them as they come.
+    """
+    return (free if opened else max(free, arrival)) + hold
+
+
+def accumulation_start(ready: int, started: int, again: int) -> int:
+    """Return when an accumulation starts behind that of the trip before, `started` then; NO_TICK: there was none."""
+    return max(ready, started + again)
+
+
+def result_ready(start: int, latency: int, forwarding: int) -> int:
+    """Return when the results of an instruction can be used that starts at `start`."""
+    return start + latency - forwarding
+
+
+# ------------------------------------------------------------------------------------------------------------- stores
+
+
+def bytes_of_row(count: int, destination_trip: int, elements: int) -> int:
+    """Return the bytes that a row of `count` elements writes."""
+    return -(-count * destination_trip // elements)
+
+
+def bytes_of_store(size: int, row_bytes: int, start: int) -> int:
+    """Return the bytes of a store `start` bytes into its row, cut to the bytes of the row."""
+    return max(0, min(size, row_bytes - start))
+
+
+def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barrier: int) -> int:
+    """Return when a store leaves: its data is there, the store before it, at `latest`, is an interval away.
+
+    Behind an earlier-stores-first barrier it waits for what precedes that in program order, `barrier_at` (NO_TICK:
+    there is no barrier), and all stores before.
+    """
+    start = max(data_at, latest + interval)
+    if barrier_at != NO_TICK:
+        start = max(start, max(barrier_at, latest) + barrier)
+    return start
+
+
+def store_asked(start: int) -> int:
+    """Return the cycle in which a store asks for its blocks."""
+    return cycle_from(start)
+
+
+# -------------------------------------------------------------------------------------------------------------- ports
+
+
+def group_has_room(
+    reads: int, writes: int, write: int, reads_per_group: int, reads_beside_write: int, writes_per_group: int
+) -> bool:
+    """Whether a bank group that serves so many reads and writes in a cycle serves one more."""
+    if write:
+        return writes < writes_per_group and reads <= reads_beside_write
+    return reads < (reads_beside_write if writes else reads_per_group)

@@ -1,0 +1,508 @@
+"""Loads and stores of registers and predicates (docs/reference/micro.md section 4).
+
+Memory is an array of bytes; `defined`, where it is given, marks those that the program has written. An address is a
+byte of that array. Post-update of pointers is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from castsim.execution.dataflow.buffer_values import Bytes
+from castsim.isa.errors import IllegalError, TileError
+from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
+from castsim.machines.vector_function.lanes.vector_registers import (
+    REGISTER_BYTES,
+    Bits,
+    Mask,
+    Register,
+    every_of_row,
+    masked,
+)
+from castsim.targets.dataflow import BLOCK_BYTES
+
+# The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
+#
+# Modes that tile kernels use too are those of `castsim.machines.vector_function.byte_maps`.
+
+_BYTES = np.arange(REGISTER_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDistribution:
+    """Where the bytes of registers come from.
+
+    `places` holds for each register the byte of memory, counted from the address, that every register byte takes; -1
+    is a byte of zero. `alignment` is what the address must be a multiple of.
+    """
+
+    name: str
+    places: tuple[Index, ...]
+    alignment: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that belong to the access: always a power of two, those behind the last one used too."""
+        return 1 << max(int(place.max()) for place in self.places).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDistribution:
+    """Where bytes of memory come from: byte k of the target is byte `source[k]` of the registers laid end to end.
+
+    It is written if bit `governor[k]` of the mask is set, or always where `governor` is None. `width` is the lane
+    width of the mask.
+    """
+
+    name: str
+    source: Index
+    governor: Index | None
+    alignment: int
+    width: int
+    registers: int = 1
+
+
+def _lanes(width: int) -> tuple[Index, Index]:
+    """Return lane and byte in the lane of every register byte."""
+    lane, byte = np.divmod(_BYTES, width // 8)
+    return lane, byte
+
+
+def _kept(name: str) -> Callable[[int], tuple[Index, ...]]:
+    """A mode of tile kernels."""
+    return lambda width: load_maps(f"{name}_B{width}", REGISTER_BYTES)
+
+
+def _broadcast(width: int) -> tuple[Index, ...]:
+    return (_lanes(width)[1],)
+
+
+def _unpack_by_four(width: int) -> tuple[Index, ...]:
+    lane, byte = _lanes(width)
+    return (np.where(lane % 4 == 0, lane // 4 * (width // 8) + byte, -1),)
+
+
+def _every(step: int) -> Callable[[int], tuple[Index, ...]]:
+    """Lane i holds element `step * i`."""
+
+    def places(width: int) -> tuple[Index, ...]:
+        lane, byte = _lanes(width)
+        return (lane * step * (width // 8) + byte,)
+
+    return places
+
+
+def _twice(width: int) -> tuple[Index, ...]:
+    lane, byte = _lanes(width)
+    return (lane // 2 * (width // 8) + byte,)
+
+
+def _element_to_block(width: int) -> tuple[Index, ...]:
+    return (_BYTES // BLOCK_BYTES * (width // 8) + _lanes(width)[1],)
+
+
+_LOADS: Mapping[str, tuple[tuple[int, ...], int, Callable[[int], tuple[Index, ...]]]] = {
+    "BRC": ((8, 16, 32), 0, _broadcast),
+    "UNPK": ((8, 16, 32), 16, _kept("UNPK")),
+    "UNPK4": ((8,), 16, _unpack_by_four),
+    "US": ((8, 16), 16, _twice),
+    "DS": ((8, 16), 32, _every(2)),
+    "E2B": ((16, 32), 16, _element_to_block),
+    "SPLT2CHN": ((8, 16), 32, _every(2)),
+    "SPLT4CHN": ((8,), 32, _every(4)),
+    "DINTLV": ((8, 16, 32), 32, _kept("DINTLV")),
+}
+"""Mode: lane widths, alignment in bytes (0: that of an element), map."""
+
+_BLOCK_PAIRS = tuple(_BYTES // BLOCK_BYTES * 2 * BLOCK_BYTES + odd + _BYTES % BLOCK_BYTES for odd in (0, BLOCK_BYTES))
+
+_FIXED: Mapping[str, LoadDistribution] = {
+    each.name: each
+    for each in (
+        LoadDistribution("NORM", (_BYTES,), 32),
+        LoadDistribution("BRC_BLK", (_BYTES % BLOCK_BYTES,), 32),
+        LoadDistribution("UNPK4", _unpack_by_four(8), 16),
+        LoadDistribution("BDINTLV", _BLOCK_PAIRS, 32),
+    )
+}
+"""Loads whose name has no width."""
+
+LOADS: Mapping[str, LoadDistribution] = {
+    **_FIXED,
+    **{
+        f"{mode}_B{width}": LoadDistribution(f"{mode}_B{width}", places(width), alignment or width // 8)
+        for mode, (widths, alignment, places) in _LOADS.items()
+        for width in widths
+    },
+}
+"""Every distribution of a load by name; those with two registers are of `vldsx2`."""
+
+SINGLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) == 1)
+DOUBLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) == 2)
+
+
+def _packed(width: int, kept: int) -> StoreMap:
+    """Return the map that keeps the low `kept` bits of every lane of `width` bits."""
+    if width == 2 * kept:
+        return store_map(f"PK_B{width}", REGISTER_BYTES)
+    lane, byte = np.divmod(np.arange(REGISTER_BYTES * kept // width), kept // 8)
+    return StoreMap(lane * (width // 8) + byte, lane * (width // 8))
+
+
+def _masked(name: str, places: StoreMap, width: int) -> StoreDistribution:
+    return StoreDistribution(name, places.source, places.governor, BLOCK_BYTES, width)
+
+
+def _interleaved(width: int) -> StoreDistribution:
+    both = np.concatenate(interleave_maps(width, REGISTER_BYTES))
+    return StoreDistribution(f"INTLV_B{width}", both, None, BLOCK_BYTES, width, registers=2)
+
+
+STORES: Mapping[str, StoreDistribution] = {
+    each.name: each
+    for each in (
+        *(_masked(f"NORM_B{w}", store_map(f"NORM_B{w}", REGISTER_BYTES), w) for w in (8, 16, 32)),
+        *(StoreDistribution(f"1PT_B{w}", np.arange(w // 8), None, w // 8, w) for w in (8, 16, 32)),
+        _masked("PK_B16", _packed(16, 8), 16),
+        _masked("PK_B32", _packed(32, 16), 32),
+        _masked("PK_B64", _packed(64, 32), 32),
+        _masked("PK4_B32", _packed(32, 8), 32),
+        *(_interleaved(w) for w in (8, 16, 32)),
+    )
+}
+"""Every distribution of a store by name; those of two registers are of `vstsx2`."""
+
+SINGLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 1)
+DOUBLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 2)
+UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
+"""Modes that the instruction set has and the chip is reported to lack."""
+
+
+@lru_cache(maxsize=64)
+def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
+    """Return a distribution of a load that fills so many registers.
+
+    Raises:
+        IllegalError: no such mode; lists those there are.
+    """
+    found = LOADS.get(name)
+    if found is None or len(found.places) != registers:
+        instruction = "vlds" if registers == 1 else "vldsx2"
+        legal = SINGLE_LOADS if registers == 1 else DOUBLE_LOADS
+        raise IllegalError(f"{instruction} has no distribution {name}", legal=legal)
+    return found
+
+
+@lru_cache(maxsize=64)
+def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
+    """Return a distribution of a store of so many registers.
+
+    Raises:
+        IllegalError: no such mode, or one that the chip lacks; lists those there are.
+    """
+    found = STORES.get(name)
+    if found is None or found.registers != registers:
+        instruction = "vsts" if registers == 1 else "vstsx2"
+        legal = SINGLE_STORES if registers == 1 else DOUBLE_STORES
+        lacks = "the chip does not support" if name in UNSUPPORTED_STORES else f"{instruction} has no"
+        raise IllegalError(f"{lacks} distribution {name}", legal=legal)
+    return found
+
+
+BLOCKS = REGISTER_BYTES // BLOCK_BYTES
+
+
+def load(
+    memory: Bytes,
+    address: int,
+    dist: str,
+    element: str | None = None,
+    *,
+    registers: int = 1,
+    defined: Bits | None = None,
+) -> tuple[Register, ...]:
+    """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), by a distribution.
+
+    Args:
+        memory: where from.
+        address: first byte.
+        dist: `NORM`, `UNPK_B16`, `DINTLV_B32` ...
+        element: format of the elements; no distribution depends on it.
+        registers: how many the instruction fills.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        IllegalError: no such distribution. TileError: the address is not aligned, or the access leaves the memory.
+    """
+    mode = load_distribution(dist, registers)
+    check_address(f"a load {dist}", memory, address, mode.size, mode.alignment)
+    return tuple(_picked(memory, address, places, defined) for places in mode.places)
+
+
+def load_blocks(memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None) -> Register:
+    """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
+
+    A block of which no predicate bit is set is zero and not read.
+
+    Raises:
+        TileError: as `load`.
+    """
+    offsets, enabled = _block_offsets(block_stride, mask)
+    active = np.repeat(enabled, BLOCK_BYTES)
+    _check_blocks("a block load", memory, address, offsets[active])
+    base = address + min(7 * block_stride * BLOCK_BYTES, 0)  # so that no place of a block that is read is negative
+    loaded = _picked(memory, base, np.where(active, offsets + (address - base), -1), defined)
+    return Register(loaded.data.copy(), loaded.defined & _known_blocks(mask))
+
+
+def store(
+    sources: Sequence[Register],
+    memory: Bytes,
+    address: int,
+    dist: str,
+    mask: Mask,
+    element: str | None = None,
+    *,
+    defined: Bits | None = None,
+) -> None:
+    """Store one register (`vsts`) or two (`vstsx2`); memory of inactive lanes stays as it is.
+
+    `1PT` and `INTLV` ignore the mask. Bytes that a mask of unknown bits may have written are no longer defined.
+
+    Raises:
+        IllegalError, TileError: as `load`; what no lane writes may lie beyond the memory.
+    """
+    mode = store_distribution(dist, len(sources))
+    size = mode.source.size
+    written = np.arange(size) if mode.governor is None else np.flatnonzero(mask.bits[mode.governor])
+    check_address(f"a store {dist}", memory, address, int(written[-1]) + 1 if written.size else 0, mode.alignment)
+    data = np.concatenate([each.data for each in sources])
+    marks = np.concatenate([each.defined for each in sources])
+    memory[address + written] = data[mode.source[written]]
+    if defined is None:
+        return
+    defined[address + written] = marks[mode.source[written]]
+    if mode.governor is not None:
+        _forget(defined, address + np.flatnonzero(~mask.defined[mode.governor]))
+
+
+def store_blocks(
+    source: Register, memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None
+) -> None:
+    """Store eight blocks of 32 bytes, `block_stride` blocks apart (`vsstb`).
+
+    A block of which no predicate bit is set is not written.
+
+    Raises:
+        TileError: as `load`.
+    """
+    offsets, enabled = _block_offsets(block_stride, mask)
+    active = np.repeat(enabled, BLOCK_BYTES)
+    _check_blocks("a block store", memory, address, offsets[active])
+    memory[address + offsets[active]] = source.data[active]
+    if defined is not None:
+        defined[address + offsets[active]] = source.defined[active]
+        _forget(defined, address + offsets[~_known_blocks(mask)])
+
+
+def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) -> Register:
+    """Load 256 bytes from any address (`vldus` after `vldas`).
+
+    Raises:
+        TileError: the access leaves the memory.
+    """
+    check_address("an unaligned load", memory, address, REGISTER_BYTES, 1)
+    return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
+
+
+def store_unaligned(source: Register, memory: Bytes, address: int, count: int, *, defined: Bits | None = None) -> None:
+    """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
+
+    The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
+    has not stored them (docs/reference/micro.md section 4.4).
+
+    Raises:
+        TileError: the access leaves the memory. IllegalError: more bytes than a register has.
+    """
+    if not 0 <= count <= REGISTER_BYTES:
+        raise IllegalError(f"an unaligned store of {count} bytes", legal=(f"0 to {REGISTER_BYTES}",))
+    check_address("an unaligned store", memory, address, count, 1)
+    memory[address : address + count] = source.data[:count]
+    if defined is not None:
+        defined[address : address + count] = source.defined[:count]
+
+
+_PREDICATE_LOADS = ("NORM", "US", "DS")
+_PREDICATE_STORES = ("NORM", "PK")
+
+
+def load_predicate(memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None) -> Mask:
+    """Load a predicate (`plds`, `pldi`): its 32 bytes, or every bit of 16 twice (US), or every second bit of 64 (DS).
+
+    Raises:
+        IllegalError: no such mode. TileError: as `load`.
+    """
+    if dist not in _PREDICATE_LOADS:
+        raise IllegalError(f"plds has no distribution {dist}", legal=_PREDICATE_LOADS)
+    bits = np.arange(REGISTER_BYTES)
+    places = {"NORM": bits, "US": bits // 2, "DS": bits * 2}[dist]
+    size = (int(places[-1]) + 8) // 8
+    check_address(f"a predicate load {dist}", memory, address, size, min(size, BLOCK_BYTES))
+    image = memory[address : address + size]
+    known = None if defined is None else np.repeat(defined[address : address + size], 8)[places]
+    loaded = np.unpackbits(image, bitorder="little")[places].astype(np.bool_)
+    return Mask(loaded) if known is None else Mask(loaded, known)
+
+
+def store_predicate(
+    mask: Mask, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
+) -> None:
+    """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 (PK).
+
+    Raises:
+        IllegalError: no such mode. TileError: as `load`.
+    """
+    if dist not in _PREDICATE_STORES:
+        raise IllegalError(f"psts has no distribution {dist}", legal=_PREDICATE_STORES)
+    step = 1 if dist == "NORM" else 2
+    image = np.packbits(mask.bits[::step], bitorder="little")
+    check_address(f"a predicate store {dist}", memory, address, image.size, image.size)
+    memory[address : address + image.size] = image
+    if defined is not None:
+        defined[address : address + image.size] = every_of_row(mask.defined[::step].reshape(-1, 8))
+
+
+def gather(
+    memory: Bytes, address: int, offsets: Register, offset_bits: int, bits: int, mask: Mask,
+    *, defined: Bits | None = None,
+) -> Register:  # fmt: skip
+    """Load the elements that lanes name (`vgather2`); inactive lanes are 0 and not read.
+
+    Args:
+        memory: where from.
+        address: byte of element 0.
+        offsets: an element's number in each lane, unsigned.
+        offset_bits: bits of those lanes, and of the lanes of the result.
+        bits: bits of an element in memory; narrower ones are extended by zero.
+        mask: lanes of `offset_bits`.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        TileError: an active lane names an element outside the memory.
+    """
+    size, active = bits // 8, mask.lanes(offset_bits)
+    starts = address + offsets.lanes(offset_bits)[active].astype(np.int64) * size
+    _check_elements("a gather", memory, starts, size)
+    places = starts[:, None] + np.arange(size)
+    codes = np.zeros(active.size, f"<u{offset_bits // 8}")
+    codes[active] = np.ascontiguousarray(memory[places]).view(f"<u{size}")[:, 0]
+    marks = offsets.defined_lanes(offset_bits).copy()
+    if defined is not None:
+        marks[active] &= every_of_row(defined[places])
+    return masked(codes, marks, mask)
+
+
+def gather_blocks(
+    memory: Bytes, address: int, offsets: Register, mask: Mask, *, defined: Bits | None = None
+) -> Register:
+    """Load the blocks of 32 bytes that the first eight lanes of 32 bits name (`vgatherb`); the others are 0, not read.
+
+    Args:
+        memory: where from.
+        address: the byte to which offsets are added, a multiple of 32.
+        offsets: how many bytes further a block lies, unsigned, a multiple of 32.
+        mask: a block of which it has any bit is wanted.
+        defined: which bytes of memory have a value.
+
+    Raises:
+        TileError: a block that is wanted is not aligned, or lies outside the memory.
+    """
+    check_address("a gather of blocks", memory, address, 0, BLOCK_BYTES)
+    active = _blocks_with_bits(mask)
+    starts = address + offsets.lanes(32)[:BLOCKS].astype(np.int64)
+    for start in starts[active]:
+        check_address("a gather of blocks", memory, int(start), BLOCK_BYTES, BLOCK_BYTES)
+    places = np.where(active[:, None], starts[:, None] + np.arange(BLOCK_BYTES), -1).ravel()
+    found = _picked(memory, 0, places, defined)
+    known = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
+    return Register(found.data.copy(), found.defined & known & _known_blocks(mask))
+
+
+def scatter(
+    source: Register, memory: Bytes, address: int, offsets: Register, bits: int, mask: Mask,
+    *, defined: Bits | None = None,
+) -> None:  # fmt: skip
+    """Write active lanes to the elements that lanes of the same width name; of two with one element the later stays.
+
+    Raises:
+        TileError: as `gather`.
+    """
+    size, active = bits // 8, mask.lanes(bits)
+    starts = address + offsets.lanes(bits)[active].astype(np.int64) * size
+    _check_elements("a scatter", memory, starts, size)
+    places = (starts[:, None] + np.arange(size)).ravel()
+    chosen = np.repeat(active, size)
+    memory[places] = source.data[chosen]
+    if defined is not None:
+        defined[places] = source.defined[chosen]
+
+
+def check_address(what: str, memory: Bytes, address: int, size: int, alignment: int) -> None:
+    """Reject an access that is not aligned or leaves the memory.
+
+    Raises:
+        TileError: as said; names what would be legal.
+    """
+    if address % alignment:
+        raise TileError(f"{what} at byte {address} is not aligned", legal=(f"multiples of {alignment} bytes",))
+    if address < 0 or address + size > memory.size:
+        last = max(memory.size - size, 0)
+        raise TileError(
+            f"{what} reaches bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            legal=(f"addresses 0 to {last}",),
+        )
+
+
+def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> Register:
+    """Return the register whose bytes lie at `places` beyond the address; -1 is zero."""
+    none = places < 0
+    where = np.where(none, 0, address + places)
+    data = np.where(none, np.uint8(0), memory[where])
+    if defined is None:
+        return Register(data)
+    return Register(data, none | defined[where])
+
+
+def _block_offsets(block_stride: int, mask: Mask) -> tuple[Index, Bits]:
+    """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
+    block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
+    return block * block_stride * BLOCK_BYTES + inside, _blocks_with_bits(mask)
+
+
+def _blocks_with_bits(mask: Mask) -> Bits:
+    """Return for each block of 32 bytes whether the predicate has a bit for any of its bytes."""
+    return ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
+
+
+def _known_blocks(mask: Mask) -> Bits:
+    return np.repeat(every_of_row(mask.defined.reshape(BLOCKS, BLOCK_BYTES)), BLOCK_BYTES)
+
+
+def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> None:
+    first, last = (int(offsets.min()), int(offsets.max()) + 1) if offsets.size else (0, 0)
+    check_address(what, memory, address + first, last - first, BLOCK_BYTES)
+
+
+def _check_elements(what: str, memory: Bytes, starts: Index, size: int) -> None:
+    outside = starts[(starts < 0) | (starts + size > memory.size)]
+    if outside.size:
+        raise TileError(f"{what} names byte {int(outside[0])} of a memory of {memory.size}")
+
+
+def _forget(defined: Bits, places: Index) -> None:
+    """Mark bytes as no longer defined, as far as they exist."""
+    defined[places[(places >= 0) & (places < defined.size)]] = False

@@ -1,0 +1,614 @@
+"""The instructions of a launch after each other: when each is dispatched, starts and completes.
+
+Source of the rules: docs/reference/micro.md 6.2.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappush, heapreplace
+
+from castsim.execution.dataflow.pipe_operations import BLOCK
+from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
+from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
+from castsim.machines.vector_function.scopes.scope import Instruction, Issue, Kind, ScopeFacts
+from castsim.machines.vector_function.trip_timing import MemoryPath
+from castsim.targets.vector_function import FunctionBufferPorts
+from castsim.timing import Cause
+
+# Where the time of a launch went: spans of one cause after the other, from its launch to its end.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The cycles up to `until`, counted from the launch, went to `cause`, on behalf of a line (0: of none)."""
+
+    cause: Cause
+    until: int
+    line: int
+
+
+@dataclass(slots=True)
+class LineUse:
+    """What a line of a launch did: how often it was executed, how long its executions waited from their dispatch on.
+
+    `texts` are what reports call its instructions. `waits` are ticks by cause and by the line that was waited for (0:
+    none); executions wait beside each other, so that these overlap.
+    """
+
+    executions: int = 0
+    waits: dict[tuple[Cause, int], int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+
+    def execute(self, text: str) -> None:
+        """Count an execution."""
+        self.executions += 1
+        if text not in self.texts:
+            self.texts.append(text)
+
+    def wait(self, cause: Cause, behind: int, ticks: int) -> None:
+        """Add ticks of waiting."""
+        if ticks > 0:
+            key = cause, behind
+            self.waits[key] = self.waits.get(key, 0) + ticks
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeTiming:
+    """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
+
+    `uses` are those of its lines that execute something.
+    """
+
+    cycles: int
+    spans: tuple[Span, ...]
+    facts: frozenset[str]
+    uses: Mapping[int, LineUse] = field(default_factory=dict)
+
+    @property
+    def causes(self) -> Mapping[Cause, int]:
+        """Cycles by cause; they add up to `cycles`."""
+        found: defaultdict[Cause, int] = defaultdict(int)
+        for (_, cause), cycles in self.by_line.items():
+            found[cause] += cycles
+        return found
+
+    @property
+    def by_line(self) -> Mapping[tuple[int, Cause], int]:
+        """Cycles by line and cause."""
+        found: defaultdict[tuple[int, Cause], int] = defaultdict(int)
+        before = 0
+        for span in self.spans:
+            found[span.line, span.cause] += span.until - before
+            before = span.until
+        return found
+
+
+@dataclass(slots=True)
+class Account:
+    """Spans so far, and the uses of lines; `now` is the tick up to which time is accounted for."""
+
+    now: int = 0
+    spans: list[Span] = field(default_factory=list)
+    uses: defaultdict[int, LineUse] = field(default_factory=lambda: defaultdict(LineUse))
+
+    def spend(self, cause: Cause, until: int, line: int = 0) -> None:
+        """Account for the time up to tick `until`; a whole cycle counts once it has passed."""
+        self.now = max(self.now, until)
+        self.settle(cause, self.now // TICKS, line)
+
+    def settle(self, cause: Cause, cycle: int, line: int = 0) -> None:
+        """Account for the cycles before `cycle`."""
+        before = self.spans[-1].until if self.spans else 0
+        if cycle <= before:
+            return
+        if self.spans and (self.spans[-1].cause, self.spans[-1].line) == (cause, line):
+            self.spans.pop()
+        self.spans.append(Span(cause, cycle, line))
+
+
+# What the instructions of a launch compete for: places in the queue, registers, execution ports, the buffer.
+#
+# Instructions are placed in program order, each as early as the older ones allow. That is what a machine does that
+# picks the oldest ready instruction: a younger one only takes a slot that no older one wanted. Times are ticks.
+
+_LONG = 1000 * TICKS
+"""Longer than any special function holds its port."""
+
+_ENDLESS = 1 << 62
+
+
+class Queue:
+    """Instructions that have been dispatched and wait for their start: at most `places`."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._latest: list[tuple[int, int]] = []
+
+    @property
+    def gate(self) -> tuple[int, int]:
+        """When there is a place for the next instruction, and the number of the one that leaves it; (0, -1): now."""
+        return self._latest[0] if len(self._latest) == self._places else (0, -1)
+
+    def add(self, start: int, number: int) -> None:
+        """Note that instruction `number` starts at tick `start`."""
+        if len(self._latest) < self._places:
+            heappush(self._latest, (start, number))
+        elif start > self._latest[0][0]:
+            heapreplace(self._latest, (start, number))
+
+
+class Registers:
+    """Physical registers: one is taken at dispatch and returns some time after its last reader has started."""
+
+    def __init__(self, physical: int) -> None:
+        self._physical = physical
+        self._held = 0
+        self._returns: list[tuple[int, int]] = []
+
+    @property
+    def gate(self) -> tuple[int, int]:
+        """When a register is free, and the number of the instruction that frees it; (0, -1): now."""
+        spare = self._physical - self._held
+        if spare > len(self._returns):
+            return 0, -1
+        return self._returns[-spare] if spare > 0 else (self._returns[-1] if self._returns else (0, -1))
+
+    def take(self) -> None:
+        """Take one."""
+        self._held += 1
+
+    def give(self, tick: int, number: int) -> None:
+        """Note that one returns at `tick`, as instruction `number` has read it."""
+        self._held -= 1
+        insort(self._returns, (tick, number))
+        if len(self._returns) > self._physical:
+            del self._returns[0]
+
+
+class Ports:
+    """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
+
+    A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
+    and their like go to the first port alone.
+    """
+
+    def __init__(self, ports: int) -> None:
+        self._starts = [_Cycles() for _ in range(ports)]
+        self._results: list[set[int]] = [set() for _ in range(ports)]
+        self._special: list[list[int]] = [[] for _ in range(ports)]
+        self._serial: list[tuple[int, int]] = []
+        """When instructions for the first port alone hold it."""
+
+    def start(self, ready: int, latency: int, cycles: int = 1) -> int:
+        """Start an instruction on whichever port is first, which it holds for so many cycles; return when."""
+        tick, port = min((self._first(port, ready, latency, cycles), -port) for port in range(len(self._starts)))
+        return self._take(-port, tick, latency, cycles)
+
+    def start_serial(self, ready: int, held: int) -> int:
+        """Start an instruction on the first port alone, which it holds for so long; its result has a way of its own."""
+        starts, serial, tick, cycles = self._starts[0], self._serial, ready, -(-held // TICKS)
+        while True:
+            near = bisect_right(serial, (tick, _ENDLESS))
+            before = serial[near - 1][1] if near else 0
+            if before > tick or (near < len(serial) and serial[near][0] < tick + held):
+                tick = before if before > tick else serial[near][1]
+                continue
+            first = tick // TICKS
+            taken = [each for each in range(first, first + cycles) if starts.first(each) != each]
+            if not taken:
+                break
+            tick = (taken[-1] + 1) * TICKS
+        for cycle in range(first, first + cycles):
+            starts.take(cycle)
+        insort(serial, (tick, tick + held))
+        return tick
+
+    def start_special(self, ready: int, latency: int, held: int) -> int:
+        """Start a special function on whichever port is first; those of one port are `held` apart."""
+        tick, port = min((self._first_special(port, ready, latency, held), port) for port in range(len(self._starts)))
+        insort(self._special[port], tick)
+        return self._take(port, tick, latency)
+
+    def forget(self, tick: int) -> None:
+        """Let go of the cycles before: nothing starts in them any more."""
+        cycle = tick // TICKS
+        for starts in self._starts:
+            starts.forget(cycle)
+        self._results = [{each for each in results if each >= cycle} for results in self._results]
+        self._serial = [each for each in self._serial if each[1] >= tick - _LONG]
+        self._special = [[each for each in special if each >= tick - _LONG] for special in self._special]
+
+    def _first_special(self, port: int, tick: int, latency: int, held: int) -> int:
+        special = self._special[port]
+        while True:
+            tick = self._first(port, tick, latency)
+            near = bisect_right(special, tick - held)
+            if near == len(special) or special[near] >= tick + held:
+                return tick
+            tick = special[near] + held
+
+    def _first(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
+        starts, results = self._starts[port], self._results[port]
+        while True:
+            free = starts.first(tick // TICKS)
+            tick = max(tick, free * TICKS)
+            held = all(starts.first(free + more) == free + more for more in range(1, cycles))
+            if held and (tick + latency) // TICKS not in results:
+                return tick
+            tick = _next_cycle(tick)
+
+    def _take(self, port: int, tick: int, latency: int, cycles: int = 1) -> int:
+        for cycle in range(tick // TICKS, tick // TICKS + cycles):
+            self._starts[port].take(cycle)
+        self._results[port].add((tick + latency) // TICKS)
+        return tick
+
+
+class _Cycles:
+    """Cycles that have been taken; `_after` leads from each towards the next that has not."""
+
+    def __init__(self) -> None:
+        self._after: dict[int, int] = {}
+
+    def first(self, cycle: int) -> int:
+        """Return the first cycle from this one on that is free."""
+        after, passed = self._after, []
+        while cycle in after:
+            passed.append(cycle)
+            cycle = after[cycle]
+        for each in passed:
+            after[each] = cycle
+        return cycle
+
+    def take(self, cycle: int) -> None:
+        """Take a cycle."""
+        self._after[cycle] = cycle + 1
+
+    def forget(self, cycle: int) -> None:
+        """Let go of the cycles before."""
+        self._after = {key: after for key, after in self._after.items() if key >= cycle}
+
+
+def _next_cycle(tick: int) -> int:
+    return (tick // TICKS + 1) * TICKS
+
+
+class BufferGroups:
+    """The bank groups of the buffer as one launch uses them: of each cycle, reads and then writes of every group."""
+
+    def __init__(self, facts: FunctionBufferPorts) -> None:
+        self._facts = facts
+        self._used: dict[int, list[int]] = {}
+
+    def grant(self, cycle: int, address: int, size: int, *, write: bool) -> int:
+        """Ask in `cycle` for the blocks of an access; return the cycle in which the last one passes."""
+        groups, last = self._facts.groups, cycle
+        for block in range(address // BLOCK, -(-(address + size) // BLOCK)):
+            last = max(last, self._pass(block % groups, cycle, write=write))
+        return last
+
+    def forget(self, cycle: int) -> None:
+        """Let go of the cycles before: nothing asks for them any more."""
+        self._used = {key: used for key, used in self._used.items() if key >= cycle}
+
+    def _pass(self, group: int, cycle: int, *, write: bool) -> int:
+        facts, groups = self._facts, self._facts.groups
+        while True:
+            used = self._used.get(cycle)
+            if used is None:
+                used = self._used[cycle] = [0] * (2 * groups)
+            if group_has_room(
+                used[group],
+                used[groups + group],
+                write,
+                facts.reads_per_group,
+                facts.reads_beside_write,
+                facts.writes_per_group,
+            ):
+                used[groups * write + group] += 1
+                return cycle
+            cycle += 1
+
+
+_REMEMBERED = 2000 * TICKS
+"""After so long the board forgets what lies behind the front end."""
+
+_LINKS = 32
+"""Links of a chain that are remembered."""
+
+Chain = tuple[tuple[int, int], ...]
+"""Lines and the ticks at which their instructions started, the earliest first."""
+
+INTERLEAVING = "INTLV"
+"""Stores of two registers have a distribution whose name begins so."""
+
+
+@dataclass(slots=True)
+class Value:
+    """A register or mask: what made it and when, and how long its chain waited for ports and for the buffer.
+
+    `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
+    the vector registers, as masks do not. `chain` are line and start of what it was made of, the latest operand each
+    time, up to its own.
+    """
+
+    producer: Instruction
+    start: int
+    loaded: int
+    port: int = 0
+    buffer: int = 0
+    physical: bool = True
+    latest_read: int = 0
+    chain: Chain = ()
+
+
+@dataclass(slots=True)
+class Store:
+    """How long each cause held the last store, and the chain that ends with it."""
+
+    path: int = 0
+    barrier: int = 0
+    port: int = 0
+    buffer: int = 0
+    line: int = 0
+    chain: Chain = ()
+
+
+class Board:
+    """One launch. `account.now` is the tick up to which the front end has worked."""
+
+    def __init__(self, facts: ScopeFacts, readers: dict[int, int], account: Account) -> None:
+        micro = facts.target.timing.micro
+        self.facts, self.account = facts, account
+        self.used: set[str] = set()
+        self.path = MemoryPath()
+        self.path_hold = 0
+        self.path_opened: int | None = None
+        self.released = NO_TICK
+        self._arrival = 0
+        self._through: int | None = 0
+        self.held = Store()
+        self.holding: Sequence[tuple[int, int]] = ()
+        """Lines that keep the front end in this trip anyway, and until when."""
+        self.completed = 0
+        self._readers = readers
+        self._values: dict[int, Value] = {}
+        self._queue = Queue(micro.dispatch.queue + micro.execution.ports * micro.dispatch.port_queue)
+        self._registers = Registers(micro.registers.physical)
+        self._ports = Ports(micro.execution.ports)
+        self._groups = BufferGroups(facts.target.banks)
+        self._lines: list[tuple[Cause, int]] = []
+        self._cycle, self._sent, self._loads = NO_TICK, 0, 0
+        self._latest_store = NO_TICK
+        self._forget_at = _REMEMBERED
+        self._loaded = self._last_start = self._serial = 0
+        self.serial_bound = False
+        """Whether the trip keeps the front end for its work at the first port alone."""
+        self._store_barrier = NO_TICK
+        self._no_load_before = self._no_store_before = NO_TICK
+        self._per_cycle = micro.dispatch.per_cycle
+
+    @property
+    def stored(self) -> int:
+        """Return the tick behind the last store's start."""
+        return self._latest_store + self.facts.function.store_interval
+
+    # ------------------------------------------------------------------------------------------------- dispatching
+
+    def step(self, issue: Issue) -> None:
+        """Dispatch an instruction and place it."""
+        kind = issue.instruction.kind
+        self.account.uses[issue.instruction.line].execute(issue.instruction.text or issue.instruction.mnemonic)
+        if kind is Kind.BARRIER:
+            self._order(issue.instruction.word)
+        elif kind is Kind.PREDICATE:
+            self._name(issue)
+        elif kind in (Kind.LOAD, Kind.STORE, Kind.COMPUTE):
+            self._dispatch(issue)
+            {Kind.LOAD: self._load, Kind.STORE: self._store, Kind.COMPUTE: self._compute}[kind](issue)
+
+    def begin_trip(self) -> None:
+        """Begin a trip: its lines pass the memory path together."""
+        if self.account.now > self._forget_at:
+            self._forget_at = self.account.now + _REMEMBERED
+            self._ports.forget(self.account.now)
+            self._groups.forget(self.account.now // TICKS)
+        self._arrival, self._through = self.account.now, None
+        self._serial, self.serial_bound = self.account.now, False
+
+    def _arrive(self) -> None:
+        """Begin a cycle of the front end."""
+        self._cycle, self._sent, self._loads = self.account.now, 0, 0
+
+    def _dispatch(self, issue: Issue) -> None:
+        """Let the front end send an instruction: so many a cycle, once there is a register and a place to wait."""
+        account, instruction = self.account, issue.instruction
+        if account.now != self._cycle:
+            self._arrive()
+        if self._sent == self._per_cycle:
+            line = next((line for line, until in self.holding if account.now < until), instruction.line)
+            account.spend(Cause.BUSY, account.now + TICKS, line)
+            self.used.add("timing.micro.dispatch")
+            self._arrive()
+        gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []
+        if instruction.kind is not Kind.LOAD:
+            gates.append(("timing.micro.dispatch", self._queue.gate))
+        for fact, (tick, number) in gates:
+            if tick > account.now:
+                cause, line = self._lines[number]
+                account.spend(cause, tick, line)
+                self.used.add(fact)
+                self._arrive()
+        self._sent += 1
+
+    def _takes_register(self, issue: Issue) -> bool:
+        return bool(issue.writes) and not issue.instruction.masks
+
+    # -------------------------------------------------------------------------------------------------- instructions
+
+    def _load(self, issue: Issue) -> None:
+        sent, instruction = self.account.now, issue.instruction
+        begun = max(sent, self._no_load_before)
+        asked = cycle_from(begun)
+        passed = self._groups.grant(asked, issue.address, instruction.size, write=False)
+        wait = (passed - asked) * TICKS
+        function = self.facts.function
+        number = self._loads if begun == sent else 0
+        there = loaded(begun, number, function.second_load, wait, function.load_use)
+        self._loads += 1
+        self._arrival = max(self._arrival, there)
+        number = self._note(Cause.STORE_BARRIER if begun > sent else Cause.BANK_CONFLICT, instruction.line)
+        self._read(issue, begun, number)
+        use = self.account.uses[instruction.line]
+        use.wait(Cause.STORE_BARRIER, 0, begun - sent)
+        use.wait(Cause.BANK_CONFLICT, 0, wait)
+        for name in issue.writes:
+            self._write(name, Value(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)), number)
+        self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
+
+    def _compute(self, issue: Issue) -> None:
+        facts, instruction = self.facts, issue.instruction
+        cost = facts.cost(instruction)
+        ready = port = buffer = 0
+        chain: Chain = ()
+        for name in issue.reads:
+            value = self._values.get(name)
+            if value is None:
+                continue
+            there = (
+                value.loaded if value.loaded != NO_TICK else value.start + facts.forwarded(value.producer, instruction)
+            )
+            if there > ready:
+                ready, port, buffer, chain = there, value.port, value.buffer, value.chain
+        use = self.account.uses[instruction.line]
+        use.wait(Cause.DEPENDENCE, chain[-1][0] if chain else 0, ready - self.account.now)
+        ready = max(ready, self.account.now)
+        if cost.serial:
+            if self.serial_bound:  # the front end leaves time for its converts, which keep their order
+                start = max(ready, self._serial)
+                self._serial = start + cost.serial
+            else:
+                start = self._ports.start_serial(ready, cost.serial)
+        elif cost.special:
+            start = self._ports.start_special(ready, cost.latency, cost.special)
+        else:
+            start = self._ports.start(ready, cost.latency, cost.held)
+        use.wait(Cause.PORT, 0, start - ready)
+        chain = (*chain[1 - _LINKS :], (instruction.line, start))
+        number = self._note(Cause.PORT if start > ready else Cause.DEPENDENCE, instruction.line)
+        self._queue.add(start, number)
+        self._read(issue, start + cost.latency, number)
+        for name in issue.writes:
+            self._write(name, Value(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number)
+        self._last_start = max(self._last_start, start)
+
+    def _store(self, issue: Issue) -> None:
+        facts, instruction = self.facts, issue.instruction
+        function = facts.function
+        data, held = max(self.account.now, self.released, self._no_store_before), Store(line=instruction.line)
+        for name in issue.reads:
+            value = self._values.get(name)
+            if value is None:
+                continue
+            there = value.loaded
+            if there == NO_TICK:
+                there = value.start + facts.cost(value.producer).to_store
+            if there >= data:
+                data, held.port, held.buffer, held.chain = there, value.port, value.buffer, value.chain
+        if self._through is None:
+            self._through = self.path.take(self._arrival, self.path_hold, self.path_opened)
+        through = max(data, self._through)
+        held.path = through - data
+        start = store_start(
+            through, self._latest_store, function.store_interval, self._store_barrier, function.store_barrier
+        )
+        held.barrier = start - through if self._store_barrier != NO_TICK else 0
+        asked = store_asked(start)
+        passed = self._groups.grant(asked, issue.address, instruction.size, write=True)
+        held.buffer += (passed - asked) * TICKS
+        waits = (
+            (Cause.STORE_BARRIER, held.barrier), (Cause.BANK_CONFLICT, (passed - asked) * TICKS),
+            (Cause.MEMORY_BANDWIDTH, held.path), (Cause.PORT, start - through), (Cause.DEPENDENCE, 1),
+        )  # fmt: skip
+        number = self._note(next(cause for cause, wait in waits if wait > 0), instruction.line)
+        self._waited(instruction.line, data, start, held, passed - asked)
+        self._latest_store = start + (passed - asked) * TICKS
+        held.chain = (*held.chain, (instruction.line, self._latest_store))
+        self._store_barrier = NO_TICK
+        self.held = held
+        self._queue.add(self._latest_store, number)
+        takes = function.store_latency
+        if instruction.word.startswith(INTERLEAVING):
+            takes = ticks(facts.target.timing.micro.interleaved_store.store_cycles)
+            self.used.add("timing.micro.interleaved_store")
+        self._read(issue, self._latest_store + takes, number)
+        self.completed = max(self.completed, self._latest_store + takes)
+
+    def _waited(self, line: int, data: int, start: int, held: Store, conflict: int) -> None:
+        """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
+        use = self.account.uses[line]
+        use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
+        use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
+        use.wait(Cause.STORE_BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
+        use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
+
+    def _name(self, issue: Issue) -> None:
+        """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""
+        latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
+        self._read(issue, self.account.now, -1)
+        if latest is not None:
+            for name in issue.writes:
+                self._values[name] = replace(latest, physical=False)
+
+    def _order(self, word: str) -> None:
+        """Let later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
+        before, _, after = word.partition("_")
+        every = "VV_ALL" in word or "VS_ALL" in word or "SV_ALL" in word
+        if word == "VST_VST":
+            self.used.add("timing.store_barrier")
+            self._store_barrier = max(self._last_start, self.released)
+            return
+        if every or before in ("VST",):
+            if every or after == "VLD":
+                self._no_load_before = max(self._no_load_before, self.completed)
+            if every:
+                self._no_store_before = max(self._no_store_before, self.completed)
+        if every or before == "VLD":
+            self._no_store_before = max(self._no_store_before, self._loaded)
+
+    # ------------------------------------------------------------------------------------------------------ registers
+
+    def _read(self, issue: Issue, completed: int, number: int) -> None:
+        """Note that an instruction has read its registers: the last reader of each gives it back as it completes."""
+        for name in set(issue.reads):
+            value = self._values.get(name)
+            self._readers[name] -= 1
+            if value is None:
+                continue
+            value.latest_read = max(value.latest_read, completed)
+            if self._readers[name] == 0:
+                del self._values[name]
+                if value.physical:
+                    self._registers.give(value.latest_read, number)
+
+    def _write(self, name: int, value: Value, number: int) -> None:
+        value.physical = not value.producer.masks
+        if value.physical:
+            self._registers.take()
+        if self._readers.get(name, 0):
+            self._values[name] = value
+        elif value.physical:
+            self._registers.give(value.start, number)
+
+    def _note(self, cause: Cause, line: int) -> int:
+        """Return the number of an instruction; whoever waits for it waits for this cause, on behalf of its line."""
+        self._lines.append((cause, line))
+        return len(self._lines) - 1
+
+
+def _known_at(value: Value) -> int:
+    return value.loaded if value.loaded != NO_TICK else value.start

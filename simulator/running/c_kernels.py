@@ -1,0 +1,190 @@
+"""Kernels in C: compiled and scheduled when they are loaded, run engine by engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.input_data import check_elements
+from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import Language, Source
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vliw import stale_modes
+from castsim.machines.vliw.assembled import Assembled, Ran, execute
+from castsim.machines.vliw.latency_bound import latency_bound
+from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.source import chosen_target
+from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_c.compiling import Compiled, compile_kernel
+from castsim.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
+from castsim.tpc_c.printing import Printing, without_prints
+
+_Watch = Callable[[VliwCore, int], None]
+
+_DTYPES = {
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "int16": "i16",
+    "uint16": "u16", "int8": "i8", "uint8": "u8", "float8_e4m3fn": "f8_143", "float8_e5m2": "f8_152",
+}  # fmt: skip
+NEWEST = "gaudi2"
+"""The generation for which a kernel is checked that is given none."""
+_SCHEDULE = (
+    "the bundles are those of castsim's scheduler, not of the vendor's compiler, which may do better; the report's "
+    "bound says by how much at most"
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelProgram(WalkedWhenIssued):
+    """A kernel in C; see `castsim.running.loaded.LoadedProgram`."""
+
+    source: Source
+    launch: Launch
+
+    def __repr__(self) -> str:
+        return f"<KernelProgram {self.file} on {self.target.name}>"
+
+    @property
+    def file(self) -> str:
+        """The name that messages give it."""
+        return self.source.file
+
+    @property
+    def entry(self) -> str:
+        """The file's name without its suffix."""
+        return Path(self.file).stem
+
+    @property
+    def target(self) -> VliwTarget:
+        """The target that it is compiled for."""
+        return self.launch.compiled.target
+
+    @property
+    def language(self) -> str:
+        """The word for its language."""
+        return Language.KERNEL.value
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The tensors of the launch."""
+        return self._assembled(0).arguments
+
+    def _assembled(self, engine: int) -> Assembled:
+        return Assembled(self.file, self.launch.engines[engine], self.target)
+
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
+        """Run every engine to its end, one after the other; the slowest gives the time."""
+        if how.values:
+            check_elements(self.arguments, how.limits.max_elements)
+        how.stage("values")
+        checked = how.stale_reads != stale_modes.IGNORE
+        runs: list[Ran] = []
+        given = dict(inputs)
+        printed: list[str] = []
+        for engine, program in enumerate(self.launch.engines):
+            printing = Printing(self.launch.compiled.prints, program, self.file)
+            heard = None if how.watch is None or engine else how.watch.bundle
+            ran = execute(
+                self._assembled(engine),
+                given,
+                values=how.values,
+                checked=checked,
+                stop=how.stale_reads == stale_modes.STOP,
+                max_bundles=how.max_cycles,
+                max_walk=how.limits.computed,
+                heard=how.progress,
+                skip=how.skip,
+                watch=_both(printing.bundle if how.values and self.launch.compiled.prints else None, heard),
+            )
+            printed += printing.lines()
+            runs.append(ran)
+            given |= ran.outputs
+        if how.watch is not None:
+            how.watch.finish()
+        slowest = 0
+        if len(runs) > 1:
+            slowest = int(np.argmax([simulate(ran.tree, self.target).total for ran in runs]))
+        ran = runs[slowest]
+        warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings))
+        lost = {text: span for one in runs for text, span in one.dropped.items()}
+        outside = tuple(WarningText(WarningKind.BEYOND, text, span) for text, span in lost.items())
+        executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *outside, *warnings))
+        latencies = partial(latency_bound, self.launch.engines[slowest], self.target)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
+                        latencies=latencies, printed=tuple(printed))  # fmt: skip
+        stale = tuple(each for one in runs for each in one.stale_reads) if checked else None
+        return ExecutionResult(loaded, runs[-1].outputs, stale, casts=ran.casts)
+
+    def _said(self, engines: int) -> Warnings:
+        """Return what is said of a kernel's values and cycles."""
+        found = [WarningText(WarningKind.FORM, _SCHEDULE, self.file)]
+        if engines > 1:
+            text = f"{engines} engines run one after the other; the time is that of the slowest, memory is not shared"
+            found.append(WarningText(WarningKind.FORM, text, self.file))
+        notes = self.launch.compiled.notes
+        return (*found, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
+
+    def lint(self) -> tuple[LintFinding, ...]:
+        """Return the findings against the issue rules."""
+        return without_prints(lint(self.launch.engines[0], self.target), self.launch.compiled.prints)
+
+
+def _both(one: _Watch | None, two: _Watch | None) -> _Watch | None:
+    """Return what tells both of a bundle."""
+    if one is None or two is None:
+        return one if two is None else two
+
+    def watch(machine: VliwCore, index: int) -> None:
+        one(machine, index)
+        two(machine, index)
+
+    return watch
+
+
+def load_kernel(source: Source, request: LoadRequest) -> KernelProgram:
+    """Compile and schedule a kernel.
+
+    Raises:
+        ReadError: it is not C, or something of the launch is missing. IllegalError: the target lacks what it uses.
+    """
+    if request.entry not in (None, "main"):
+        raise ReadError(f"{source.file}: a kernel has one entry, main", legal=("main",))
+    if request.target is None:
+        raise ReadError(f"{source.file} names no target, and none is given", legal=("--target gaudi2",))
+    compiled = compiled_kernel(source, request)
+    return KernelProgram(source, launch(compiled, request.launch or LaunchRequest(), request.args))
+
+
+def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
+    """Compile a kernel, without anything that a launch brings; without a target for the newest generation.
+
+    Raises:
+        ReadError, IllegalError: as `castsim.tpc_c.compiling.compile_kernel`.
+    """
+    target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
+    wanted = request.launch or LaunchRequest()
+    return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders, wanted.accumulators)
+
+
+def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:
+    """Return a launch with the tensors that only inputs tell of: format and sizes of the array."""
+    found = dict(wanted.tensors)
+    for name, given in inputs.items():
+        if name in found or (isinstance(given, str) and not given.endswith(".npy")):
+            continue
+        try:
+            array = np.load(given, mmap_mode="r", allow_pickle=False) if isinstance(given, str) else np.asarray(given)
+        except (OSError, ValueError):
+            continue  # reading the input says what is wrong with it
+        fmt = _DTYPES.get(array.dtype.name)
+        if fmt is not None and 0 < array.ndim <= 5:
+            found[name] = TensorGiven("", fmt, tuple(reversed(array.shape)))
+    return replace(wanted, tensors=found)
