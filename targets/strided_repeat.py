@@ -81,8 +81,8 @@ class VectorTiming(Fact):
 
     Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
     what its pipe adds; repeats of this sum count up to `most_repeats`. An idle pipe fills for the startup before the
-    first repeat (with `fills_always` any pipe does), or for `read_cycles`, and the rest of the startup lies between a
-    repeat's reads and its results, which a change of the mask waits for; repeats follow each other in whole cycles, their fractions behind
+    first repeat (with `fills_always` any pipe does), or for `read_cycles` of it: the rest then lies between reads and
+    results, which a change of the mask waits for. Repeats follow each other in whole cycles, their fractions behind
     the last; results are in the buffer `tail_cycles` later (None: those of the pipe), less or more what the rounding of
     the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
     `conflict_cycles` more, all of them behind the last. The row holds while `option`, if it names one, has the value

@@ -72,7 +72,8 @@ class StridedUnit:
         self._mask_ready: int | None = None
         """When the mask holds that was written since the last instruction."""
         self._left = -(1 << 60)
-        """When the last instruction had begun all of its repeats, late ones later, or a write of the mask arrived at an idle pipe."""
+        """When the last instruction had begun all of its repeats and its late cycles were over, or a write of the mask
+        arrived at an idle pipe."""
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""

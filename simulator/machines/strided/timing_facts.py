@@ -16,8 +16,8 @@ class Pace(NamedTuple):
     """The times of one instruction of so many repeats.
 
     Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
-    delayed repeats, and until the results are in the buffer, `late` of them of the startup; `at_once` if they already are; `always` if it fills
-    a pipe at work as well.
+    delayed repeats, and until the results are in the buffer, `late` of them of the startup; `at_once` if they
+    already are; `always` if it fills a pipe at work as well.
     """
 
     head: int
