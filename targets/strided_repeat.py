@@ -79,7 +79,8 @@ class VectorTiming(Fact):
 
     Alone it takes `startup_cycles` + `repeat_cycles` x repeats + `fill_cycles` x exp(-repeats / `decay_repeats`), and
     what its pipe adds; repeats of this sum count up to `most_repeats`. An idle pipe fills for the startup before the
-    first repeat (with `fills_always` any pipe does); repeats follow each other in whole cycles, their fractions behind
+    first repeat (with `fills_always` any pipe does), or for `read_cycles` of it: the rest then lies between reads and
+    results, which a change of the mask waits for. Repeats follow each other in whole cycles, their fractions behind
     the last; results are in the buffer `tail_cycles` later (None: those of the pipe), less or more what the rounding of
     the sum asks for, and until then the pipe is not idle. Each repeat that a bank conflict delays loses
     `conflict_cycles` more, all of them behind the last. The row holds while `option`, if it names one, has the value
@@ -96,6 +97,7 @@ class VectorTiming(Fact):
     decay_repeats: Annotated[Decimal, Field(gt=0)] = Decimal(1)
     most_repeats: Count | None = None
     tail_cycles: Cycles | None = None
+    read_cycles: Cycles | None = None
     fills_always: bool = False
     option: str = ""
     option_value: int | str = ""
@@ -129,6 +131,15 @@ class VectorTiming(Fact):
     @property
     def _nominal_head(self) -> int:
         """The startup; where the pipe's tail follows, the first repeat begins in its last cycle."""
+        return self._startup - self.late
+
+    @property
+    def late(self) -> int:
+        """Cycles of the startup that lie behind the first repeat's reads."""
+        return 0 if self.read_cycles is None else max(0, self._startup - self.read_cycles)
+
+    @property
+    def _startup(self) -> int:
         startup = int(Decimal(self.startup_cycles).to_integral_value(ROUND_HALF_UP))
         return max(0, startup - (1 if self.tail_cycles is None else 0))
 

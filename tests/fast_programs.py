@@ -6,6 +6,7 @@ Half of the trees deadlock or not as they come; nothing here knows what is to be
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 
 from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_write, program, store
@@ -38,6 +39,7 @@ STRIDED_TARGETS = (
     a2a3(vconv=(0, 1, 0), vand=(3, 2, 20), vector_dup=(1, 1, 1), load=(0, "594.3"), store=(2, "64")),
     a2a3(issue_cycles=0, control_write_cycles=0, synchronisation_cycles=0, load=(3, "16.36"), vconv=(2, 3, 5)),
     with_facts(a2a3(), {"timing.vector_pipe.mask_change_cycles": 3, "timing.vector.*.conflict_cycles": Decimal("0.4")}),
+    with_facts(a2a3(), {"timing.vector.*.read_cycles": 2}),
     with_facts(a2a3(), {"timing.vector_pipe.tail_cycles": 0, "timing.vector.*.fills_always": True}),
     a2a3(issue_cycles=40, loop_turnaround_cycles=90, load=(30, "128"), store=(5, "300")),
 )
@@ -125,11 +127,11 @@ class Programs:
 
 
 def strided_work(programs: Programs):
-    """A vector instruction with one source, none, or rows that conflict; or a write of the mask."""
+    """A vector instruction with one source or two, none, or rows that conflict; or a write of the mask."""
     choice = programs.random.choice
     if programs.random.random() < 0.2:
         return mask_write()
-    return cast(
+    instruction = cast(
         programs.random.randint(1, 5),
         programs.address(),
         programs.address(),
@@ -137,8 +139,12 @@ def strided_work(programs: Programs):
         block_stride=choice((1, 1, 1, 2, 8, 16)),
         repeat_strides=(choice((8, 8, 0, 1, 3)), choice((4, 4, 0, 16))),
         mask=choice((FULL, FULL, 1, 0, 0xFF00)),
-        timing=choice(("vconv", "vconv", "vand", "vector_dup", "vmul", "vcopy", "vconv_f322f16", "vconv_f322bf16")),
+        timing=choice(("vconv", "vand", "vadd", "vector_dup", "vmul", "vcopy", "vconv_f322f16", "vconv_f322bf16")),
     )
+    if instruction.timing not in ("vand", "vadd", "vmul"):
+        return instruction
+    second = replace(instruction.sources[0], address=programs.address())
+    return replace(instruction, sources=(*instruction.sources, second))
 
 
 def strided(seed: int, *, small: bool = False):

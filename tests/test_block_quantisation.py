@@ -547,6 +547,6 @@ def cycles_with_moves(rows: int, cols: int) -> int:
 
 @pytest.mark.parametrize("row", MOVED, ids=lambda row: f"{row.operation} {row.case}")
 def test_published_cycles_with_moves(row: Any) -> None:
-    """No fact was fitted to these rows; the smallest is the farthest."""
+    """Only 64 x 256 and 64 x 512 told a fact, the cycles of a trip of codes; the smallest is the farthest."""
     assert len(MOVED) >= 9
-    assert cycles_with_moves(*row.tile) == pytest.approx(row.cycles, rel=0.09 if row.tile == (32, 64) else 0.08)
+    assert cycles_with_moves(*row.tile) == pytest.approx(row.cycles, rel=0.06)

@@ -86,7 +86,8 @@ class StridedUnit:
         self._mask_ready: int | None = None
         """When the mask holds that was written since the last instruction."""
         self._left = -(1 << 60)
-        """When the last instruction had begun all of its repeats, or a write of the mask arrived at an idle pipe."""
+        """When the last instruction had begun all of its repeats and its late cycles were over, or a write of the mask
+        arrived at an idle pipe."""
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
@@ -105,7 +106,8 @@ class StridedUnit:
         assert isinstance(operation, VectorOperation)  # checked before the run
         ready, self._mask_ready = self._mask_ready, None
         yield from _run(self._target, pipe, entry, operation, ready)
-        self._left = int(pipe.machine.env.now)
+        late = pace_of(self._target, operation.timing, operation.repeats).late
+        self._left = int(pipe.machine.env.now) + late
 
 
 def _run(

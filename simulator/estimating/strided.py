@@ -112,7 +112,7 @@ class StridedForm:
         except CastsimError:
             return None
         vector = target.timing.vector
-        if any(row not in vector or vector[row].results_at_once for row in rows):
+        if any(row not in vector or vector[row].results_at_once or vector[row].late for row in rows):
             return None
         scalar = target.timing.scalar
         form = cls(

@@ -258,7 +258,7 @@ def _leave(m: MachineState, p: int, e: int, cycle: int) -> None:
     note_drain(m, p, e, end)
     m.pipes[p].request = NEVER
     m.pipes[p].wake = cycle
-    m.accounts[p].left = cycle
+    m.accounts[p].left = cycle + vector.late
 
 
 def _send_result(m: MachineState, time: int, e: int) -> None:

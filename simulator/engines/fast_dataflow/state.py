@@ -288,6 +288,7 @@ class VectorRow(Row):
     rest: int
     lost: int
     tail: int
+    late: int
     delay: int
     repeats: int
     always: int

@@ -55,6 +55,7 @@ class StridedRows:
             rest=pace.rest,
             lost=places.integers(pace.lost),
             tail=pace.tail,
+            late=pace.late,
             delay=result_delay(pace.tail, pace.at_once),
             repeats=operation.repeats,
             always=int(always_fills(self.target)) or pace.always,

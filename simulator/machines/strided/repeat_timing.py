@@ -133,8 +133,8 @@ class Pace(NamedTuple):
     """The times of one instruction of so many repeats.
 
     Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
-    delayed repeats, and until the results are in the buffer; `at_once` if they already are; `always` if it fills
-    a pipe at work as well.
+    delayed repeats, and until the results are in the buffer, `late` of them of the startup; `at_once` if they
+    already are; `always` if it fills a pipe at work as well.
     """
 
     head: int
@@ -142,6 +142,7 @@ class Pace(NamedTuple):
     rest: int
     lost: tuple[int, ...]
     tail: int
+    late: int
     at_once: int
     always: int
 
@@ -151,7 +152,7 @@ def _pace(row: VectorTiming, tail_of_pipe: int, repeats: int) -> Pace:
     lost = tuple(map(row.lost, range(repeats + 1))) if row.conflict_cycles else (0,) * (repeats + 1)
     tail = row.tail(repeats, tail_of_pipe)
     at_once, always = int(row.results_at_once), int(row.fills_always)
-    return Pace(row.head, row.interval, row.rest(repeats), lost, tail, at_once, always)
+    return Pace(row.head, row.interval, row.rest(repeats), lost, tail, row.late, at_once, always)
 
 
 def pace_of(target: StridedRepeatTarget, row: str, repeats: int) -> Pace:

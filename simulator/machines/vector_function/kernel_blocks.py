@@ -75,7 +75,9 @@ def _maxima(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> tu
     steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
     size = width // 8
     moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
-    trip: Trip = (*loads, region.predicate, *steps, region.store(steps[-1].results[0]))
+    each = Store(steps[-1].results[0], "p", "ONEPT_B32")
+    stores: Trip = (each, replace(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
+    trip: Trip = (*loads, region.predicate, *steps, *stores)
     return (region.nest(trip, moved, writes=operands.add(maxima.address)),)
 
 
@@ -109,7 +111,8 @@ def _codes(operands: Operands, work: ResolvedTileOp, register_bytes: int) -> Nes
     if narrow and source.format.name == "bf16":
         stores = (Store(products[-2].results[0], "p", "PK4_B32"), Store(last, "p", "PK4_B32", stored // 2))
     moved = work.dst.row_pitch if groups.by_rows else 0, stored
-    return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced="codes_after_stores")
+    paced = "quarter_codes_after_stores" if packed == "PK4_B32" else "codes_after_stores"
+    return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced=paced)
 
 
 def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
