@@ -333,10 +333,9 @@ def _write_immediate(
 
 def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
     """Whether an operand code can stand for an immediate; the distance of a jump is a long one always."""
-    value, jump = piece.immediate, instruction.mnemonic in JUMPS
-    return (
-        piece.field != IMMEDIATE and not jump and value is not None and value < encoding.short.count(instruction.type)
-    )
+    if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
+        return False
+    return piece.immediate < encoding.short.count(instruction.type)
 
 
 def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], sheet: Sheet) -> None:
