@@ -32,7 +32,6 @@ def encoding_of(target: VliwTarget) -> Encoding:
         "rounding": {word: mode.code for word, mode in target.convert_rounding.modes.items()},
         "integer_rounding": {word: mode.code for word, mode in target.integer_rounding.modes.items()},
     }
-    short = codes.short_immediates
     return Encoding(
         dialect=target.dialect,
         bundle=_layout(target, codes.bundle, size),
@@ -47,7 +46,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
         specials={name: _numbered(text) for name, text in codes.specials.items()},
         hardware_registers=codes.hardware_registers,
         immediate_code=codes.immediate,
-        short_codes=range(0) if short is None else range(short.first, short.first + short.count),
+        short=codes.short,
         machines=target.object_files.machines,
     )
 

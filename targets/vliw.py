@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.dialect import Dialect, Feature
+from castsim.isa.tpc.dialect import ShortImmediates as ShortCodes
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
 from castsim.targets.description import (
     LIST_SEPARATOR,
@@ -138,10 +139,15 @@ def _numbers(cell: Any) -> Any:
 
 
 class ShortImmediates(Table):
-    """Operand codes that stand for the immediates 0, 1, ..: the first code and how many there are."""
+    """Operand codes that stand for the immediates 0, 1, ..: `count` from the first, `further` behind them.
+
+    `signed` is how many of them there are where the type is signed.
+    """
 
     first: Number
     count: Count
+    further: tuple[Number, ...] = ()
+    signed: Count
 
 
 class HalfLayout(Table):
@@ -171,6 +177,14 @@ class EncodingCodes(Fact):
     hardware_registers: dict[str, Number]
     types: dict[str, Number]
     comparisons: dict[str, Number]
+
+    @property
+    def short(self) -> ShortCodes:
+        """The operand codes that stand for small immediates; none where the generation has none."""
+        given = self.short_immediates
+        if given is None:
+            return ShortCodes()
+        return ShortCodes((*range(given.first, given.first + given.count), *given.further), given.signed)
 
 
 class ObjectFiles(Fact):

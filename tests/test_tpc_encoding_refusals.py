@@ -32,8 +32,8 @@ def refused(generation: str, text: str) -> CastsimError:
         ("goya", "ld_l_v V1, S1, S2; nop; sel_eq.i32 V1, V2, V3, V4, V5; nop", "both need vpu.src_d, load.src_b"),
         ("gaudib", "nop; nop; sel_eq.i32 V1, V2, V3, V4, V5; st_tnsr 0x0, I1, V2", "both need vpu.src_c, store.src_c"),
         ("goya", "nop; add.i32 S1, S2, 3; add.i32 V1, V2, 4; nop", "room for one 32-bit immediate; 0x4 is beside 0x3"),
-        ("greco", "nop; add.i32 S1, S2, 15; add.i32 V1, V2, 4; nop", "room for one 32-bit immediate"),
-        ("greco", "ld_l_v V1, 0x100; nop; add.i32 V1, V2, 4; nop", "room for one 32-bit immediate"),
+        ("greco", "nop; add.i32 S1, S2, 15; add.i32 V1, V2, 8; nop", "room for one 32-bit immediate"),
+        ("greco", "ld_l_v V1, 0x100; nop; add.i32 V1, V2, 8; nop", "room for one 32-bit immediate"),
         ("gaudi", "ld_l S1, S2, SP1; nop; nop; st_l S1, S2", "one predicate in common; found SP1 and SP0"),
         # the published layout has no bits for these on the early generations: they pack 32 to 16 bits
         ("gaudi", "nop; nop; nop; st_tnsr pack PCK_32_TO_8 0x0, I1, V2", "gaudi has no switch pack_dt on st_tnsr"),
@@ -74,7 +74,7 @@ def test_refusals(generation: str, text: str, message: str) -> None:
 
 def test_refusals_say_what_would_be_legal() -> None:
     assert refused("goya", "nop; add.i32 S1, S2, 3; add.i32 V1, V2, 4; nop").legal == ("two bundles",)
-    assert "0 .. 14 in the SPU slot" in refused("greco", "nop; add.i32 S1, S2, 15; add.i32 V1, V2, 4; nop").legal
+    assert "0 .. 7" in refused("greco", "nop; add.i32 S1, S2, 15; add.i32 V1, V2, 8; nop").legal
     assert refused("goya", "nop; loop 0, S1, 1, <, E; nop; nop\nE:").legal == ("64 .. 65536",)
 
 

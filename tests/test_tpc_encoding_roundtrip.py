@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tpc_bundles import UNIT, encoding, packed, some_unit
 from tpc_text import GENERATIONS, dialect
 
+from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 
@@ -77,24 +78,41 @@ def test_a_long_immediate_where_a_short_one_would_do() -> None:
     assert assemble(parse("nop; mov.i32 S1, 3; nop; nop", tables.dialect), tables).code != short
 
 
-def test_a_short_immediate_makes_room_for_a_long_one() -> None:
-    """Source of the code: docs/reference/tpc.md section 8, 0x70 + n in SPU operands from Greco."""
+FIRST_SHORT, FIFTEEN = 0x70, 0x6F
+SHORT = [
+    ("ld_l_v V1, 0x100; add.u32 S1, S2, {}; nop; nop", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
+     "spu__op_type": 3}, "spu__src_b", {"load__opcode": 0x0E, "load__dest": 1, "load__src_a": 127}),
+    ("ld_l_v V1, 0x100; nop; add.i32 V1, V2, {}; nop", 7, {"vpu__opcode": 2, "vpu__dest": 1, "vpu__src_a": 2,
+     "vpu__op_type": 2}, "vpu__src_b", {"load__opcode": 0x0E, "load__dest": 1, "load__src_a": 127}),
+    ("ld_l_v V1, {}; add.i32 S1, S2, 0x100; nop; nop", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
+     "spu__op_type": 2, "spu__src_b": 127}, "load__src_a", {"load__opcode": 0x0E, "load__dest": 1}),
+    ("nop; add.i32 S1, S2, 0x100; nop; st_l_v {}, V1", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
+     "spu__op_type": 2, "spu__src_b": 127}, "store__src_a", {"store__opcode": 7, "store__src_c": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "most", "one", "field", "other"), SHORT)
+@pytest.mark.parametrize("generation", ["greco", "gaudi2"])
+def test_a_short_immediate_makes_room_for_a_long_one(
+    generation: str, line: str, most: int, one: dict[str, int], field: str, other: dict[str, int]
+) -> None:
+    """Source: tpc_c.md section 7: 0x70 + n in every slot, 0x6f is 15; signed types 0 .. 7, others 0 .. 15."""
+    tables = encoding(generation)
+    for number in range(most + 1):
+        text = line.format(hex(number))
+        operand = {field: FIRST_SHORT + number if number < 15 else FIFTEEN}
+        code = packed("gen34_256", all__immediate=0x100, **one, **other, **operand)
+        assert assemble(parse(text, tables.dialect), tables).code == code, text
+        assert disassemble(code, tables).text() == f"{text}\n"
+    with pytest.raises(IllegalError, match="one 32-bit immediate"):
+        assemble(parse(line.format(hex(most + 1)), tables.dialect), tables)
+
+
+def test_two_equal_long_immediates_share_the_field_and_a_short_code_of_a_signed_type_ends_at_7() -> None:
     tables = encoding("gaudi2")
-    text = "ld_l_v V1, 0x100; add.i32 S1, S2, 0xe; nop; nop"
-    code = packed(
-        "gen34_256",
-        load__opcode=0x0E,
-        load__dest=1,
-        load__src_a=127,
-        all__immediate=0x100,
-        spu__opcode=2,
-        spu__dest=1,
-        spu__src_a=2,
-        spu__src_b=0x7E,
-        spu__op_type=2,
-    )
-    assert assemble(parse(text, tables.dialect), tables).code == code
-    assert disassemble(code, tables).text() == f"{text}\n"
+    assert assemble(parse("nop; add.i32 S1, S2, 0x100; add.i32 V1, V2, 0x100; nop", tables.dialect), tables).code
+    beyond = packed("gen34_256", spu__opcode=2, spu__dest=1, spu__src_a=2, spu__src_b=0x78, spu__op_type=2)
+    assert "src_b 0x78 is not one of" in str(disassemble(beyond, tables).lines[0].remark)
 
 
 def test_labels_are_distances() -> None:

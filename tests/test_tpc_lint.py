@@ -230,11 +230,14 @@ def test_generations_without_a_rule(rule: str, exempt: str) -> None:
 
 
 def test_short_immediates_need_no_field() -> None:
-    """From Greco the SPU has immediates of its own, 0 to 14 (docs/reference/tpc.md section 8)."""
-    text = "ld_l_v V0, 0x100; add.i32 S1, S2, {value}; nop; nop\n" + GAP + "nop; nop; nop; st_l_v S1, V0\n" + END
-    assert found(text.format(value="0xe"), "greco") == set()
-    assert found(text.format(value="0xf"), "greco") == {"immediates"}
-    assert found(text.format(value="0xe"), "gaudi") == {"immediates"}
+    """From Greco every slot has immediates of its own: 0 to 15, of signed types 0 to 7 (tpc_c.md section 7)."""
+    text = "ld_l_v V0, 0x100; {}; nop\n" + GAP + "nop; nop; nop; st_l_v S1, V0\n" + END
+    for line, fits in (
+        ("add.u32 S1, S2, 0xf; nop", True), ("add.u32 S1, S2, 0x10; nop", False), ("add.i32 S1, S2, 0x7; nop", True),
+        ("add.i32 S1, S2, 0x8; nop", False), ("nop; add.u16 V1, V2, 0xf", True), ("nop; add.i16 V1, V2, 0x8", False),
+    ):  # fmt: skip
+        assert ("immediates" in found(text.format(line), "greco")) is not fits, line
+        assert "immediates" in found(text.format(line), "gaudi")
 
 
 def test_rules_follow_jumps_and_loops_not_the_text() -> None:

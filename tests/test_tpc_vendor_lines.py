@@ -33,6 +33,8 @@ CANONICAL = [
     ("goya", "MUL.I32 V4, V5, V6", "mul.i32 D4, V5, V6"),
     ("goya", "MUL.I32 V5, V5, V6, DOUBLE_AND_ROUND32", "mul.i32 double_and_round32 V5, V5, V6"),
     ("gaudi2", "mul.f8_152 acc_fp32 V4, V5, S6, VP1", "mul.f8_152 acc_fp32 A4, V5, S6, VP1"),
+    ("gaudi2", "ADD.F8_143 A4, A8, A12, VP1", "add.f8_143 A4, A8, A12, VP1"),
+    ("gaudi2", "sub.f8_152 neg A4, A8, 0x3c", "sub.f8_152 neg A4, A8, 0x3c"),
     ("gaudi", "mul.bf16 acc_fp32 S1, S2, 0x3f80", "mul.bf16 acc_fp32 S1, S2, 0x3f80"),
     ("greco", "mul.u32 keep_rs_for_add D2, V1, S3", "mul.u32 keep_rs_for_add D2, V1, S3"),
     # hardware registers by name or number
@@ -149,7 +151,7 @@ def test_wide_products_are_exact_and_in_the_order_of_lanes_of_a_sum(name: str, k
 @pytest.mark.parametrize(
     ("text", "slot"),
     [("mul.i32 keep_rs_for_add D2, V1, V3", "vpu"), ("set_indx high I1, b00001, S2", "load"),
-     ("udiv_4step.u32 0x1 Z4, S5", "spu")],
+     ("udiv_4step.u32 0x1 Z4, S5", "spu"), ("add.f8_143 A4, A8, A12", "vpu"), ("sub.f8_152 A4, A8, S1", "vpu")],
 )  # fmt: skip
 def test_what_no_source_states_is_refused_when_it_runs(text: str, slot: str) -> None:
     generation = "greco" if "udiv" in text else "gaudi2"

@@ -182,9 +182,18 @@ def _select(mnemonic: str, dest: str, family: Family, *switches: Switch) -> tupl
 _CONDITIONS = ("eq", "neq", "less", "leq", "grt", "geq")
 _ORDERED = _CONDITIONS[2:]
 
+# Sums of f8 in quads: the vendor's compiler prints them; what lies in the four registers no source states.
+_QUADS = (operand("dest", "A"), operand("src_a", "A"), operand("src_b", "A S imm"))
+
 FORMS: tuple[Form, ...] = (
-    *_plain("add", _SATURATE, _NEGATE, _FLUSH),
-    *_plain("sub", _SATURATE, _NEGATE, _FLUSH),
+    *(
+        form
+        for mnemonic in ("add", "sub")
+        for form in (
+            *_plain(mnemonic, _SATURATE, _NEGATE, _FLUSH),
+            Form(mnemonic, _VPU, _QUADS, (_NEGATE,), types=_BYTE_FLOATS, predication=_VECTOR),
+        )
+    ),
     *_mul(),
     *_plain("max"),
     *_plain("min"),

@@ -124,6 +124,18 @@ class Feature(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ShortImmediates:
+    """Operand codes that stand for the immediates 0, 1, ..; under a signed type only the first `signed` of them do."""
+
+    codes: tuple[int, ...] = ()
+    signed: int = 0
+
+    def count(self, kind: str | None) -> int:
+        """Return how many there are in an instruction of a type."""
+        return self.signed if kind is not None and kind.startswith("i") else len(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One generation's text.
 

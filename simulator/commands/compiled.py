@@ -1,12 +1,13 @@
-"""SRC and DST are vector types of TPC-C (float128, short128, bfloat128, uchar256, ...) or formats (f32, i16); without a
-number of elements, a format means one register of the narrower side. A VALUE is a decimal, nan, inf, or 0x followed by
-the bits of SRC. The result is what the emitted assembly computes on the machine. --form chooses how the program writes
-the cast: as (as_T(x), with --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x),
-reinterpret (the same bits), ir (an LLVM IR cast in the compiler's own instructions, with its defined result beside it),
-convert_to (convert_T_to_U(x, mode): one instruction, which keeps its order of lanes). Where the vendor's compiler and
-document differ, both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to
-one, and scalar converts one element in scalar registers, where the compiler has shortcuts of its own. --table prints
-the C-level casts of a generation.
+"""SRC is a text of LLVM IR (.ll), of which every cast is shown, calls of llvm.tpc.*.swch among them; or SRC and DST are
+vector types of TPC-C (float128, short128, bfloat128, uchar256, ...) or formats (f32, i16); without a number of
+elements, a format means one register of the narrower side. A VALUE is a decimal, nan, inf, or 0x followed by the bits
+of SRC. The result is what the emitted assembly computes on the machine. --form chooses how the program writes the cast:
+as (as_T(x), with --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x), reinterpret
+(the same bits), ir (an LLVM IR cast in the compiler's own instructions, with its defined result beside it), convert_to
+(convert_T_to_U(x, mode): one instruction, which keeps its order of lanes). Where the vendor's compiler and document
+differ, both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, and
+scalar converts one element in scalar registers, where the compiler has shortcuts of its own. --table prints the
+C-level casts of a generation.
 
 examples:
   castsim compiled f32 u16 40000 70000 -1.5 --target gaudi
@@ -14,6 +15,7 @@ examples:
   castsim compiled f32 i32 0.75 2.5 nan --target gaudi --form ir
   castsim compiled f32 u16 --target greco --form ir --order scalar --emit
   castsim compiled bf16 f32 --target gaudi --emit
+  castsim compiled casts.ll 2.5 --target gaudi
   castsim compiled --table --target gaudi
 """
 
@@ -27,7 +29,7 @@ SUMMARY = "show casts of C and LLVM IR as the TPC compiler makes them: chains, v
 def declare(parser: ArgumentParser) -> None:
     """Add the arguments of `compiled`."""
     add = parser.add_argument
-    add("src", metavar="SRC", nargs="?", help="vector type or format of the argument")
+    add("src", metavar="SRC", nargs="?", help="vector type or format of the argument, or a file (.ll)")
     add("dst", metavar="DST", nargs="?", help="vector type or format of the result")
     add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits")
     add("--target", metavar="T", required=True, help="a TPC generation, or the path of a description")

@@ -191,17 +191,17 @@ def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, enco
 
     A short immediate counts as the long one that it stands for.
     """
-    sheet = Sheet(view.layout)
+    sheet, long = Sheet(view.layout), set[str]()
     for piece in pieces(instruction, slot, encoding):
         if piece.field != "immediate":
+            if piece.immediate is not None:
+                long.add(piece.field)
             sheet.put(slot, piece.field, piece.low, piece.bits, piece.number)
     written = _View(sheet.bits, view.layout)
     for owner, name in view.layout.fields:
         if owner == slot.name.lower() and name not in ("opcode", "predicate", "polarity"):
-            number = view.number(slot, name)
-            if slot is Slot.SPU and name in ("src_a", "src_b") and number in encoding.short_codes:
-                number = encoding.immediate_code
-            if number != written.number(slot, name):
+            number, wanted = view.number(slot, name), written.number(slot, name)
+            if number != wanted and not (name in long and number in encoding.short.codes):
                 return False
     return True
 
@@ -225,7 +225,7 @@ def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcIn
         if kind not in form.types:
             raise _Unfit(f"type {kind} is not legal")
     switches = _switches(form, slot, view, encoding)
-    operands = tuple(_operand(spec, form, slot, view, encoding) for spec in form.operands)
+    operands = tuple(_operand(spec, form, kind, slot, view, encoding) for spec in form.operands)
     predicate = _predicate(form, slot, view, encoding)
     instruction = TpcInstruction(form, kind, switches, operands, predicate)
     return grouped(instruction)
@@ -268,7 +268,7 @@ def _legal(switch: Switch, encoding: Encoding) -> tuple[Value, ...]:
     return words if switch.default is None else (*words, switch.default)  # a default may have no word
 
 
-def _operand(spec: OperandSpec, form: Form, slot: Slot, view: _View, encoding: Encoding) -> Operand:
+def _operand(spec: OperandSpec, form: Form, kind: str | None, slot: Slot, view: _View, encoding: Encoding) -> Operand:
     if spec.role == ZERO_POINT:
         return Special(spec.accepts[0])
     if not is_encoded(spec):
@@ -276,7 +276,7 @@ def _operand(spec: OperandSpec, form: Form, slot: Slot, view: _View, encoding: E
     if names_hardware(spec.accepts, encoding):
         return Special(str(_item(form, slot, HARDWARE, view, encoding)))
     if encoding.placement(slot, form.mnemonic, spec.role) is None:
-        return _from_code(spec, slot, view, encoding)
+        return _from_code(spec, kind, slot, view, encoding)
     number = int(_item(form, slot, spec.role, view, encoding))
     if "mask" in spec.accepts:
         return DimensionMask(number)
@@ -290,13 +290,13 @@ def _provided(name: str) -> Operand:
     return Register(File(name[0]), int(name[1:])) if name[1:].isdecimal() else Special(name)
 
 
-def _from_code(spec: OperandSpec, slot: Slot, view: _View, encoding: Encoding) -> Operand:
+def _from_code(spec: OperandSpec, kind: str | None, slot: Slot, view: _View, encoding: Encoding) -> Operand:
     code = view.number(slot, field_of(spec.role, slot))
     if "imm" in spec.accepts:
         if code == encoding.immediate_code:
             return Immediate(view.number(None, "immediate"))
-        if slot is Slot.SPU and code in encoding.short_codes:
-            return Immediate(encoding.short_codes.index(code))
+        if code in encoding.short.codes[: encoding.short.count(kind)]:
+            return Immediate(encoding.short.codes.index(code))
     for name in spec.accepts:
         if name in encoding.specials:
             file, index = encoding.specials[name]

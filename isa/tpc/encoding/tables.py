@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.dialect import Dialect
+from castsim.isa.tpc.dialect import Dialect, ShortImmediates
 from castsim.isa.tpc.forms import Form, OperandSpec, Value
 from castsim.isa.tpc.program import (
     GROUPED,
@@ -132,8 +132,7 @@ class Encoding:
 
     `halves` stand in the order of their compression type. `files` maps whether the slot is SPU to the first code of
     each register file; `specials` maps named registers to the number they have in a file, `hardware_registers` others
-    to a code of their own; `short_codes` are the codes that stand for the immediates 0, 1, .. inside an SPU operand.
-    `machines` are the ELF machine numbers to accept.
+    to a code of their own; `machines` are the ELF machine numbers to accept.
     """
 
     dialect: Dialect
@@ -147,7 +146,7 @@ class Encoding:
     specials: Mapping[str, tuple[File, int]]
     hardware_registers: Mapping[str, int]
     immediate_code: int
-    short_codes: range
+    short: ShortImmediates
     machines: tuple[int, ...]
 
     @cached_property

@@ -26,6 +26,7 @@ from castsim.isa.tpc.forms import Form
 from castsim.isa.tpc.instructions import forms_of
 from castsim.isa.tpc.program import (
     GROUPED,
+    JUMPS,
     VECTOR_GROUPS,
     Bundle,
     Comparison,
@@ -301,35 +302,39 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
         for piece in parts:
             if piece.field != IMMEDIATE:
                 number = piece.number
-                if slot is Slot.SPU and piece.immediate is not None and piece.immediate in short:
-                    number = encoding.short_codes[piece.immediate]
+                if short and piece.immediate is not None and _fits(piece, instruction, encoding):
+                    number = encoding.short.codes[piece.immediate]
                 sheet.put(slot, piece.field, piece.low, piece.bits, number, instruction)
     _write_predicates(found, sheet)
 
 
 def _write_immediate(
     found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
-) -> frozenset[int]:
-    """Write the one long immediate; return the values that SPU must take as short ones for want of room."""
+) -> bool:
+    """Write the one long immediate; return whether, for want of room, operand codes hold those that can."""
     uses = [
-        (piece.immediate, slot, instruction)
-        for slot, instruction, parts in found
+        (piece.immediate, instruction, _fits(piece, instruction, encoding))
+        for _, instruction, parts in found
         for piece in parts
         if piece.immediate is not None
     ]
-    short: set[int] = set()
-    if len({value for value, _, _ in uses}) > 1:
-        short = {value for value, slot, _ in uses if slot is Slot.SPU and value < len(encoding.short_codes)}
-    long = [(value, who) for value, slot, who in uses if slot is not Slot.SPU or value not in short]
+    short = len({value for value, _, _ in uses}) > 1
+    long = [(value, who) for value, who, fits in uses if not (short and fits)]
     for value, who in long:
         if value != long[0][0]:
             message = f"the bundle has room for one 32-bit immediate; {value:#x} is beside {long[0][0]:#x}"
-            last = len(encoding.short_codes) - 1
-            legal = ("two bundles", *((f"0 .. {last} in the SPU slot",) if last >= 0 else ()))
-            raise IllegalError(message, span=who.span, legal=legal)
+            small = [f"0 .. {count - 1}" for count in [encoding.short.count(who.type)] if count]
+            raise IllegalError(message, span=who.span, legal=("two bundles", *small))
     if long:
         sheet.put(None, IMMEDIATE, 0, None, long[0][0])
-    return frozenset(short)
+    return short
+
+
+def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
+    """Whether an operand code can stand for an immediate; the distance of a jump is a long one always."""
+    if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
+        return False
+    return piece.immediate < encoding.short.count(instruction.type)
 
 
 def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], sheet: Sheet) -> None:

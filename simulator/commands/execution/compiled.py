@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.execution.cast import read_value
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
+from castsim.isa.reading import read_text
 from castsim.reports.compiled import cast_document, compiled_document, table_document
 from castsim.reports.listing import plain_text
 from castsim.tpc_compiler.compiled_casts import cast_table, compare, compile_cast, source_format, tpc_target
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.compiled_casts import CompiledCast
+
+IR_SUFFIX = ".ll"
 
 
 def execute(options: Namespace) -> Outcome:
@@ -27,6 +30,8 @@ def execute(options: Namespace) -> Outcome:
         if options.src is not None:
             raise ReadError("--table shows all casts of a target; leave out SRC and DST")
         return _table(options.target)
+    if options.src is not None and options.src.endswith(IR_SUFFIX):
+        return _text(options)
     if options.dst is None:
         raise ReadError("SRC and DST are needed (see `castsim compiled --help`)")
     cast = compile_cast(
@@ -53,6 +58,35 @@ def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
         return compiled_text(found, sources)
 
     return Outcome(compiled_document(found, sources), text)
+
+
+def _text(options: Namespace) -> Outcome:
+    """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
+    from castsim.tpc_compiler.compiled_casts.ir_text import casts_of_text  # noqa: PLC0415 - only if there is a text
+
+    for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
+        if getattr(options, name) != usual:
+            raise ReadError(f"--{name} does not go with a text of LLVM IR, which says it itself", legal=("--order",))
+    text_read = read_text(options.src, "LLVM IR")
+    found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
+    places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]
+    texts = [options.dst, *options.values] if options.dst is not None else []
+    if options.emit:
+        parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
+        casts = [{**place, **cast_document(each.cast), "assembly": part} for place, each, part in
+                 zip(places, found, parts, strict=True)]  # fmt: skip
+        return Outcome({"casts": casts}, lambda _: plain_text("".join(parts).rstrip("\n")))
+    shown = [_compared(each.cast, texts) for each in found]
+    casts = [{**place, **each.document} for place, each in zip(places, shown, strict=True)]
+
+    def text(width: int) -> Any:
+        from rich.console import Group  # noqa: PLC0415 - rich, only if printed
+        from rich.text import Text  # noqa: PLC0415
+
+        pairs = zip(found, shown, strict=True)
+        return Group(*(part for one, two in pairs for part in (Text(f"{one.span}: {one.written}"), two.text(width))))
+
+    return Outcome({"casts": casts}, text)
 
 
 def _emitted(cast: CompiledCast) -> Outcome:

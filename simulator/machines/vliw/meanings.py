@@ -97,6 +97,8 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
     unstated = next((text for name, text in _UNSTATED.items() if instruction.switch(name) == 1), None)
     if unstated is None and instruction.operand("steps") is not None:
         unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
+    if unstated is None and instruction.mnemonic in ("add", "sub") and "A" in instruction.form.operands[0].accepts:
+        unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} lie in four registers"
     if unstated is not None:
         legal = ("castsim lint", "castsim run --timing-only")
         refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)

@@ -278,6 +278,40 @@ class CompiledValues(Form, CompiledHead):
     """Where accounts differ."""
 
 
+class IrCast(CompiledHead):
+    """A cast of a text of LLVM IR: as `compiled` has it, or with its assembly."""
+
+    line: int
+    """Its line."""
+    column: int
+    """Its column."""
+    written: str
+    """The instruction."""
+    assembly: str = Field(default_factory=absent)
+    """With `--emit`: its assembly."""
+    vector_operations: int = Field(default_factory=absent)
+    """Vector operations of one vector."""
+    bundles: Bundles = Field(default_factory=absent)
+    """Bundles of one vector."""
+    ir: list[str] = Field(default_factory=absent)
+    """The instructions of LLVM IR."""
+    inputs: list[CompiledInput] = Field(default_factory=absent)
+    """The values."""
+    results: list[Account] = Field(default_factory=absent)
+    """The results by account."""
+    differences: list[AccountDifference] = Field(default_factory=absent)
+    """Where accounts differ."""
+
+
+class CompiledText(Form):
+    """The casts of a text of LLVM IR."""
+
+    NAME: ClassVar[str] = "compiled-ir"
+
+    casts: list[IrCast]
+    """In the order of the text."""
+
+
 class TableCell(Keys):
     """A pair of a table."""
 

@@ -530,7 +530,7 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "disasm": (assembly.Disassembled,),
     "schedule": (assembly.Schedule,),
     "builtin": (compiler.BuiltinList, compiler.BuiltinCall, compiler.FunctionCall, compiler.DescriptorCall),
-    "compiled": (compiler.CompiledValues, compiler.CompiledAssembly, compiler.CompiledTable),
+    "compiled": (compiler.CompiledValues, compiler.CompiledAssembly, compiler.CompiledTable, compiler.CompiledText),
     "unswizzle": (assembly.Unswizzled,),
     "schema": (findings.SchemaList, findings.SchemaEntry),
     "completion": (findings.Completion,),

@@ -33,6 +33,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
     "compare": {1: "55f1d5d539fca317ae3eb185b02475a86c3b8f26bf26d4c793b6871c6905d09b"},
     "compiled": {1: "85750043262e964f9fabec88d414deb0c2f9f5f69f9e61115c5ea8ca95936a10"},
     "compiled-emit": {1: "f8b8b1591bfa4ffcc1b02401369734f91ce24d892d52ba5e80a03a6c90477516"},
+    "compiled-ir": {1: "1b4168326fdbd392f04a03df76f8dbce6c7a7fe215bfc93db9d9fabc64147a4c"},
     "compiled-table": {1: "8590d4ddd5b35f4550dad89077ba6885c72404347968ee48d0c64500785dca8e"},
     "completion": {1: "1af64faa540c403677a0cca3b9b9efafc1d32c8771f338875ae06db9d263775e"},
     "conform": {

@@ -283,8 +283,8 @@ def compile_cast(
         IllegalError: another number of elements, no promotion, a pair or mode that the path does not have.
     """
     chosen = tpc_target(target)
-    wanted, account = _word("form", SourceForm, form), _word("reading", ChainReading, reading)
-    arrangement = _word("order", Order, order)
+    wanted, account = word_of("form", SourceForm, form), word_of("reading", ChainReading, reading)
+    arrangement = word_of("order", Order, order)
     if wanted is SourceForm.CONVERT_TO and arrangement is Order.LINEAR:
         arrangement = Order.SWIZZLE
     _check_reading(account, arrangement)
@@ -397,7 +397,12 @@ def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
     return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
 
 
-def _word(name: str, kind: type[_Word], text: _Word | str) -> _Word:
+def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
+    """Return a word as a member of its kind.
+
+    Raises:
+        ReadError: it is none.
+    """
     try:
         return kind(text)
     except ValueError:

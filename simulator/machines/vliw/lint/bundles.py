@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
+from castsim.isa.tpc.dialect import ShortImmediates
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
@@ -58,10 +59,9 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
 def immediates(flow: Flow) -> Iterator[LintFinding]:
     """More different 32-bit immediates than the bundle has fields for.
 
-    Small ones of the SPU are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    Small ones are operand codes of their own on some generations (docs/reference/tpc.md section 8).
     """
-    codes = flow.target.encoding.short_immediates
-    short = 0 if codes is None else codes.count
+    short = flow.target.encoding.short
     limit = flow.target.bundle_rules.immediates
     for index, plans in enumerate(flow.plans):
         values = [value for plan in plans for value in _immediates(plan.site, short=short)]
@@ -162,7 +162,7 @@ def _fields(plan: InstructionPlan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _immediates(site: Site, *, short: int) -> Iterator[str]:
+def _immediates(site: Site, *, short: ShortImmediates) -> Iterator[str]:
     """Yield the values that need the bundle's immediate field; a jump's label is one."""
     instruction = site.instruction
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
@@ -171,7 +171,7 @@ def _immediates(site: Site, *, short: int) -> Iterator[str]:
         if isinstance(operand, LabelUse):
             yield operand.name
         elif isinstance(operand, Immediate):
-            fits = site.slot is Slot.SPU and operand.value < short
+            fits = spec.role != "byte_mask" and operand.value < short.count(instruction.type)
             if not fits:
                 yield f"{operand.value:#x}"
 
