@@ -216,7 +216,8 @@ class Lanes:
 class SourceRow:
     """A line of a program: its number and text, and what it cost, None for nothing.
 
-    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it.
+    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it. Several lines that `folds` marks
+    one after the other are shown when they are asked for.
     """
 
     number: int
@@ -226,6 +227,7 @@ class SourceRow:
     executions: int | None = None
     causes: tuple[tuple[str, str, int], ...] = ()
     note: str = ""
+    folds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,15 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Folded:
+    """Blocks that are shown when their title is opened."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    kind: str = field(default="folded", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Results to choose from, to point at and to select: `kind` names the script that draws them.
 
@@ -258,7 +269,9 @@ class View:
     packed: Packed
 
 
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Matrix | Lanes | Program | Listing | View
+Block: TypeAlias = (
+    Text | Figures | Table | Bars | Histogram | Curves | Plot | Matrix | Lanes | Program | Listing | Folded | View
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +299,8 @@ def block_document(block: Block) -> Document:
     if isinstance(block, Lanes):
         names = ("kind", "caption", "unit", "start", "end", "rows", "tones", "details", "notes")
         return {**document(block, *names), "packed": block.packed.text()}
+    if isinstance(block, Folded):
+        return {**document(block, "kind", "title"), "blocks": [block_document(each) for each in block.blocks]}
     if isinstance(block, View):
         return {**document(block, "kind", "caption"), "packed": block.packed.text()}
     return document(block)

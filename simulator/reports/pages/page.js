@@ -52,6 +52,7 @@ const TONES = {
   empty: ["#e9edf2", "#2a323d"],
   mixed: ["#5f6b7a", "#98a5b6"],
   window: ["#8fb4dc", "#3d6896"],
+  chain: ["#a93b66", "#e58bb0"],
   live: ["#bcd2ea", "#33506f"],
   read: ["#63a375", "#79c08d"],
   write: ["#e08a1e", "#f0a64a"],
@@ -145,6 +146,7 @@ page.goToLine = (line) => {
 page.showLine = (line) => {
   const row = page.rowOfLine(line);
   if (!row) return;
+  if (row.unfold && row.hidden) row.unfold();
   for (const other of document.querySelectorAll("tr.found")) other.classList.remove("found");
   row.classList.add("found");
   row.tabIndex = -1;

@@ -62,6 +62,8 @@ page.tableRow = (block, row, numeric, most) => {
   return found;
 };
 
+const FOLDED = 3;
+
 page.blocks.program = (block) => {
   const found = page.make("div");
   if (block.caption) page.add(found, page.make("p", "caption", block.caption));
@@ -71,14 +73,14 @@ page.blocks.program = (block) => {
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
   const head = page.make("tr");
-  for (const name of ["line", "cycles", "share", "times", "causes", "source"]) {
+  for (const name of ["line", "cycles", "work", "times", "causes", "source"]) {
     const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
     cell.scope = "col";
     page.add(head, cell);
   }
   const body = page.make("tbody");
   const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
-  for (const row of block.rows) page.add(body, page.programRow(row, most));
+  page.programRows(block.rows, most).forEach((row) => page.add(body, row));
   page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
   return page.add(found, page.hottest(block), frame);
 };
@@ -90,6 +92,32 @@ page.hottest = (block) => {
   if (!hot.length) return null;
   return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most work, then the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
+};
+
+// Rows of lines; of several that fold, a row that opens them.
+page.programRows = (lines, most) => {
+  const found = [];
+  for (let k = 0; k < lines.length;) {
+    let end = k;
+    while (end < lines.length && lines[end].folds) end += 1;
+    if (end - k >= FOLDED) {
+      const folded = lines.slice(k, end).map((line) => page.programRow(line, most));
+      for (const row of folded) row.hidden = true;
+      const cell = page.make("td");
+      cell.colSpan = 6;
+      const opener = page.add(page.make("tr", "fold"), cell);
+      const open = () => { for (const row of folded) row.hidden = false; opener.remove(); };
+      for (const row of folded) row.unfold = open;
+      page.add(cell, page.button(`lines ${lines[k].number} .. ${lines[end - 1].number}: ${end - k} constants`,
+        `show the constants of lines ${lines[k].number} to ${lines[end - 1].number}`, open));
+      found.push(opener, ...folded);
+      k = end;
+    } else {
+      found.push(page.programRow(lines[k], most));
+      k += 1;
+    }
+  }
+  return found;
 };
 
 page.programRow = (row, most) => {
@@ -127,6 +155,13 @@ page.mix = (row) => {
   const paint = () => { for (const [part, tone] of parts) part.style.background = page.colour(tone); };
   paint();
   page.onTheme(paint);
+  return found;
+};
+
+page.blocks.folded = (block, section) => {
+  const found = page.make("details", "offer");
+  page.add(found, page.make("summary", "", block.title));
+  for (const each of block.blocks) page.add(found, page.blocks[each.kind](each, section));
   return found;
 };
 
