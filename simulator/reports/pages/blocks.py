@@ -249,6 +249,26 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class DiagramNode:
+    """A box of a diagram: its name, lines below it, and a word that its `tone` has a colour for."""
+
+    name: str
+    lines: tuple[str, ...]
+    word: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Boxes and arrows: `edges` are (from, to, what goes there), by the numbers of nodes, and have no circle."""
+
+    caption: str
+    nodes: tuple[DiagramNode, ...]
+    edges: tuple[tuple[int, int, str], ...]
+    kind: str = field(default="diagram", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Blocks that are shown when their title is opened."""
 
@@ -270,7 +290,20 @@ class View:
 
 
 Block: TypeAlias = (
-    Text | Figures | Table | Bars | Histogram | Curves | Plot | Matrix | Lanes | Program | Listing | Folded | View
+    Text
+    | Figures
+    | Table
+    | Bars
+    | Histogram
+    | Curves
+    | Plot
+    | Matrix
+    | Lanes
+    | Program
+    | Listing
+    | Diagram
+    | Folded
+    | View
 )
 
 

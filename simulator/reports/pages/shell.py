@@ -25,6 +25,7 @@ _SCRIPTS = (
     "conformance.js",
     "measurements.js",
     "tuning.js",
+    "diagram.js",
     "changes.js",
     "start.js",
 )
