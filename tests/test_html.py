@@ -94,8 +94,16 @@ def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
 def test_figures_of_graphs_are_those_of_the_json(name: str, tmp_path: Path) -> None:
     data, document, _, _ = run_page(graph_command(name), tmp_path)
     assert data["kind"] == "graph"
-    figures = {each["label"]: each["value"] for each in blocks(data, "figures", "summary")[0]["items"]}
-    assert (figures["total"], figures["nodes"]) == (document["total_cycles"], len(document["nodes"]))
+    assert blocks(data, "text", "summary")[0]["lines"][-2]["text"].startswith(f"{document['total_cycles']:,} cycles, ")
+    (lanes,) = blocks(data, "lanes", "timeline")
+    stages = [each for row in lanes["rows"] for each in intervals(lanes, row)]
+    assert [end - start for start, end, _, _ in stages] == [
+        each["cycles"] for node in document["nodes"] for each in node["programs"]
+    ]
+    (drawn,) = blocks(data, "diagram", "graph")
+    assert {each["name"]: each["word"] for each in drawn["nodes"] if each["word"]} == {
+        node["name"]: node["verdict"] for node in document["nodes"]
+    }
     (bars,) = blocks(data, "bars", "nodes")
     assert bars["names"] == [node["name"] for node in document["nodes"]]
     assert sum(bars["series"][0]["values"]) == document["total_cycles"]

@@ -138,10 +138,14 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
     """
     if options.html is None:
         return []
+    from castsim.editor.grammars import page_grammar  # noqa: PLC0415 - as the page
     from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - takes a while, and few ask for a page
 
+    result = report.result
     window = None if options.window is None else window_of(options)
-    write_page(options.html, run_page(report, document, window, advice_of(options, report.result, is_read=is_read)))
+    grammar = page_grammar("pto" if result.loaded.target.has_tiles else "tpc")
+    advice = advice_of(options, result, is_read=is_read)
+    write_page(options.html, run_page(report, document, window, advice, grammar))
     return [f"html: written to {options.html}"]
 
 

@@ -232,10 +232,11 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program with the cost of its lines."""
+    """A program with the cost of its lines; `grammar` are patterns of what has a colour, each with its name."""
 
     caption: str
     rows: tuple[SourceRow, ...]
+    grammar: tuple[tuple[str, str], ...] = ()
     kind: str = field(default="program", init=False)
 
 

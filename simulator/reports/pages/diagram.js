@@ -1,6 +1,6 @@
 // A graph: boxes in layers from top to bottom, each below all that it reads, and arrows between them; plain SVG.
 
-const BOX = { width: 172, height: 74, gapX: 26, gapY: 40 };
+const BOX = { width: 214, height: 74, gapX: 26, gapY: 40 };
 
 const diagram = {};
 
@@ -54,7 +54,7 @@ page.blocks.diagram = (block) => {
     if (tone) page.add(box, diagram.svg("rect", { x, y, width: 8, height: BOX.height, rx: 3, style: `fill:var(--tone-${tone})` }));
     [name, lines.join(", "), word].forEach((text, row) => {
       const shown = diagram.svg("text", { x: x + 16, y: y + 20 + 20 * row, class: row ? "" : "name" });
-      shown.textContent = text.length > 23 ? `${text.slice(0, 22)}\u2026` : text;
+      shown.textContent = text.length > 29 ? `${text.slice(0, 28)}\u2026` : text;
       const whole = diagram.svg("title", {});
       whole.textContent = text;
       page.add(box, page.add(shown, whole));

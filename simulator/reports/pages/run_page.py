@@ -300,11 +300,15 @@ _OUTCOMES: Mapping[str, str] = {
 
 
 def run_page(
-    report: RunReport, document: Document, window: Window | None = None, advice: Advice | str | None = None
+    report: RunReport,
+    document: Document,
+    window: Window | None = None,
+    advice: Advice | str | None = None,
+    grammar: tuple[tuple[str, str], ...] = (),
 ) -> Page:
     """Return the page of a run: `document` is its JSON, `window` what the timeline shows, None for all or the first.
 
-    `advice` are the changes that were tried, or why none was.
+    `advice` are the changes that were tried, or why none was, `grammar` what of the program has a colour.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -312,7 +316,8 @@ def run_page(
     loaded = report.result.loaded
     links = () if report.latencies is None else report.latencies.links
     shown = None if report.result.untimed else run_timeline(report.result, window, links)
-    found = _sections(report, document, shown, advice)
+    program = replace(program_block(report.result), grammar=grammar)
+    found = _sections(report, document, shown, program, advice)
     sections = [Section(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(
         kind="run",
@@ -332,7 +337,7 @@ def _kept(document: Document) -> Document:
 
 
 def _sections(
-    report: RunReport, document: Document, shown: RunTimeline | None, advice: Advice | str | None
+    report: RunReport, document: Document, shown: RunTimeline | None, program: Program, advice: Advice | str | None
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     said = tuple(_summary(report))
@@ -340,7 +345,7 @@ def _sections(
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
     yield "notes", "Notes", _notes(report, said)
-    yield "program", "Program", [program_block(result)]
+    yield "program", "Program", [program]
     if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
