@@ -209,10 +209,10 @@ page.blocks.listing = (block) => {
   frame.setAttribute("aria-label", block.caption || "text");
   const code = page.make("code");
   const isDiff = block.text.startsWith("--- ");
-  for (const line of block.text.split("\n")) {
+  block.text.split("\n").forEach((line, k) => {
     const tone = !isDiff ? "" : { "+": " plus", "-": " minus" }[line[0]] || "";
-    page.add(code, page.make("span", `source${tone}`, `${line}\n`));
-  }
+    page.add(code, page.make("span", `source${tone}`, k ? `\n${line}` : line));
+  });
   const tools = page.add(page.make("div", "tools"), page.copyButton(block.caption || "the text", () => block.text));
   return page.add(found, tools, page.add(frame, page.add(page.make("pre"), code)));
 };
