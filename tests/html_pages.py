@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from expected_files import PROGRAMS
 from sample_arguments import command
 
 from castsim.__main__ import main
+from castsim.commands.execution import run_views
 
 SAMPLES = [
     path
@@ -81,18 +83,29 @@ def data_of(text: str) -> dict[str, Any]:
     return found
 
 
-def run_page(argv: list[str], folder: Path) -> tuple[dict[str, Any], dict[str, Any], str, int]:
-    """Run a command with `--html` and `--json`: the page's data, the JSON, the page, the exit code."""
+def run_page(
+    argv: list[str], folder: Path, *, advised: bool = False
+) -> tuple[dict[str, Any], dict[str, Any], str, int]:
+    """Run a command with `--html` and `--json`: the page's data, the JSON, the page, the exit code.
+
+    Unless it is to be `advised`, no changes are tried, which takes seconds.
+    """
     page, document = folder / "page.html", folder / "run.json"
-    code = main([*argv, "--html", str(page), "--json", str(document), "--quiet"])
+    tried = run_views.advice_of if advised else lambda *_, **__: None
+    with patch.object(run_views, "advice_of", tried):
+        code = main([*argv, "--html", str(page), "--json", str(document), "--quiet"])
     text = page.read_text(encoding="utf-8")
     return data_of(text), json.loads(document.read_text()), text, code
 
 
 def blocks(data: dict[str, Any], kind: str, name: str | None = None) -> list[dict[str, Any]]:
-    """The blocks of a kind, of one section or all."""
-    sections = [each for each in data["sections"] if name in (None, each["name"])]
-    return [block for section in sections for block in section["blocks"] if block["kind"] == kind]
+    """The blocks of a kind, of one section or all, those that are folded too."""
+    found = []
+    for section in data.get("sections", [data]):
+        for block in section["blocks"] if name in (None, section.get("name")) else ():
+            found += [block] if block["kind"] == kind else []
+            found += blocks(block, kind) if block["kind"] == "folded" else []
+    return found
 
 
 def unpacked(block: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -75,6 +77,9 @@ def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
     for place, pipe in enumerate(bars["names"]):
         causes = {each["tone"]: each["values"][place] for each in bars["series"] if each["values"][place]}
         assert causes == document["pipes"][pipe]["causes"]
+    (listing,) = blocks(data, "program", "program")
+    assert all((row["cycles"] or 0) <= document["total_cycles"] for row in listing["rows"])  # pipes work at once
+    assert all("constant" in row["text"] for row in listing["rows"] if row["folds"])
     (lanes,) = blocks(data, "lanes", "timeline")
     assert (lanes["start"], lanes["end"]) == (0, document["total_cycles"])
     if not lanes["notes"]:  # every cycle is shown
@@ -89,8 +94,16 @@ def test_figures_are_those_of_the_json(path: Path, tmp_path: Path) -> None:
 def test_figures_of_graphs_are_those_of_the_json(name: str, tmp_path: Path) -> None:
     data, document, _, _ = run_page(graph_command(name), tmp_path)
     assert data["kind"] == "graph"
-    figures = {each["label"]: each["value"] for each in blocks(data, "figures", "summary")[0]["items"]}
-    assert (figures["total"], figures["nodes"]) == (document["total_cycles"], len(document["nodes"]))
+    assert blocks(data, "text", "summary")[0]["lines"][-2]["text"].startswith(f"{document['total_cycles']:,} cycles, ")
+    (lanes,) = blocks(data, "lanes", "timeline")
+    stages = [each for row in lanes["rows"] for each in intervals(lanes, row)]
+    assert [end - start for start, end, _, _ in stages] == [
+        each["cycles"] for node in document["nodes"] for each in node["programs"]
+    ]
+    (drawn,) = blocks(data, "diagram", "graph")
+    assert {each["name"]: each["word"] for each in drawn["nodes"] if each["word"]} == {
+        node["name"]: node["verdict"] for node in document["nodes"]
+    }
     (bars,) = blocks(data, "bars", "nodes")
     assert bars["names"] == [node["name"] for node in document["nodes"]]
     assert sum(bars["series"][0]["values"]) == document["total_cycles"]
@@ -251,12 +264,57 @@ def test_the_critical_path_of_a_hand_counted_chain() -> None:
 @pytest.mark.parametrize("name", ["tpc_u8_f32_dequantise_greco.tpc", "tpc_f32_i32_pipelined_goya.tpc"])
 def test_bundles_take_every_cycle_and_stand_still_as_the_engine_says(name: str, tmp_path: Path) -> None:
     data, document, _, _ = run_page(run_command(PROGRAMS / name), tmp_path)
-    (table,) = blocks(data, "table", "path")
+    table = blocks(data, "table", "path")[-1]
     assert sum(row[3] for row in table["rows"]) == document["total_cycles"]
     causes = document["pipes"]["VPU"]["causes"]
     stalls = sum(cycles for cause, cycles in causes.items() if cause not in ("busy", "empty", "drain"))
     assert sum(row[4] or 0 for row in table["rows"]) == stalls
     assert (stalls > 0) == ("u8" in name)
+
+
+def test_the_chain_that_binds_is_marked_where_it_ran(tmp_path: Path) -> None:
+    """The file says that MAC is visible after 6 bundles and MOV after 4; links begin where their bundles issue."""
+    path = PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"
+    data, document, _, _ = run_page(run_command(path), tmp_path)
+    chain = blocks(data, "table", "path")[0]
+    lines = path.read_text().splitlines()
+    for line, producer, register, reader, consumer, distance, taken, nops in chain["rows"]:
+        for number, name in ((line, producer), (reader, consumer)):
+            assert name.split(".")[0] in lines[number - 1]
+        assert register in lines[line - 1]
+        assert register in lines[reader - 1]
+        assert distance == {"mac": 6, "mov": 4}.get(producer.split(".")[0], distance)
+        assert distance <= taken
+        between = lines[line : reader - 1]
+        assert nops == sum(each.startswith("nop; nop; nop; nop") for each in between)
+    assert {row[1] for row in chain["rows"]} >= {"mac.f32"}
+    issued = {(each["line"], each["start_cycle"]) for each in document["instructions"]}
+    marked = list(intervals(blocks(data, "lanes", "timeline")[0], "binding chain"))
+    assert len(marked) == 4 * len(chain["rows"])  # trips
+    for k, (start, end, tone, item) in enumerate(marked):
+        row = chain["rows"][k % len(chain["rows"])]
+        assert tone == "chain"
+        assert item >= 0
+        assert {(row[0], start), (row[3], end)} <= issued
+
+
+def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a program with a barrier too many: once `patch` has applied the diff, it takes the cycles that were said."""
+    text = (PROGRAMS / "f32_to_i8_own_barriers.pto").read_text()
+    kernel, changed = tmp_path / "kernel.pto", tmp_path / "out.json"
+    kernel.write_text(text)
+    run = ["run", str(kernel), "--in", "src=random:1"]
+    data, document, _, _ = run_page(run, tmp_path, advised=True)
+    offers = blocks(data, "folded", "summary")
+    assert 1 <= len(offers) <= 3
+    title, diff = offers[0]["title"], offers[0]["blocks"][0]["text"]
+    subprocess.run(["patch", "-p0", str(kernel)], input=diff + "\n", text=True, check=True, capture_output=True)
+    assert main([*run, "--json", str(changed), "--quiet"]) == 0
+    cycles = json.loads(changed.read_text())["total_cycles"]
+    assert title.startswith(f"{cycles} cycles ({100 * (1 - cycles / document['total_cycles']):.1f} % fewer, ")
+    data, _, _, _ = run_page([*run, "--sync", "program"], tmp_path, advised=True)
+    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "No changes were tried: the run has --sync."
+    capsys.readouterr()
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:

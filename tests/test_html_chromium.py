@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import LANES, NEEDED, Opened
+from chromium import CHROMIUM, LANES, NEEDED, Opened
 from expected_files import PROGRAMS, ROOT
-from html_pages import GRAPHS, SAMPLES, data_of, graph_command, run_command, run_page
+from html_pages import GRAPHS, SAMPLES, blocks, data_of, graph_command, run_command, run_page
 
 from castsim.__main__ import main
 
@@ -28,14 +30,6 @@ PIXELS = """() => {
 @pytest.fixture(autouse=True)
 def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-
-
-def figures(tab: Any) -> dict[str, str]:
-    """The figures of the summary as the page shows them, without separators."""
-    found = tab.locator("#summary .figure").evaluate_all(
-        "(all) => all.map((each) => ['label', 'value'].map((name) => each.querySelector(`.${name}`).textContent))"
-    )
-    return {label: text.removesuffix(" cycles").replace(",", "") for label, text in found}
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
@@ -90,20 +84,91 @@ def test_addresses_lead_to_lines(opened: Opened, tmp_path: Path) -> None:
     opened.tab.goto("about:blank")
     opened.tab.goto((tmp_path / "page.html").as_uri() + "#line-31")
     opened.tab.wait_for_selector("tr.found[data-line='31']")
+    opened.tab.goto("about:blank")
+    opened.tab.goto((tmp_path / "page.html").as_uri() + "#cycles-1000-4000&operation-44")
+    opened.tab.wait_for_selector(f"{LANES}[data-selected='44']")
+    assert [float(opened.state()[end]) for end in ("from", "to")] == [1000, 4000]
+    opened.tab.locator(LANES).focus()
+    opened.tab.keyboard.press("Escape")
+    opened.tab.keyboard.press("+")
+    opened.tab.wait_for_function("() => location.hash === '#cycles-1750-3250'")
+    opened.tab.locator("tr[data-line='39'] button").click()
+    opened.tab.wait_for_function("() => /^#line-39&cycles-\\d+-\\d+&operation-\\d+$/.test(location.hash)")
+    assert "line 39, V, operation" in opened.tab.locator("#timeline .detail").inner_text()
+    assert not opened.said
 
 
-def test_paper_shows_every_chart(browser: Any, tmp_path: Path) -> None:
-    opened = Opened(browser)
+def test_what_is_typed_is_found_and_what_is_shown_is_copied(browser: Any, tmp_path: Path) -> None:
     run_page(run_command(PROGRAMS / "f32_to_f16_pipelined.pto"), tmp_path)
+    opened = Opened(browser, permissions=["clipboard-read", "clipboard-write"])
     opened.go(tmp_path / "page.html")
-    drawn = "() => [...document.querySelectorAll('.chart')].map((each) => 'drawn' in each.dataset)"
-    assert not all(opened.tab.evaluate(drawn))
-    opened.tab.pdf(path=tmp_path / "page.pdf", format="A4")
-    assert all(opened.tab.evaluate(drawn))
+    field = opened.tab.locator("#search")
+    assert opened.tab.locator("tr[data-line='6']").is_hidden()  # a constant
+    field.fill("%c1 = ARITH.constant")
+    assert opened.tab.locator("output").inner_text() == "1 found"
+    field.press("Enter")
+    assert opened.tab.locator("tr.found").get_attribute("data-line") == "6"
+    assert opened.tab.locator("tr[data-line='6']").is_visible()
+    opened.tab.get_by_role("button", name="copy the program").click()
+    opened.tab.get_by_text("Copied").wait_for()
+    copied = opened.tab.evaluate("() => navigator.clipboard.readText()")
+    assert copied == (PROGRAMS / "f32_to_f16_pipelined.pto").read_text()
+    assert opened.tab.locator("tr[data-line='39'] code .name").first.inner_text() == "pto.tcvt"
+    assert opened.tab.locator("tr[data-line='1'] code .comment").count() == 1
+
+
+def colours(image: Path) -> dict[str, int]:
+    """How many pixels of a picture have which colour, as the page writes it."""
+    from PIL import Image  # noqa: PLC0415 - as the browser
+
+    found = Image.open(image).convert("RGB").getcolors(1 << 24) or []
+    return {"#{:02x}{:02x}{:02x}".format(*colour): count for count, colour in found}
+
+
+@pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="poppler-utils is not installed")
+@pytest.mark.parametrize(
+    ("name", "tones"),
+    [
+        ("f32_to_f16_pipelined.pto", ("busy", "flag_wait", "barrier", "memory_latency")),
+        ("tpc_f32_i8_quantise_gaudi2.tpc", ("busy", "window", "chain")),
+    ],
+)
+def test_paper_shows_every_chart(name: str, tones: tuple[str, ...], browser: Any, tmp_path: Path) -> None:
+    """Printed by Chromium itself, which waits for nothing: the first page has as much of each cause as the screen."""
+    run_page(run_command(PROGRAMS / name), tmp_path)
+    opened = Opened(browser)
+    opened.go(tmp_path / "page.html")
+    opened.lanes()
+    shown = {tone: opened.tab.evaluate("(tone) => page.colour(tone)", tone) for tone in tones}
+    opened.tab.locator(f"{LANES} canvas").screenshot(path=tmp_path / "screen.png")
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--print-to-pdf=page.pdf"]
+    assert CHROMIUM is not None
+    subprocess.run([CHROMIUM, *words, (tmp_path / "page.html").as_uri()], cwd=tmp_path, check=True, capture_output=True)
+    words = ["-r", "100", "-png", "-f", "1", "-l", "1", "-singlefile"]
+    subprocess.run(["pdftoppm", *words, "page.pdf", "printed"], cwd=tmp_path, check=True)
+    screen, printed = (colours(tmp_path / f"{each}.png") for each in ("screen", "printed"))
+    for tone, colour in shown.items():
+        parts = [found.get(colour, 0) / found[shown["busy"]] for found in (screen, printed)]
+        assert parts[1] == pytest.approx(parts[0], rel=0.4), tone
+        assert printed[colour] > 200, tone
     opened.tab.emulate_media(media="print")
     opened.tab.set_viewport_size({"width": 700, "height": 900})
-    wide = "() => [...document.querySelectorAll('canvas')].filter((each) => each.clientWidth > 700).length"
+    wide = "() => [...document.querySelectorAll('canvas, table')].filter((each) => each.clientWidth > 700).length"
     assert opened.tab.evaluate(wide) == 0
+
+
+@pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "tpc_f32_i8_quantise_gaudi2.tpc"])
+def test_a_page_without_scripts_has_answer_and_tables(name: str, browser: Any, tmp_path: Path) -> None:
+    data, document, _, _ = run_page(run_command(PROGRAMS / name), tmp_path)
+    opened = Opened(browser, java_script_enabled=False)
+    opened.tab.goto((tmp_path / "page.html").as_uri())
+    assert opened.tab.locator(".answer").inner_text().startswith(f"{document['total_cycles']:,} cycles, ")
+    table = blocks(data, "table", "path")[0]
+    found = opened.tab.locator("table", has=opened.tab.get_by_text(table["columns"][1], exact=True)).first
+    assert found.locator("tbody tr").count() >= len(table["rows"])
+    texts = opened.tab.locator("td code").all_text_contents()
+    assert texts == (PROGRAMS / name).read_text().split("\n")
+    assert opened.asked == [(tmp_path / "page.html").as_uri()]
 
 
 def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +187,12 @@ def test_every_graph_opens_and_draws(name: str, opened: Opened, tmp_path: Path) 
     _, document, _, _ = run_page(graph_command(name), tmp_path)
     page = tmp_path / "page.html"
     opened.go(page)
-    assert figures(opened.tab)["total"] == str(document["total_cycles"])
+    assert opened.tab.locator(".answer").inner_text().startswith(f"{document['total_cycles']:,} cycles, ")
+    for node in document["nodes"]:
+        box = opened.tab.locator("#graph svg g", has=opened.tab.locator("title", has_text=node["name"])).first
+        assert node["verdict"] in box.text_content()
+    state = opened.lanes()
+    assert (float(state["from"]), float(state["to"])) == (0, document["total_cycles"])
     opened.tab.locator("#nodes .chart").scroll_into_view_if_needed()
     opened.tab.wait_for_selector("#nodes .chart[data-drawn]", state="attached")
     opened.quiet(page)
@@ -141,9 +211,16 @@ def test_wheel_and_drag_zoom_and_move(pipelined: Opened) -> None:
     box = pipelined.tab.locator(LANES).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + 60
     pipelined.tab.mouse.move(x, y)
+    pipelined.tab.mouse.wheel(0, 40)
+    pipelined.tab.wait_for_timeout(60)
+    assert pipelined.state() == before  # the page scrolls
+    pipelined.tab.wait_for_function("() => scrollY > 0")
+    pipelined.tab.mouse.wheel(0, -40)
+    pipelined.tab.keyboard.down("Control")
     for _ in range(5):
         pipelined.tab.mouse.wheel(0, -300)
         pipelined.tab.wait_for_timeout(60)
+    pipelined.tab.keyboard.up("Control")
     zoomed = pipelined.state()
     assert float(zoomed["to"]) - float(zoomed["from"]) < (float(before["to"]) - float(before["from"])) / 1.5
     pipelined.tab.mouse.down()

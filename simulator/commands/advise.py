@@ -22,6 +22,7 @@ from castsim.commands.shared_options import (
     declare_entry,
     declare_inputs,
     declare_kernel,
+    declare_page,
     declare_run_limits,
     declare_target,
     declare_target_options,
@@ -65,3 +66,4 @@ def declare(parser: ArgumentParser) -> None:
     declare_kernel(parser)
     declare_c_launch(parser)
     declare_run_limits(parser)
+    declare_page(parser)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_arguments, declare_statements, declare_target
+from castsim.commands.shared_options import declare_arguments, declare_page, declare_statements, declare_target
 
 SUMMARY = "find all errors of programs, targets and graphs without running them"
 
@@ -40,3 +40,4 @@ def declare(parser: ArgumentParser) -> None:
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
     declare_statements(parser)
+    declare_page(parser)

@@ -60,6 +60,9 @@ COMMANDS = (
 )
 """Commands in the order of the help; each is a module of this package, and one of `execution/`."""
 
+PAGED = ("advise", "check", "expand", "scratch", "targets")
+"""Commands whose page is made of their text report."""
+
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""
 
@@ -256,6 +259,10 @@ def execute(name: str, options: Namespace) -> Outcome:
         CastsimError, EngineError: as raised by the command.
     """
     execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
+    if name in PAGED and options.html is not None:
+        from castsim.commands.execution.page_files import paged  # noqa: PLC0415 - few ask for a page
+
+        return paged(name, options, execution.execute)
     return execution.execute(options)
 
 

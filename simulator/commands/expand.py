@@ -20,7 +20,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_arguments, declare_target, declare_target_options, declare_tilelang
+from castsim.commands.shared_options import (
+    declare_arguments,
+    declare_page,
+    declare_target,
+    declare_target_options,
+    declare_tilelang,
+)
 
 SUMMARY = "print a tile program as the vector instructions that the A5 executes for it"
 
@@ -35,3 +41,4 @@ def declare(parser: ArgumentParser) -> None:
     declare_target_options(parser)
     declare_tilelang(parser)
     add("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")
+    declare_page(parser)

@@ -32,6 +32,7 @@ from castsim.commands.shared_options import (
     declare_engine,
     declare_inputs,
     declare_output_folder,
+    declare_page,
     declare_required_target,
     declare_target_options,
     declare_walk,
@@ -55,3 +56,4 @@ def declare(parser: ArgumentParser) -> None:
     declare_elements(parser, 33554432)
     declare_target_options(parser)
     declare_cores(parser)
+    declare_page(parser)

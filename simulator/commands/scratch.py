@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from castsim.commands.shared_options import declare_arguments, declare_walk
+from castsim.commands.shared_options import declare_arguments, declare_page, declare_walk
 
 SUMMARY = "show how large a tmp tile a cast needs: the formula, and the bytes actually touched"
 
@@ -34,3 +34,4 @@ def declare(parser: ArgumentParser) -> None:
     declare_walk(parser)
     add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
     add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
+    declare_page(parser)

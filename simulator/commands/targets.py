@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
+from castsim.commands.shared_options import declare_page
+
 SUMMARY = "list targets and specifications, the casts, facts and options of one, or one type pair in full"
 
 
@@ -25,3 +27,4 @@ def declare(parser: ArgumentParser) -> None:
         "--diff", metavar=("A", "B"), nargs=2, help="compare the conversions of two targets side by side"
     )
     parser.add_argument("--template", metavar="T", help="print the description of a target, to start another from")
+    declare_page(parser)

@@ -89,6 +89,25 @@ def tpc_grammar() -> Grammar:
     return {"name": "TPC", "scopeName": "source.tpc", "fileTypes": ["tpc"], "patterns": patterns}
 
 
+_CLASSES = {
+    "comment": "comment", "keyword": "keyword", "support": "name", "entity.name.type": "type", "entity": "name",
+    "storage": "type", "constant": "constant", "string": "constant", "variable.language": "type",
+}  # fmt: skip
+"""The beginnings of scopes, and how pages call what they colour alike."""
+
+
+def page_grammar(language: str) -> tuple[tuple[str, str], ...]:
+    """Return the patterns of a language for a page: its name for what a pattern matches, and the pattern."""
+    grammar = pto_grammar() if language == "pto" else tpc_grammar()
+    rules = [rule for rule in grammar["patterns"] if "match" in rule]  # type: ignore[attr-defined]
+    kept = [
+        (next((own for start, own in _CLASSES.items() if rule["name"].startswith(start)), ""), rule["match"])
+        for rule in rules
+    ]
+    # An expression of JavaScript has its flags outside; mnemonics are written in lower case.
+    return tuple((name, match.removeprefix("(?i)")) for name, match in kept if name)
+
+
 def written(language: str) -> str:
     """Return the file of a grammar."""
     grammar = pto_grammar() if language == "pto" else tpc_grammar()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.outcome import SCHEMA_VERSION, Outcome
 from castsim.commands.output import STDOUT
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
@@ -92,6 +94,36 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
     from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
 
     write_page(options.html, page_of(found, out))
+
+
+_WIDTH = 120
+"""Columns that a report is asked for whose page is made of its text."""
+
+
+def paged(name: str, options: Namespace, execute: Callable[[Namespace], Outcome]) -> Outcome:
+    """Do what a command is for, and write the page that is made of its report.
+
+    Raises:
+        ReadError: the page cannot be written; a report of another format.
+        CastsimError, EngineError: as the command.
+    """
+    words = [name]
+    named: dict[str, str | None] = {}
+    for key, value in vars(options).items():
+        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+        if key not in ("html", "json"):
+            named |= dict.fromkeys((f"--{key.replace('_', '-')}",), texts[0] if texts else None)
+        if key in ("file", "files", "what", "program", "diff"):
+            words += texts
+    check_page(options, named)
+    if getattr(options, "format", "text") != "text":
+        raise ReadError("--html shows the report as text", legal=("--format text",))
+    outcome = execute(options)
+    from castsim.reports.pages.page_of_result import plain_page  # noqa: PLC0415 - as below
+
+    document = {"schema_version": SCHEMA_VERSION, **outcome.document}
+    write_page(options.html, plain_page(name, " ".join(words), outcome.text(_WIDTH), document))
+    return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
 
 
 def with_note(report: RenderableType, options: Namespace, *notes: str) -> RenderableType:

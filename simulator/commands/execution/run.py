@@ -269,7 +269,8 @@ def run_source(
         sensitivities=weights, list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
     document = run_document(report)
-    written += write_run_page(options, report, document)
+    is_read = launch_of(options) is None and (source is None or source.program is None)
+    written += write_run_page(options, report, document, is_read=is_read)
 
     def text(width: int) -> RenderableType:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed

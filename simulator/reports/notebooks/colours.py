@@ -8,34 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from castsim.reports.pipes import CAUSE_COLOURS
 from castsim.timing import Cause
 
 SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#999999")
 """Colours of things in the order in which they appear; the last is for all that are left."""
 
-_CAUSES = {
-    Cause.BUSY: "#009e73",
-    Cause.FILL: "#b8a900",
-    Cause.DRAIN: "#e69f00",
-    Cause.OPERAND_WAIT: "#56b4e9",
-    Cause.FLAG_WAIT: "#0072b2",
-    Cause.BARRIER: "#5a4fcf",
-    Cause.DEPENDENCE: "#3a6ea5",
-    Cause.STORE_BARRIER: "#9467bd",
-    Cause.BANK_CONFLICT: "#d55e00",
-    Cause.PORT: "#a0522d",
-    Cause.INITIATION_INTERVAL: "#cc79a7",
-    Cause.LOOP_TURNAROUND: "#8f3b76",
-    Cause.SERIALISING_BRANCH: "#c2185b",
-    Cause.MEMORY_LATENCY: "#7a8b00",
-    Cause.MEMORY_BANDWIDTH: "#4e8d7c",
-    Cause.EMPTY: "#b3b3b3",
-}
-
 
 def cause_colour(cause: Cause) -> str:
     """Return the colour of a cause."""
-    return _CAUSES[cause]
+    return CAUSE_COLOURS[cause][0]
 
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:

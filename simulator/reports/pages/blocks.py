@@ -216,7 +216,8 @@ class Lanes:
 class SourceRow:
     """A line of a program: its number and text, and what it cost, None for nothing.
 
-    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it.
+    `causes` are (tone, name, amount) and add up to `cycles`; `note` stands behind it. Several lines that `folds` marks
+    one after the other are shown when they are asked for.
     """
 
     number: int
@@ -226,14 +227,16 @@ class SourceRow:
     executions: int | None = None
     causes: tuple[tuple[str, str, int], ...] = ()
     note: str = ""
+    folds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program with the cost of its lines."""
+    """A program with the cost of its lines; `grammar` are patterns of what has a colour, each with its name."""
 
     caption: str
     rows: tuple[SourceRow, ...]
+    grammar: tuple[tuple[str, str], ...] = ()
     kind: str = field(default="program", init=False)
 
 
@@ -244,6 +247,35 @@ class Listing:
     caption: str
     text: str
     kind: str = field(default="listing", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramNode:
+    """A box of a diagram: its name, lines below it, and a word that its `tone` has a colour for."""
+
+    name: str
+    lines: tuple[str, ...]
+    word: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Boxes and arrows: `edges` are (from, to, what goes there), by the numbers of nodes, and have no circle."""
+
+    caption: str
+    nodes: tuple[DiagramNode, ...]
+    edges: tuple[tuple[int, int, str], ...]
+    kind: str = field(default="diagram", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Blocks that are shown when their title is opened."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    kind: str = field(default="folded", init=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +290,22 @@ class View:
     packed: Packed
 
 
-Block: TypeAlias = Text | Figures | Table | Bars | Histogram | Curves | Plot | Matrix | Lanes | Program | Listing | View
+Block: TypeAlias = (
+    Text
+    | Figures
+    | Table
+    | Bars
+    | Histogram
+    | Curves
+    | Plot
+    | Matrix
+    | Lanes
+    | Program
+    | Listing
+    | Diagram
+    | Folded
+    | View
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +333,8 @@ def block_document(block: Block) -> Document:
     if isinstance(block, Lanes):
         names = ("kind", "caption", "unit", "start", "end", "rows", "tones", "details", "notes")
         return {**document(block, *names), "packed": block.packed.text()}
+    if isinstance(block, Folded):
+        return {**document(block, "kind", "title"), "blocks": [block_document(each) for each in block.blocks]}
     if isinstance(block, View):
         return {**document(block, "kind", "caption"), "packed": block.packed.text()}
     return document(block)

@@ -5,14 +5,18 @@ page.view = (draw) => (block) => {
   const found = page.framed(block);
   const host = page.add(found, page.make("div", "view")).lastChild;
   host.style.minHeight = "300px";
-  const near = new IntersectionObserver(async (entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
+  const show = () => {
+    if (host.dataset.ready) return;
     near.disconnect();
-    draw(block, await lanes.unpack(block.packed), host);
+    draw(block, lanes.unpack(block.packed), host);
     host.style.minHeight = "";
     host.dataset.ready = "yes";
+  };
+  const near = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) show();
   }, { rootMargin: "300px" });
   near.observe(host);
+  addEventListener("beforeprint", show);
   return found;
 };
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table as TextTable
 from rich.text import Text as StyledText
 
-from castsim.reports.pages.blocks import Block, Line, Table, Text
+from castsim.reports.pages.blocks import Block, Line, Listing, Table, Text
 
 _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim", "dim"))
 """The tone of a line by what its style has in its name."""
@@ -19,6 +19,12 @@ def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
     """Yield what a section prints as blocks: lines that follow each other are one."""
     lines: list[Line] = []
     for part in _flat(parts):
+        if isinstance(part, StyledText) and part.no_wrap and "\n" in part.plain.strip():
+            if lines:
+                yield Text(tuple(lines))
+                lines = []
+            yield Listing("", part.plain.rstrip("\n"))
+            continue
         if isinstance(part, StyledText):
             lines += (Line(text, _tone(part)) for text in part.plain.splitlines() if text.strip())
             continue
@@ -39,6 +45,8 @@ def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
             yield from _flat((part.renderable,))
         elif isinstance(part, Group):
             yield from _flat(part.renderables)
+        elif isinstance(part, str):
+            yield StyledText(part)
         else:
             yield part
 

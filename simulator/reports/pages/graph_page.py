@@ -1,17 +1,44 @@
-"""The page of a graph that ran: its text report, the cycles of its nodes, the values of its outputs."""
+"""The page of a graph that ran: the graph drawn, when its nodes ran, its text report, the values of its outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from castsim.graphs import GraphRun
+from castsim.graphs import GraphRun, NodeRun, NodeVerdict
 from castsim.reports.documents import Document
-from castsim.reports.graph_text import graph_text, seconds_of
-from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Page, Section, Series
+from castsim.reports.graph_text import graph_text, headline, seconds_of
+from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import (
+    Bars,
+    Block,
+    Diagram,
+    DiagramNode,
+    Lanes,
+    Line,
+    Packed,
+    Page,
+    Section,
+    Series,
+    Text,
+    Tone,
+)
 from castsim.reports.pages.from_text import text_blocks
+from castsim.reports.pages.run_timeline import interval_columns
 from castsim.reports.pages.run_values import value_blocks
 from castsim.reports.sections.head import clock, duration
+
+_TONES = {
+    NodeVerdict.PROVEN: "sound",
+    NodeVerdict.TRIED: "sound",
+    NodeVerdict.UNCHANGED: "sound",
+    NodeVerdict.NO_MISMATCH: "initiation_interval",
+    NodeVerdict.DIFFERS: "bad",
+    NodeVerdict.NOT_JUDGED: "barrier",
+    NodeVerdict.NOT_RUN: "bad",
+}
+_MOST_DRAWN = 400
+"""Nodes of a graph that is drawn; a larger one has its table."""
 
 
 def graph_page(
@@ -19,21 +46,79 @@ def graph_page(
 ) -> Page:
     """Return the page of a graph: `files` are those of outputs, `emitted` those of programs, `document` its JSON."""
     graph, target = found.graph, found.target
-    figures = (
-        Figure("total", found.cycles, "cycles", f"{duration(seconds_of(found))} at {clock(target)}"),
-        Figure("nodes", len(found.nodes)),
-        Figure("every node proven or tried", "yes" if found.conforms else "no"),
-    )
     names = tuple(node.node.name for node in found.nodes)
     cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
     values: tuple[Block, ...] = tuple(
         block for name, tensor in found.outputs.items() for block in value_blocks(name, tensor.array, tensor.format)
     )
+    drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
     sections = (
-        Section("summary", "Summary", (Figures(figures), *text_blocks([graph_text(found, files, emitted)]))),
+        Section("summary", "Summary", (Text(tuple(_answer(found))),)),
+        Section("timeline", "Timeline", tuple(_timeline(found))),
+        Section("graph", "Graph", drawn),
         Section("nodes", "Nodes", (Bars("Cycles of each node", "cycles", names, (cycles,)),)),
+        Section("details", "Details", tuple(text_blocks([graph_text(found, files, emitted)]))),
         Section("outputs", "Outputs", values),
     )
     title = f"{graph.file}: {graph.name}"
-    subtitle = f"castsim run, {graph.spec}@{graph.version} on target {target.name} ({target.title})"
+    subtitle = f"castsim graph, {graph.spec.upper()} {graph.version} on target {target.name} ({target.title})"
     return Page("graph", title, subtitle, tuple(each for each in sections if each.blocks), document)
+
+
+def _answer(found: GraphRun) -> Iterator[Line]:
+    """Yield what differs, the answer in a sentence, and the node that takes longest."""
+    wrong = [node.node.name for node in found.nodes if _TONES[node.verdict] == "bad"]
+    if wrong:
+        yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")
+    said = headline(found)
+    time = f"{grouped(found.cycles)} cycles, {duration(seconds_of(found))} at {clock(found.target)}"
+    yield Line(f"{time}. {said[:1].upper()}{said[1:]}.", "answer")
+    longest = max(found.nodes, key=lambda node: node.cycles, default=None)
+    if longest is not None and found.cycles:
+        part = 100 * longest.cycles / found.cycles
+        name = f"{longest.node.name} ({longest.node.op})"
+        yield Line(f"{name} takes longest: {grouped(longest.cycles)} cycles, {part:.1f} % of all", "strong")
+
+
+def _timeline(found: GraphRun) -> Iterator[Block]:
+    """Yield when the programs of each node ran, one after the other."""
+    if not found.cycles:
+        return
+    rows: list[list[tuple[int, int, int, int]]] = []
+    texts: list[list[str]] = []
+    ran = [node for node in found.nodes if node.cycles]
+    at = 0
+    for node in ran:
+        rows.append([])
+        for stage in node.stages:
+            texts.append([node.node.name, stage.title, node.verdict.value])
+            if stage.cycles:
+                rows[-1].append((at, at + stage.cycles, 0, len(texts)))
+            at += stage.cycles
+    columns = interval_columns(rows, 0)
+    columns["texts"] = texts
+    caption = f"Programs one after the other, without launch overhead: cycles 0 .. {grouped(found.cycles)}"
+    names = tuple(node.node.name for node in ran)
+    yield Lanes(caption, "cycles", 0, found.cycles, names, (Tone("program", "busy"),), Packed(columns))
+
+
+def _drawn(found: GraphRun) -> Iterator[Block]:
+    """Yield the graph: what goes in, its nodes with their verdicts, what comes out."""
+    graph = found.graph
+    boxes = [DiagramNode(each.name, ("input",)) for each in graph.inputs]
+    makers = {each.name: number for number, each in enumerate(graph.inputs)}
+    edges: list[tuple[int, int, str]] = []
+    for node in found.nodes:
+        number = len(boxes)
+        boxes.append(DiagramNode(node.node.name, tuple(_told(node)), node.verdict.value, _TONES[node.verdict]))
+        edges += [(makers[name], number, name) for name in node.node.inputs if name in makers]
+        makers |= dict.fromkeys(node.node.outputs, number)
+    for name in graph.outputs:
+        edges += [(makers[name], len(boxes), name)] if name in makers else []
+        boxes.append(DiagramNode(name, ("output",)))
+    yield Diagram("Each node with its cycles and its verdict; constants are left out", tuple(boxes), tuple(edges))
+
+
+def _told(node: NodeRun) -> Iterator[str]:
+    yield node.node.op
+    yield f"{grouped(node.cycles)} cycles"

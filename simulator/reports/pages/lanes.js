@@ -24,7 +24,7 @@ page.blocks.lanes = (block, section) => {
     page.button("\u25c0", "move left", () => lanes.move(view, -0.25)),
     page.button("\u25b6", "move right", () => lanes.move(view, 0.25)),
     page.button("All", "show everything", () => lanes.show(view, block.start, block.end)),
-    page.make("span", "line dim", "wheel and drag, or + \u2212 \u2190 \u2192 , . on the focused chart; click selects"));
+    page.make("span", "line dim", "Ctrl and wheel zoom, dragging moves; or + \u2212 \u2190 \u2192 , . on the focused chart; a click selects"));
   for (const note of block.notes) page.add(found, page.make("p", "line dim", note));
   page.add(found, host, page.legend(block.tones.filter((tone) => tone.name)), tools, detail);
   lanes.say(view, ["Nothing selected."]);
@@ -33,25 +33,29 @@ page.blocks.lanes = (block, section) => {
 };
 
 lanes.whenNear = (view) => {
-  const packed = lanes.unpack(view.block.packed);  // at once: paper cannot wait for it
-  const draw = (data) => {
+  const draw = () => {
     if (view.data) return;
     near.disconnect();
+    const data = lanes.unpack(view.block.packed);
     const rows = view.block.rows.map((_, number) => lanes.row(data, number, view.block.start));
     const operations = data.operations ? lanes.operations(data, rows, view.block.start) : null;
     view.data = { rows, operations, texts: data.texts || [] };
     lanes.start(view);
     if (view.wanted) lanes.goToLine(view, view.wanted);
+    if (view.followed) lanes.follow(view.followed);
   };
-  const near = new IntersectionObserver(async (entries) => {
-    if (entries.some((entry) => entry.isIntersecting)) draw(await packed);
+  const near = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) draw();
   }, { rootMargin: "300px" });
   near.observe(view.host);
-  packed.then((data) => addEventListener("beforeprint", () => draw(data)));
+  addEventListener("beforeprint", draw);
 };
 
 lanes.start = (view) => {
   view.chart = echarts.init(view.host, null, { renderer: "canvas" });
+  view.host.addEventListener("wheel", (event) => { // without Ctrl it is the page that moves, which the library prevents
+    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+  }, { capture: true, passive: true });
   lanes.draw(view);
   view.chart.on("datazoom", () => {
     const zoom = view.chart.getOption().dataZoom[0];
@@ -95,7 +99,7 @@ lanes.draw = (view) => {
       axisLabel: { color: ink.ink, width: left - 10, overflow: "truncate", interval: 0 } }),
     dataZoom: [
       { type: "inside", filterMode: "none", startValue: view.from, endValue: view.to, minValueSpan: 4,
-        zoomOnMouseWheel: true, moveOnMouseMove: true },
+        zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, moveOnMouseMove: true },
       { type: "slider", filterMode: "none", startValue: view.from, endValue: view.to, minValueSpan: 4, height: 20,
         bottom: 8, left, right: 16, showDataShadow: false, textStyle: { color: ink.dim }, borderColor: ink.rule,
         labelFormatter: (value) => page.number(Math.round(value)) },
@@ -115,6 +119,32 @@ lanes.refresh = (view) => {
   view.shown = lanes.visible(view.data.rows, view.from, view.to, (view.to - view.from) / width);
   view.chart.setOption({ series: [{ id: "work", data: view.shown }, { id: "edges", data: lanes.edges(view) }] });
   Object.assign(view.host.dataset, { from: view.from, to: view.to, drawn: view.shown.length });
+  lanes.tellAddress(view);
+};
+
+// The address has what the timeline shows, unless that is everything.
+lanes.tellAddress = (view) => {
+  if (view.host.id !== "timeline-lanes" || !view.data) return;
+  const { start, end } = view.block;
+  const whole = view.from <= start && view.to >= end;
+  const cycles = whole ? undefined : `${Math.max(0, Math.round(view.from))}-${Math.round(view.to)}`;
+  const { operations } = view.data;
+  const operation = view.selected < 0 || !operations ? undefined : String(operations.index[view.selected]);
+  if (cycles === page.address.cycles && operation === page.address.operation) return;
+  clearTimeout(view.telling);
+  view.telling = setTimeout(() => page.writeAddress({ cycles, operation }), 150);
+};
+
+// Shows the cycles and the operation that an address names.
+lanes.follow = ({ cycles, operation }) => {
+  const view = (lanes.views.timeline || [])[0];
+  if (!view) return;
+  view.host.scrollIntoView({ block: "center" });
+  if (!view.data) { view.followed = { cycles, operation }; return; }
+  view.followed = null;
+  const item = operation === undefined || !view.data.operations ? -1 : view.data.operations.index.indexOf(Number(operation));
+  if (cycles) lanes.show(view, ...cycles.split("-").map(Number));
+  if (item >= 0) lanes.select(view, item);
 };
 
 lanes.box = (view, api) => {
@@ -202,7 +232,7 @@ lanes.select = (view, item) => {
   lanes.refresh(view);
 };
 
-// Selects the first operation of a line, as soon as it is drawn, and shows some of what is around it.
+// Selects what a line did first, as soon as it is drawn, and shows some of what is around it.
 lanes.goToLine = (view, line) => {
   view.wanted = line;
   view.host.scrollIntoView({ block: "center" });
@@ -210,8 +240,12 @@ lanes.goToLine = (view, line) => {
   const { operations } = view.data || {};
   if (!operations) { if (view.data) lanes.goToText(view, `line ${line}`); return; }
   const isIt = (_, item) => operations.instructions[operations.instruction[operations.execution[item]]].line === line;
-  const item = operations.from.findIndex(isIt);
-  if (item < 0) return;
+  const first = operations.from.findIndex(isIt);
+  if (first < 0) return;
+  let item = first; // of its operations the longest
+  for (let k = first; k < operations.count && operations.execution[k] === operations.execution[first]; k += 1) {
+    if (operations.to[k] - operations.from[k] > operations.to[item] - operations.from[item]) item = k;
+  }
   const span = Math.min(view.to - view.from, 20 * Math.max(operations.to[item] - operations.from[item], 10));
   lanes.show(view, operations.from[item] - span / 4, operations.from[item] + (3 * span) / 4);
   lanes.select(view, item);

@@ -3,11 +3,7 @@
 const lanes = { views: {} };
 
 // Inflates the columns of a block.
-lanes.unpack = async (text) => {
-  const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(plain).text());
-};
+lanes.unpack = (text) => JSON.parse(inflate.text(Uint8Array.from(atob(text), (char) => char.charCodeAt(0))));
 
 // Returns the running sums of a column of differences.
 lanes.sums = (differences) => {

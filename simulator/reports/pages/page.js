@@ -33,25 +33,11 @@ page.short = (value) => page.number(+value.toPrecision(3));
 
 page.percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
-// Colours by tone: [light, dark]. Kinds of work are blue and green, waits for others grey, what slows a pipe itself
-// from yellow to red.
+// Colours by tone: [light, dark]; those of causes come with the page, for they are the same everywhere.
 const TONES = {
-  busy: ["#2b6cb0", "#5a9fe0"],
-  fill: ["#63a375", "#79c08d"],
-  drain: ["#9ac7a6", "#4e8a62"],
-  operand_wait: ["#a9a1c9", "#7d74a8"],
-  flag_wait: ["#b6bcc6", "#5f6b7a"],
-  barrier: ["#8b93a0", "#8e9aab"],
-  bank_conflict: ["#c0392b", "#ef6a5b"],
-  port: ["#e08a1e", "#f0a64a"],
-  initiation_interval: ["#d9b310", "#e5c94a"],
-  loop_turnaround: ["#b5651d", "#d08a4a"],
-  serialising_branch: ["#8e44ad", "#b87bd6"],
-  memory_latency: ["#d35f8d", "#e58bb0"],
-  memory_bandwidth: ["#a93b66", "#d0638f"],
-  empty: ["#e9edf2", "#2a323d"],
   mixed: ["#5f6b7a", "#98a5b6"],
   window: ["#8fb4dc", "#3d6896"],
+  chain: ["#a93b66", "#e58bb0"],
   live: ["#bcd2ea", "#33506f"],
   read: ["#63a375", "#79c08d"],
   write: ["#e08a1e", "#f0a64a"],
@@ -61,7 +47,8 @@ const TONES = {
   sound: ["#2f7a49", "#6cc088"],
   bad: ["#c0392b", "#ef6a5b"],
 };
-const SPARE = ["busy", "write", "fill", "serialising_branch", "memory_latency", "initiation_interval", "bank_conflict"];
+// Of Okabe and Ito, "Color Universal Design" (2008), but for black: colour-blind readers tell them apart.
+const SERIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#999999"];
 
 page.isDark = () => {
   const chosen = document.documentElement.dataset.theme;
@@ -69,8 +56,7 @@ page.isDark = () => {
 };
 
 page.colour = (tone, number = 0) => {
-  const pair = Object.hasOwn(TONES, tone) ? TONES[tone] : TONES[SPARE[number % SPARE.length]];
-  return pair[page.isDark() ? 1 : 0];
+  return Object.hasOwn(TONES, tone) ? TONES[tone][page.isDark() ? 1 : 0] : SERIES[number % SERIES.length];
 };
 
 // Gives the tones to the style sheet too, each as `--tone-NAME`.
@@ -131,21 +117,86 @@ page.withLinks = (found, text) => {
   return found;
 };
 
-// The address of the page says which line is shown.
+// The address of the page says which line, which cycles of the timeline and which operation are shown:
+// #line-39&cycles-100-900&operation-7. Names of sections stand alone.
+page.address = {};
+
 page.followAddress = () => {
-  const line = /^#line-(\d+)$/.exec(location.hash);
-  if (line) page.showLine(line[1]);
+  const found = {};
+  for (const part of location.hash.slice(1).split("&")) {
+    const [, name, first, last] = /^(line|cycles|operation)-(\d+)(?:-(\d+))?$/.exec(part) || [];
+    if (name) found[name] = name === "cycles" ? `${first}-${last}` : first;
+  }
+  if (!Object.keys(found).length) return;
+  page.address = found;
+  if (found.line) page.showLine(found.line);
+  if (found.cycles || found.operation) lanes.follow(found);
+};
+
+// Puts what is shown into the address; `changes` of undefined are taken out.
+page.writeAddress = (changes) => {
+  const wanted = { ...page.address, ...changes };
+  page.address = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
+  const parts = ["line", "cycles", "operation"].filter((name) => page.address[name] !== undefined);
+  const hash = parts.map((name) => `${name}-${page.address[name]}`).join("&");
+  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
 };
 
 page.goToLine = (line) => {
   page.showLine(line);
-  if (page.rowOfLine(line)) location.hash = `line-${line}`;
+  if (page.rowOfLine(line)) page.writeAddress({ line: String(line) });
+};
+
+// Copies a text; where that is not allowed, says so.
+page.copyButton = (what, text) => {
+  const found = page.button("Copy", `copy ${what}`, async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      found.textContent = "Copied";
+    } catch {
+      found.textContent = "Not allowed here";
+    }
+    setTimeout(() => { found.textContent = "Copy"; }, 1500);
+  });
+  return found;
+};
+
+// Marks the next row, line or listing that holds what was typed, and says how many there are; opens what is folded.
+page.startSearch = () => {
+  const field = document.getElementById("search");
+  const told = field.nextElementSibling;
+  let at = -1;
+  let places = [];
+  const find = () => {
+    const text = field.value.trim().toLowerCase();
+    const all = text ? [...document.querySelectorAll("main tr, main .line, main .source")] : [];
+    places = all.filter((each) => each.textContent.toLowerCase().includes(text));
+    at = -1;
+    told.textContent = text ? `${page.number(places.length)} found` : "";
+  };
+  const go = (by) => {
+    if (!places.length) return;
+    at = (at + by + places.length) % places.length;
+    const place = places[at];
+    told.textContent = `${page.number(at + 1)} of ${page.number(places.length)}`;
+    if (place.unfold && place.hidden) place.unfold();
+    for (let above = place; above; above = above.parentElement) if (above.tagName === "DETAILS") above.open = true;
+    for (const other of document.querySelectorAll(".found")) other.classList.remove("found");
+    place.classList.add("found");
+    place.scrollIntoView({ block: "center" });
+  };
+  field.addEventListener("input", find);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") { event.preventDefault(); go(event.shiftKey ? -1 : 1); }
+    if (event.key === "Escape") { field.value = ""; find(); }
+  });
 };
 
 page.showLine = (line) => {
   const row = page.rowOfLine(line);
   if (!row) return;
-  for (const other of document.querySelectorAll("tr.found")) other.classList.remove("found");
+  if (row.unfold && row.hidden) row.unfold();
+  for (const other of document.querySelectorAll(".found")) other.classList.remove("found");
   row.classList.add("found");
   row.tabIndex = -1;
   row.focus({ preventScroll: true });

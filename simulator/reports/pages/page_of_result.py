@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from rich.console import RenderableType
+
 from castsim.evidence.accuracy import Accuracy, AssessedRow
 from castsim.evidence.accuracy.left_out import CrossValidation
 from castsim.exploration.differences import Difference, Side, by_effect
@@ -457,6 +459,17 @@ def _figures(answer: Answer) -> Iterator[Figure]:
 def _told(answer: Answer, out: str | None) -> Iterator[Block]:
     """Yield what the text report says: the chain, the proof, the values on which others fail."""
     yield from text_blocks([lower_text(answer, None if out == "-" else out)])
+
+
+def plain_page(command: str, words: str, report: RenderableType, document: Document) -> Page:
+    """Return the page of a text report; `words` are what was typed, `document` the JSON of the same."""
+    return Page(
+        kind=command,
+        title=f"castsim {words}",
+        subtitle="",
+        sections=(Section("summary", "Summary", tuple(text_blocks([report]))),),
+        result=document,
+    )
 
 
 Found = Answer | Matrix | Sequence[Accuracy] | CrossValidation | Tuning | Difference

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
 from castsim.estimating.estimates import WEIGHTIEST, Share
+from castsim.exploration.advice.searching import Advice
+from castsim.exploration.advice.suggestion import SuggestionEvidence
+from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, buffer_maps
@@ -18,8 +22,10 @@ from castsim.reports.pages.blocks import (
     Cell,
     Curve,
     Curves,
+    Folded,
     Lanes,
     Line,
+    Listing,
     Packed,
     Page,
     Program,
@@ -66,18 +72,22 @@ def memory_blocks(result: Result, timeline: Timeline) -> Iterator[Block]:
     if not target.has_tiles:
         return
     if len(result.timing.executions) > _RUN_MEMORY_MOST_EXECUTIONS:
-        yield Text((Line(f"No map: more than {_RUN_MEMORY_MOST_EXECUTIONS} instructions were executed.", "dim"),))
+        yield Text((Line(f"No map: more than {_RUN_MEMORY_MOST_EXECUTIONS:,} instructions were executed.", "dim"),))
         return
     sizes = {name: memory.capacity_bytes for name, memory in target.memories.items()}
     for found in buffer_maps(result.loaded.tree, result.timing, target):
         yield _lanes(found, result.cycles)
     tracks = counters(result.loaded.tree, result.timing, timeline, sizes)
-    where = f"cycles {timeline.start} .. {timeline.end}"
+    where = f"cycles {_span(timeline.start, timeline.end)}"
     for unit, what in (("bytes", "Bytes in use"), ("operations", "Operations that wait in the queues of pipes")):
         own = [track for track in tracks if track.unit == unit]
         if own:
             curves = tuple(_curve(track, sizes, timeline) for track in own)
             yield Curves(f"{what}, {where}", unit, timeline.start, timeline.end, curves)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{grouped(first)} .. {grouped(last)}"
 
 
 def _curve(track: CounterTrack, sizes: Mapping[str, int], timeline: Timeline) -> Curve:
@@ -90,12 +100,12 @@ def _lanes(found: BufferMap, total: int) -> Lanes:
     columns["texts"] = [_told(found.name, each, total) for each in stretches]
     more = len(found.stretches) - len(stretches)
     return Lanes(
-        caption=f"Buffer {found.name}: at most {found.peak_bytes} of {found.capacity} bytes in use "
-        f"({share(found.peak_bytes, found.capacity)}), first in cycle {found.peak_cycle}",
+        caption=f"Buffer {found.name}: at most {grouped(found.peak_bytes)} of {grouped(found.capacity)} bytes in use "
+        f"({share(found.peak_bytes, found.capacity)}), first in cycle {grouped(found.peak_cycle)}",
         unit="cycles",
         start=0,
         end=total,
-        rows=tuple(f"{each.start} .. {each.last_byte}" for each in stretches),
+        rows=tuple(_span(each.start, each.last_byte) for each in stretches),
         tones=_TONES,
         packed=Packed(columns),
         notes=(f"{more} more stretches: --report kernel --json has all.",) if more else (),
@@ -128,7 +138,7 @@ def _intervals(each: BufferStretch, item: int) -> list[tuple[int, int, int, int]
 def _told(name: str, each: BufferStretch, total: int) -> list[str]:
     scratch = ", scratch" if each.scratch else ""
     return [
-        f"{name} bytes {each.start} .. {each.last_byte}{scratch}",
+        f"{name} bytes {_span(each.start, each.last_byte)}{scratch}",
         f"written by line {_numbers(each.written_by)}; read by line {_numbers(each.read_by)}",
         f"needed {share(each.live_cycles, total)} of the time",
     ]
@@ -153,18 +163,31 @@ def _fewer(points: Sequence[tuple[int, int]], timeline: Timeline) -> tuple[tuple
 
 # The program of a run with the cycles of its lines and their causes.
 
+_CONSTANT = re.compile(r"\s*%\S+ = (arith\.)?constant\b")
+"""A line that names a number, and costs nothing."""
+
 _MOST_LINES = 6000
 """Lines that are shown with those around them; of longer programs, only those that cost cycles."""
 
 
 @dataclass(slots=True)
 class _Cost:
-    """The cycles of a line by cause, of its pipes together, and how often its instructions were executed."""
+    """The cycles of a line by pipe and cause, and how often its instructions were executed."""
 
-    causes: dict[Cause, int] = field(default_factory=dict)
+    pipes: dict[str, dict[Cause, int]] = field(default_factory=dict)
     executions: int = 0
     inserted: int = 0
     inside: int = 0
+
+    def add(self, pipe: str, causes: Mapping[Cause, int], times: int = 1) -> None:
+        own = self.pipes.setdefault(pipe, {})
+        for cause, cycles in causes.items():
+            own[cause] = own.get(cause, 0) + times * cycles
+
+    @property
+    def causes(self) -> Mapping[Cause, int]:
+        """Those of the pipe that worked longest: pipes work at once, and their sum may be more than the run took."""
+        return max(self.pipes.values(), key=lambda own: (_worked(own), sum(own.values())), default={})
 
     @property
     def cycles(self) -> int:
@@ -173,11 +196,15 @@ class _Cost:
     @property
     def work(self) -> int:
         """The cycles in which a pipe was occupied by the line; waiting for another one is no cost of the line."""
-        return sum(cycles for cause, cycles in self.causes.items() if cause not in WAITING)
+        return _worked(self.causes)
+
+
+def _worked(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
 def program_block(result: Result) -> Program:
-    """Return the program with what its lines cost: the cycles that pipes spent on them, work and waiting.
+    """Return the program with what its lines cost: the cycles that a pipe spent on each, work and waiting.
 
     Of the lines inside of a launch it is the cycles of the launch that went to them.
     """
@@ -186,7 +213,10 @@ def program_block(result: Result) -> Program:
     lines = _lines(result)
     shown = lines if len(lines) <= _MOST_LINES else {number: lines.get(number, "") for number in sorted(costs)}
     cut = "" if shown is lines else f"; of {len(lines)} lines only those with cycles"
-    caption = "Cycles that pipes spent on each line; share: those of work, without waits for other pipes, of the run's"
+    caption = (
+        "Cycles of the pipe that worked longest for each line, waits included; work: those without waits for other "
+        "pipes, of the run's"
+    )
     if any(cost.inside for cost in costs.values()):
         caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
     return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
@@ -195,7 +225,7 @@ def program_block(result: Result) -> Program:
 def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> SourceRow:
     cost = costs.get(number)
     if cost is None or not (cost.cycles or cost.executions):
-        return SourceRow(number, text)
+        return SourceRow(number, text, folds=_CONSTANT.match(text) is not None)
     causes = tuple((identifier(cause), str(cause), cost.causes[cause]) for cause in Cause if cost.causes.get(cause))
     share = cost.work / total if total else 0.0
     return SourceRow(
@@ -217,8 +247,7 @@ def _costs(result: Result) -> dict[int, _Cost]:
         if instruction.span.file != file:
             continue
         cost = found.setdefault(instruction.span.line, _Cost())
-        for cause, cycles in operation.causes.items():
-            cost.causes[cause] = cost.causes.get(cause, 0) + times * cycles
+        cost.add(operation.pipe, operation.causes, times)
         cost.inserted += times * sum(operation.causes.values()) if instruction.inserted else 0
     for execution, _, times in repeated(executions):
         instruction = tree.instructions[execution.instruction]
@@ -236,8 +265,7 @@ def _add_launches(result: Result, found: dict[int, _Cost]) -> None:
             cost = found.setdefault(line.number, _Cost())
             cost.executions += line.executions
             cost.inside += line.cycles
-            for cause, cycles in line.causes.items():
-                cost.causes[cause] = cost.causes.get(cause, 0) + cycles
+            cost.add("", line.causes)
 
 
 def _lines(result: Result) -> dict[int, str]:
@@ -259,6 +287,8 @@ _WIDTH = 120
 _MOST_EXECUTIONS = 2000
 """Executions up to which the page holds the list of them too; `--json` has all."""
 
+_MOST_OFFERS = 3
+
 _OUTCOMES: Mapping[str, str] = {
     "rounded": "initiation_interval",
     "clamped": "write",
@@ -269,15 +299,25 @@ _OUTCOMES: Mapping[str, str] = {
 """The ways in which a cast does not keep a number, each with its tone."""
 
 
-def run_page(report: RunReport, document: Document, window: Window | None = None) -> Page:
+def run_page(
+    report: RunReport,
+    document: Document,
+    window: Window | None = None,
+    advice: Advice | str | None = None,
+    grammar: tuple[tuple[str, str], ...] = (),
+) -> Page:
     """Return the page of a run: `document` is its JSON, `window` what the timeline shows, None for all or the first.
+
+    `advice` are the changes that were tried, or why none was, `grammar` what of the program has a colour.
 
     Raises:
         ReadError: the window reaches beyond the run.
     """
     loaded = report.result.loaded
-    shown = None if report.result.untimed else run_timeline(report.result, window)
-    found = _sections(report, document, shown)
+    links = () if report.latencies is None else report.latencies.links
+    shown = None if report.result.untimed else run_timeline(report.result, window, links)
+    program = replace(program_block(report.result), grammar=grammar)
+    found = _sections(report, document, shown, program, advice)
     sections = [Section(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(
         kind="run",
@@ -297,15 +337,15 @@ def _kept(document: Document) -> Document:
 
 
 def _sections(
-    report: RunReport, document: Document, shown: RunTimeline | None
+    report: RunReport, document: Document, shown: RunTimeline | None, program: Program, advice: Advice | str | None
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     said = tuple(_summary(report))
-    yield "summary", "Summary", [Text(said)] if said else []
+    yield "summary", "Summary", [*([Text(said)] if said else []), *([] if advice is None else offer_blocks(advice))]
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
     yield "notes", "Notes", _notes(report, said)
-    yield "program", "Program", [program_block(result)]
+    yield "program", "Program", [program]
     if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
@@ -337,6 +377,21 @@ def _summary(report: RunReport) -> Iterator[Line]:
     yield Line(f"{time}. {_why(report)}.", "answer")
     if report.lost_most is not None:
         yield Line(report.lost_most.sentence(), "strong")
+
+
+def offer_blocks(advice: Advice | str) -> Iterator[Block]:
+    """Yield the best changes that were tried, each with its diff; else that there is none, or why none was tried."""
+    if isinstance(advice, str):
+        yield Text((Line(f"No changes were tried: {advice}.", "dim"),))
+        return
+    for offer in advice.offers[:_MOST_OFFERS]:
+        how = "proven" if offer.how is SuggestionEvidence.PROVEN else f"tried on {offer.runs} inputs"
+        gain = f"{grouped(offer.cycles)} cycles ({offer.gained_percent:.1f} % fewer, {how})"
+        yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
+    if not advice.offers:
+        tried = f"None of {advice.looked_at} changes tried" if advice.looked_at else "No change that castsim knows"
+        more = "; castsim advise takes more time" if advice.unfinished else ""
+        yield Text((Line(f"{tried} keeps the outputs and saves cycles{more}.", "dim"),))
 
 
 def _time(report: RunReport) -> str:
@@ -382,7 +437,35 @@ def _causes(report: RunReport) -> Iterator[Block]:
         for cause in present_causes(pipes)
     )
     yield Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
-    yield from _of_text(report, "pipes", "lines")
+    yield from _of_text(report, "pipes")
+    yield from _line_blocks(report)
+
+
+def _line_blocks(report: RunReport) -> Iterator[Block]:
+    """Yield the work of each instruction of the source, most first; those that only wait can be opened."""
+    result, spent = report.result, dict[int, _Cost]()
+    instructions, executions = result.loaded.tree.instructions, result.timing.executions
+    for operation, _, times in repeated(result.timing.operations):
+        number = executions[operation.execution].instruction
+        spent.setdefault(number, _Cost()).add(operation.pipe, operation.causes, times)
+    counts = {(line.span.line, line.span.column, line.text): line.executions for line in report.lines}
+    rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
+    for number, cost in sorted(spent.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
+        found, work, waits = instructions[number], cost.work, cost.cycles - cost.work
+        times = counts.get((found.span.line, found.span.column, found.text))
+        if times is not None:
+            row = (found.span.line, found.text, found.pipe, times, work, waits, share(work, result.cycles))
+            rows[work > 0].append(row)
+    columns = ("line", "instruction", "pipe", "times", "work, cycles", "waiting, cycles", "work of the run")
+    made = {
+        works: Table("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
+        for works, own in rows.items()
+        if own
+    }
+    if True in made:
+        yield replace(made[True], caption="Cycles that a pipe worked for each instruction, and waited for others")
+    if False in made:
+        yield Folded(f"{len(rows[False])} instructions that only wait or set flags", (made[False],))
 
 
 def cast_blocks(document: Document) -> Iterator[Block]:
@@ -408,7 +491,8 @@ def _count(entry: Mapping[str, Json], name: str) -> int:
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
     """Yield what the critical path spends its cycles on, most first."""
     if not report.result.loaded.target.has_tiles:
-        yield _bundles(report, shown)
+        yield from _chain(report, shown)
+        yield Folded("Cycles of each bundle", (_bundles(report, shown),))
         return
     spent: dict[tuple[int | None, str, str], list[int]] = {}
     for step in shown.path:
@@ -424,11 +508,33 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         for (line, text, pipe), (times, cycles) in sorted(spent.items(), key=lambda item: -item[1][1])
     )
     caption = (
-        f"What the cycles {timeline.start} .. {timeline.start + total} are spent on, in order: a cycle saved here "
+        f"What the cycles {_span(timeline.start, timeline.start + total)} are spent on, in order: a cycle saved here "
         "is a cycle saved in all, until another path is longer"
     )
     columns = ("line", "operation", "pipe", "times", "cycles", "share")
     yield Table(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)
+
+
+def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
+    """Yield the chain of results that binds a run of bundles, link by link."""
+    found = report.latencies
+    if found is None or not found.links:
+        return
+    ran = {each.link: each for each in reversed(shown.chain)}
+    rows = tuple(
+        (
+            link.producer.span.line, link.names[0], link.register, link.consumer.span.line, link.names[1],
+            link.distance, None if link not in ran else ran[link].end - ran[link].start,
+            None if link not in ran else ran[link].nops,
+        )
+        for link in dict.fromkeys(found.links)
+    )  # fmt: skip
+    what = "binds the run" if found.binds else "is the longest, and does not bind the run"
+    yield Table(
+        f"The chain of results that {what}: {bundles(found.length)}, {grouped(found.trips)} times; {found.costs()}",
+        ("line", "producer", "register", "read by line", "consumer", "distance, bundles", "taken, cycles", "NOPs"),
+        rows, numbers=(0, 3, 5, 6, 7), heat=5, lines=0,
+    )  # fmt: skip
 
 
 def _bundles(report: RunReport, shown: RunTimeline) -> Table:
@@ -449,7 +555,7 @@ def _bundles(report: RunReport, shown: RunTimeline) -> Table:
     ]
     rows.append((None, "after the last bundle, until every result is there", 1, timeline.end - 1 - last, None))
     caption = (
-        f"Bundles are issued one by one: cycles {timeline.start} .. {timeline.end} by the bundle that was issued "
+        f"Bundles are issued one by one: cycles {_span(timeline.start, timeline.end)} by the bundle that was issued "
         "at their end, and of these the cycles in which it stood still"
     )
     columns = ("line", "bundle", "times", "cycles", "stalled")

@@ -7,16 +7,21 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import islice
 from math import prod
+from typing import TYPE_CHECKING
 
 from castsim.engines import observe
 from castsim.execution.tree import Access, Tree, accesses, instances
 from castsim.reports.documents import Json, identifier
+from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Lanes, Packed, Tone
 from castsim.reports.views.dependences import Dependence, PathStep, critical_path, dependences
 from castsim.reports.views.recording import PipeSegment, Recorder, Window, operation_segments
 from castsim.reports.views.timeline import DrawnOperation, Timeline, make_timeline
 from castsim.running import Result
 from castsim.timing import Cause
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.latency_bound import Link
 
 _IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
 """Operations and cycles of a run of which every cycle is shown; of a longer one, each operation is shown as a whole
@@ -28,10 +33,12 @@ _MOST = 200_000
 """Operations that a page shows; of more, the first ones unless a window is asked for."""
 
 _TONES = tuple(Tone(str(cause), identifier(cause)) for cause in Cause if cause is not Cause.EMPTY)
-_ISSUE, _WINDOW = len(_TONES), len(_TONES) + 1
-_ALL_TONES = (*_TONES, Tone("not sent yet", "empty"), Tone("result on its way", "window"))
+_ISSUE, _WINDOW, _CHAIN = range(len(_TONES), len(_TONES) + 3)
+_ALL_TONES = (
+    *_TONES, Tone("not sent yet", "empty"), Tone("result on its way", "window"), Tone("chain that binds", "chain")
+)  # fmt: skip
 _NUMBER = {tone.name: number for number, tone in enumerate(_TONES)}
-_PATH = "critical path"
+_PATH, _BINDING = "critical path", "binding chain"
 _ABOVE = "latency"
 
 _Interval = tuple[int, int, int, int]
@@ -39,20 +46,55 @@ _Interval = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class ChainStep:
+    """A link of the chain that binds, as it ran: from the issue of its producer to that of its consumer.
+
+    `execution` is the producer's, `nops` the bundles between them in which every slot is empty.
+    """
+
+    link: Link
+    execution: int
+    start: int
+    end: int
+    nops: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunTimeline:
     """What a page shows of a run cycle by cycle: events, dependences, the critical path (empty for bundles).
 
-    `notes` say what of the run is shown, if it is not everything.
+    `chain` are the links that bind a program of bundles, trip by trip; `notes` say what of the run is shown, if it is
+    not everything.
     """
 
     timeline: Timeline
     dependences: tuple[Dependence, ...]
     path: tuple[PathStep, ...]
     notes: tuple[str, ...]
+    chain: tuple[ChainStep, ...] = ()
 
 
-def run_timeline(result: Result, window: Window | None = None) -> RunTimeline:
-    """Return what to show of a run; `window` None leaves the choice to this.
+def chain_steps(links: Sequence[Link], result: Result, window: tuple[int, int]) -> Iterator[ChainStep]:
+    """Yield the chain as it ran in a window, one trip after the other; of trips that overlap, the first."""
+    if not links:
+        return
+    instructions, place, begun = result.loaded.tree.instructions, 0, None
+    empty = 0  # bundles of nothing so far
+    for number, execution in enumerate(result.timing.executions):
+        if execution.start >= window[1]:
+            return
+        if begun is not None and execution.instruction == links[place].consumer.bundle:
+            producer, start, before = begun
+            if start >= window[0]:
+                yield ChainStep(links[place], producer, start, execution.start, empty - before)
+            place, begun = (place + 1) % len(links), None
+        if begun is None and execution.instruction == links[place].producer.bundle:
+            begun = number, execution.start, empty
+        empty += instructions[execution.instruction].text == "nop"
+
+
+def run_timeline(result: Result, window: Window | None = None, links: Sequence[Link] = ()) -> RunTimeline:
+    """Return what to show of a run; `window` None leaves the choice to this, `links` are the chain that binds it.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -84,7 +126,8 @@ def run_timeline(result: Result, window: Window | None = None) -> RunTimeline:
         notes.append(f"Cut in cycle {found.cut}: there was more than can be shown; choose a --window.")
     needed = dependences(tree, found)
     path = critical_path(found, needed) if target.has_tiles else ()
-    return RunTimeline(found, needed, path, tuple(notes))
+    chain = chain_steps(tuple(dict.fromkeys(links)), result, (start, end))
+    return RunTimeline(found, needed, path, tuple(notes), tuple(chain))
 
 
 def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
@@ -96,6 +139,13 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
     if shown.path:
         path = [(step.start, step.end, *_of_path(step, items)) for step in shown.path]
         by_row = {_PATH: path, **by_row}
+    if shown.chain:
+        own = {(row.execution, row.pipe): items[row.index] for row in rows}
+        chain = [
+            (each.start, each.end, _CHAIN, own.get((each.execution, each.link.producer.slot.name), 0))
+            for each in shown.chain
+        ]
+        by_row = {_BINDING: chain, **by_row}
     for segment in timeline.segments:
         if segment.cause is not Cause.EMPTY:
             item = 0 if segment.operation is None else items.get(segment.operation, 0)
@@ -106,7 +156,7 @@ def timeline_lanes(result: Result, shown: RunTimeline) -> Lanes:
     columns["operations"] = _operations(result, shown, rows, {name: place for place, name in enumerate(by_row)})
     used = {tone for intervals in by_row.values() for _, _, tone, _ in intervals}
     return Lanes(
-        caption=f"Cycles {timeline.start} .. {timeline.end} of {timeline.total}",
+        caption=f"Cycles {grouped(timeline.start)} .. {grouped(timeline.end)} of {grouped(timeline.total)}",
         unit="cycles",
         start=timeline.start,
         end=timeline.end,

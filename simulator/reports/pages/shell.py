@@ -12,19 +12,23 @@ from html import escape
 from importlib.resources import files
 
 from castsim.isa.errors import escaped
-from castsim.reports.documents import Json
+from castsim.reports.documents import Json, identifier
 from castsim.reports.pages.blocks import Page, compact, section_document, shown
+from castsim.reports.pages.plain_html import page_body
+from castsim.reports.pipes import CAUSE_COLOURS
 
 _SCRIPTS = (
     "page.js",
     "tables.js",
     "charts.js",
+    "inflate.js",
     "lanes_data.js",
     "lanes.js",
     "choosing.js",
     "conformance.js",
     "measurements.js",
     "tuning.js",
+    "diagram.js",
     "changes.js",
     "start.js",
 )
@@ -39,6 +43,7 @@ def page_html(page: Page) -> str:
     """Return a page as the text of an HTML file."""
     parts = {
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
+        "BODY": page_body(page),
         "STYLE": asset("page.css"),
         "LIBRARY": asset(_LIBRARY),
         "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
@@ -64,6 +69,7 @@ def _document(page: Page) -> Json:
         "kind": page.kind,
         "title": page.title,
         "subtitle": page.subtitle,
+        "tones": {identifier(cause): [light, dark] for cause, (light, dark, _) in CAUSE_COLOURS.items()},
         "sections": [section_document(section) for section in page.sections],
         "result": page.result,
     }

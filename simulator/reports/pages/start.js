@@ -3,6 +3,7 @@
 page.build = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
   page.data = data;
+  Object.assign(TONES, data.tones);
   page.paintTones();
   page.onTheme(page.paintTones);
   document.querySelector("h1").textContent = data.title;
@@ -25,6 +26,7 @@ page.build = () => {
     link.href = `#${section.name}`;
     page.add(nav, link);
   }
+  page.startSearch();
   addEventListener("resize", () => { for (const resize of page.sized) resize(); });
   addEventListener("hashchange", page.followAddress);
   page.followAddress();

@@ -36,7 +36,8 @@ page.blocks.table = (block) => {
   const more = (rows) => { for (const row of rows) page.add(body, page.tableRow(block, row, numeric, most)); };
   more(block.rows.slice(0, block.most));
   const frame = page.add(page.make("div", "wide"), page.add(table, body));
-  page.add(found, frame);
+  const lines = () => [block.columns, ...block.rows].map((row) => row.map((cell) => cell ?? "").join("\t")).join("\n");
+  page.add(found, frame, page.add(page.make("div", "tools"), page.copyButton("the table", lines)));
   if (block.rows.length > block.most) {
     const rest = page.button(`Show ${page.number(block.rows.length - block.most)} more rows`, "", () => {
       more(block.rows.slice(block.most));
@@ -62,6 +63,8 @@ page.tableRow = (block, row, numeric, most) => {
   return found;
 };
 
+const FOLDED = 3;
+
 page.blocks.program = (block) => {
   const found = page.make("div");
   if (block.caption) page.add(found, page.make("p", "caption", block.caption));
@@ -71,16 +74,34 @@ page.blocks.program = (block) => {
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
   const head = page.make("tr");
-  for (const name of ["line", "cycles", "share", "times", "causes", "source"]) {
+  for (const name of ["line", "cycles", "work", "times", "causes", "source"]) {
     const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
     cell.scope = "col";
     page.add(head, cell);
   }
   const body = page.make("tbody");
   const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
-  for (const row of block.rows) page.add(body, page.programRow(row, most));
+  page.programRows(block.rows, most, page.coloured(block.grammar)).forEach((row) => page.add(body, row));
   page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
-  return page.add(found, page.hottest(block), frame);
+  const copy = page.copyButton("the program", () => block.rows.map((row) => row.text).join("\n"));
+  return page.add(found, page.add(page.hottest(block) || page.make("div", "tools"), copy), frame);
+};
+
+// Colours words by the grammar that editors use, [class, pattern] in order: the first that matches counts.
+page.coloured = (grammar) => {
+  if (!grammar.length) return (text) => page.make("code", "", text);
+  const pattern = new RegExp(grammar.map(([, each]) => `(${each})`).join("|"), "g");
+  return (text) => {
+    const found = page.make("code");
+    let at = 0;
+    for (const match of text.matchAll(pattern)) {
+      if (!match[0]) continue;
+      page.add(found, document.createTextNode(text.slice(at, match.index)));
+      page.add(found, page.make("span", grammar[match.findIndex((each, k) => k && each !== undefined) - 1][0], match[0]));
+      at = match.index + match[0].length;
+    }
+    return page.add(found, document.createTextNode(text.slice(at)));
+  };
 };
 
 // A button that leads to the line that takes most work, then to the next one.
@@ -92,7 +113,33 @@ page.hottest = (block) => {
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
-page.programRow = (row, most) => {
+// Rows of lines; of several that fold, a row that opens them.
+page.programRows = (lines, most, coloured) => {
+  const found = [];
+  for (let k = 0; k < lines.length;) {
+    let end = k;
+    while (end < lines.length && lines[end].folds) end += 1;
+    if (end - k >= FOLDED) {
+      const folded = lines.slice(k, end).map((line) => page.programRow(line, most, coloured));
+      for (const row of folded) row.hidden = true;
+      const cell = page.make("td");
+      cell.colSpan = 6;
+      const opener = page.add(page.make("tr", "fold"), cell);
+      const open = () => { for (const row of folded) row.hidden = false; opener.remove(); };
+      for (const row of folded) row.unfold = open;
+      page.add(cell, page.button(`lines ${lines[k].number} .. ${lines[end - 1].number}: ${end - k} constants`,
+        `show the constants of lines ${lines[k].number} to ${lines[end - 1].number}`, open));
+      found.push(opener, ...folded);
+      k = end;
+    } else {
+      found.push(page.programRow(lines[k], most, coloured));
+      k += 1;
+    }
+  }
+  return found;
+};
+
+page.programRow = (row, most, coloured) => {
   const found = page.make("tr", row.cycles === null ? "" : "cost");
   found.dataset.line = row.number;
   if (row.cycles !== null) {
@@ -100,13 +147,28 @@ page.programRow = (row, most) => {
     found.style.setProperty("--share", String(Math.min(0.55, (0.55 * (row.share || 0)) / most)));
   }
   const share = row.share === null ? "" : `${(100 * row.share).toFixed(1)} %`;
-  for (const text of [row.number, page.number(row.cycles), share, page.number(row.executions)]) {
+  const number = page.make("td", "number", row.executions ? null : row.number);
+  if (row.executions) page.add(number, page.timelineButton(row.number));
+  page.add(found, number);
+  for (const text of [page.number(row.cycles), share, page.number(row.executions)]) {
     page.add(found, page.make("td", "number", text));
   }
   page.add(found, page.add(page.make("td"), page.mix(row)));
-  const source = page.add(page.make("td"), page.make("code", "", row.text));
+  const source = page.add(page.make("td"), coloured(row.text));
   if (row.note) page.add(source, page.make("div", "line dim", row.note));
   return page.add(found, source);
+};
+
+// The number of a line, which leads to the first thing that it did in the timeline.
+page.timelineButton = (line) => {
+  const found = page.button(String(line), `line ${line} in the timeline`, () => {
+    const [view] = lanes.views.timeline || [];
+    if (!view) return;
+    page.writeAddress({ line: String(line) });
+    lanes.goToLine(view, line);
+  });
+  found.className = "plain";
+  return found;
 };
 
 // A narrow stacked bar of the causes of a line, told in words to those who point at it or cannot see it.
@@ -130,6 +192,14 @@ page.mix = (row) => {
   return found;
 };
 
+page.blocks.folded = (block, section) => {
+  const found = page.make("details", "offer");
+  page.add(found, page.make("summary", "", block.title));
+  for (const each of block.blocks) page.add(found, page.blocks[each.kind](each, section));
+  return found;
+};
+
+// A text whose lines count; those of a diff are told apart.
 page.blocks.listing = (block) => {
   const found = page.make("div");
   if (block.caption) page.add(found, page.make("p", "caption", block.caption));
@@ -137,5 +207,12 @@ page.blocks.listing = (block) => {
   frame.tabIndex = 0;
   frame.setAttribute("role", "region");
   frame.setAttribute("aria-label", block.caption || "text");
-  return page.add(found, page.add(frame, page.add(page.make("pre"), page.make("code", "", block.text))));
+  const code = page.make("code");
+  const isDiff = block.text.startsWith("--- ");
+  block.text.split("\n").forEach((line, k) => {
+    const tone = !isDiff ? "" : { "+": " plus", "-": " minus" }[line[0]] || "";
+    page.add(code, page.make("span", `source${tone}`, k ? `\n${line}` : line));
+  });
+  const tools = page.add(page.make("div", "tools"), page.copyButton(block.caption || "the text", () => block.text));
+  return page.add(found, tools, page.add(frame, page.add(page.make("pre"), code)));
 };

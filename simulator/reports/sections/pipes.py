@@ -11,7 +11,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, Json, json_of
 from castsim.reports.numbers import grouped
-from castsim.reports.pipes import causes_of, present_causes, share
+from castsim.reports.pipes import CAUSE_COLOURS, causes_of, present_causes, share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import table
@@ -74,7 +74,7 @@ def _pipe_table(report: RunReport) -> Table:
         # Cycles without work, and those in which the issuing pipe waits for all others, are no part of a bottleneck.
         plain = {name for name in pipes if cause is Cause.EMPTY or (name == issuing and cause in WAITING)}
         cells = [_cell(pipe.causes.get(cause, 0), None if name in plain else total) for name, pipe in pipes.items()]
-        made.add_row(str(cause), *cells, style=_style(cause))
+        made.add_row(str(cause), *cells, style=CAUSE_COLOURS[cause][2])
     made.add_row("total", *(f"{grouped(sum(pipe.causes.values()))}        " for pipe in pipes.values()))
     made.add_row("utilisation (busy)", *(share(pipe.busy, total) for pipe in pipes.values()), style="bold")
     return made
@@ -85,12 +85,6 @@ def _cell(cycles: int, total: int | None) -> str:
     if not cycles:
         return ""
     return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
-
-
-def _style(cause: Cause) -> str:
-    if cause is Cause.BUSY:
-        return "green"
-    return "dim" if cause in WAITING else "yellow"
 
 
 SECTION = ReportSection(_text, _data, of_time=True)
