@@ -138,7 +138,9 @@ def _assembly(text: Text, settings: Settings) -> str:
         if in_bundle:
             in_bundle = "}" not in plain
             lines.append(old.rstrip())
-        elif not comment or new.startswith("//"):
+        elif "castsim" in comment:
+            lines.append(old.strip())
+        elif not comment:
             lines.append(new)
         else:
             lines.append(f"{new.ljust(len(plain) if new else 0)}{comment}".rstrip())

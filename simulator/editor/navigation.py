@@ -132,6 +132,9 @@ _LISTED = re.compile(r"=\s*(pto\.(?:alloc_\w+|make_tensor_view|castptr|subview))
 """Operations whose results an outline lists; of scalars and lanes there are too many."""
 
 
+_ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
+
+
 def outline(index: SymbolIndex, places: Places) -> list[lsp.DocumentSymbol]:
     """Return what a text consists of."""
     return _Outline(index, places).all()
@@ -187,17 +190,21 @@ class _Outline:
         text = self.index.texts[line - 1]
         written = text[item.column - 1 : item.end - 1]
         detail = text.partition("castsim:")[2] if "castsim:" in text else text[item.end - 1 :]
+        if item.kind is Kind.ARGUMENT:
+            detail = _ARGUMENT_TYPE.match(detail)[0]  # type: ignore[index]  # it matches any text
         kind = _SYMBOL_KINDS.get(item.kind, lsp.SymbolKind.Variable)
         return lsp.DocumentSymbol(written, kind, place, place, detail=detail.strip(" =:")[:80] or None)
 
     def _block(self, block: Block, inner: Sequence[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
         text, last = self.index.texts[block.line - 1], block.end or len(self.index.texts)
+        if block.head == "loop":
+            text = text[text.lower().index("loop") :].partition(";")[0]
         whole = lsp.Range(
             lsp.Position(block.line - 1, 0), self.places.position(last, len(self.index.texts[last - 1]) + 1)
         )
         function = block.head == "func.func"
         name = block.name if function else text.strip().rstrip("{").strip()[:60] or block.head
-        start = max(0, text.find(block.name)) if function else len(text) - len(text.lstrip())
+        start = max(0, self.index.texts[block.line - 1].find(block.name if function else text.strip()))
         own = self.places.range(block.line, start + 1, start + 1 + len(block.name if function else text.strip()))
         kind = lsp.SymbolKind.Function if function else lsp.SymbolKind.Namespace
         return lsp.DocumentSymbol(name, kind, whole, own, children=[*inner])

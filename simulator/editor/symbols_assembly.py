@@ -39,28 +39,20 @@ class AssemblyIndex(SymbolIndex):
         known = {} if earlier is None else earlier.known
         self.known: dict[str, Line] = {}
         self.block_of = [None] * len(lines)
-        try:
-            source = AssemblySource("\n".join(lines), "")
-        except ReadError:  # a comment is not closed: nothing behind it is known
-            source = AssemblySource("\n".join(line.replace("/*", "  ") for line in lines), "")
-        declared = {comment.line for comment in source.comments}
-        for number, plain in enumerate(source.lines):
-            if number in declared:
-                items = tuple(_declared(lines[number]))
-                self.lines.append(Line(items, tuple((one.column, one.end, TokenType.VARIABLE) for one in items)))
-                continue
-            line = self.known.get(plain)
+        plain = _without_blocks(lines)
+        for text in plain:
+            line = self.known.get(text)
             if line is None:
-                self.known[plain] = line = known.get(plain) or _read(source, number)
+                self.known[text] = line = known.get(text) or _read(text)
             self.lines.append(line)
-        self._find_blocks(source.lines)
+        self._find_blocks(plain)
 
     def _find_blocks(self, lines: Sequence[str]) -> None:
         """Find loops, from the instruction to the label of their end, and bundles that go over lines."""
         labels = {item.name: n for n, line in enumerate(self.lines) for item in line.items
                   if item.defines and item.kind is Kind.LABEL}  # fmt: skip
         for number, text in enumerate(lines):
-            if _LOOP in text.lower():
+            if _LOOP in text.lower() and self.lines[number].items:
                 ends = [item.name for item in self.lines[number].items if item.kind is Kind.LABEL and not item.defines]
                 if ends and labels.get(ends[-1], -1) > number:
                     self.blocks.append(Block(_LOOP, number + 1, None, ends[-1], labels[ends[-1]] + 1))
@@ -96,8 +88,24 @@ class AssemblyIndex(SymbolIndex):
         return next((one for one in found if one.defines or symbol.kind is Kind.REGISTER), None)
 
 
-def _read(source: AssemblySource, number: int) -> Line:
-    text = source.lines[number]
+def _without_blocks(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines with comments in `/* */`, which may go over several, blanked out; others stay."""
+    text = "\n".join(lines)
+    if "/*" not in text:
+        return lines
+    try:
+        blanked = AssemblySource(text, "").lines
+    except ReadError:  # one is not closed
+        blanked = AssemblySource(text.replace("/*", "  "), "").lines
+    return [old if "castsim" in old else new for old, new in zip(lines, blanked, strict=True)]
+
+
+def _read(written: str) -> Line:
+    source = AssemblySource(written.replace("/*", "  "), "")
+    if source.comments:
+        declared = tuple(_declared(written))
+        return Line(declared, tuple((one.column, one.end, TokenType.VARIABLE) for one in declared))
+    text = source.lines[0]
     items: list[Item] = []
     colours: list[Coloured] = []
     start = 0
@@ -109,7 +117,7 @@ def _read(source: AssemblySource, number: int) -> Line:
         return Line(tuple(items), tuple(colours))
     for match in [*_SEPARATOR.finditer(text, start), None]:
         end = len(text) if match is None else match.start()
-        if words := source.words(number, start, end):
+        if words := source.words(0, start, end):
             items += _instruction(words)
             colours += _coloured(words)
         start = end if match is None else match.end()
