@@ -67,20 +67,25 @@ def _statements(text: Text, program: pto.Program) -> dict[int, tuple[int, str]]:
         end = number + 1
         while end < len(text.lines) and end not in starts and _continues(index, end):
             end += 1
-        comments = any("//" in line for line in text.lines[number : end - 1])
-        if len(here) == 1 and not comments and isinstance(here[0], For | If | While | Section) is False:
-            if index.lines[number].plain or end > number + 1:  # type: ignore[attr-defined]
-                found[number] = end, operation_text(here[0])
-        elif len(here) == 1 and isinstance(here[0], For | If | While) and end == number + 1:
-            if _OUTSIDE.sub("", text.lines[number]).rstrip().endswith("{") and "}" != text.lines[number].lstrip()[:1]:
-                found[number] = end, head_text(here[0])
+        node = here[0]
+        lines = text.lines[number:end]
+        if len(here) > 1 or any("//" in line for line in lines[:-1]):
+            continue
+        if not isinstance(node, For | If | While | Section):
+            if index.line(number).plain or len(lines) > 1:
+                found[number] = end, operation_text(node)
+        elif not isinstance(node, Section) and len(lines) == 1 and _is_head(lines[0]):
+            found[number] = end, head_text(node)
     return found
+
+
+def _is_head(line: str) -> bool:
+    return _OUTSIDE.sub("", line).rstrip().endswith("{") and not line.lstrip().startswith("}")
 
 
 def _continues(index: TileIndex, number: int) -> bool:
     """Whether a line goes on with the statement of the line before: it has words, and is no end, label or comment."""
-    tokens = index.lines[number].tokens  # type: ignore[attr-defined]
-    first = tokens.texts[0]
+    first = index.line(number).tokens.texts[0]
     return bool(first) and first not in ("}", "func.func", "module") and not first.startswith("^")
 
 
@@ -100,7 +105,7 @@ def _indented(lines: Sequence[str], statements: dict[int, tuple[int, str]]) -> s
         found.append(f"{margin}{body}{gap}{comment}".rstrip())
         opened = _OUTSIDE.sub("", "\n".join(lines[number:end]))
         depth = max(0, depth + opened.count("{") - opened.count("}"))
-        continued = int(statement is None and opened.count("(") > opened.count(")") or (
+        continued = int((statement is None and opened.count("(") > opened.count(")")) or (
             bool(continued) and opened.count("(") >= opened.count(")") and bool(body)))  # fmt: skip
         number = end
     return "\n".join(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -235,6 +236,42 @@ def colours(index: SymbolIndex, places: Places, lines: range) -> list[int]:
             data += encoded
             before = number
     return data
+
+
+class Colours:
+    """The colours that the client has of each text, of which it is told what has changed."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, tuple[str, list[int]]] = {}
+        self._count = 0
+
+    def all(self, uri: str, index: SymbolIndex, places: Places) -> lsp.SemanticTokens:
+        """Return the colours of a text."""
+        data = colours(index, places, range(len(index.lines)))
+        self._count += 1
+        self._sent[uri] = str(self._count), data
+        return lsp.SemanticTokens(data, str(self._count))
+
+    def changed(
+        self, uri: str, index: SymbolIndex, places: Places, known: str
+    ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
+        """Return how colours differ from the `known` ones; all if these are no longer held."""
+        before, old = self._sent.get(uri, ("", []))
+        new = self.all(uri, index, places)
+        if before != known:
+            return new
+        data = [*new.data]
+        same = min(len(old), len(data))
+        first = bisect_right(range(1, same + 1), False, key=lambda end: old[:end] != data[:end])
+        last = bisect_right(
+            range(1, same - first + 1), False, key=lambda count: old[len(old) - count :] != data[len(data) - count :]
+        )
+        edit = lsp.SemanticTokensEdit(first, len(old) - first - last, data[first : len(data) - last])
+        return lsp.SemanticTokensDelta([edit] if old != data else [], new.result_id)
+
+    def forget(self, uri: str) -> None:
+        """Forget a text that is closed."""
+        self._sent.pop(uri, None)
 
 
 def _encoded(index: SymbolIndex, line: Line, number: int, places: Places) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -28,6 +29,7 @@ from castsim.editor.formatting import formatted
 from castsim.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
 from castsim.editor.navigation import (
     LEGEND,
+    Colours,
     Indexes,
     colours,
     folding,
@@ -50,6 +52,9 @@ from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES
 from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
+
+if sys.platform == "linux":
+    import fcntl
 
 # What is said of a word of TPC assembly.
 
@@ -233,6 +238,7 @@ MOST_BYTES = 16 << 20
 """Bytes of a message: far more than any kernel has, little enough to be held several times."""
 
 _LONGEST_HEADER = 4096
+_WIDEST_PIPE = 1 << 20
 
 _KINDS = {
     "operation": lsp.CompletionItemKind.Function,
@@ -257,7 +263,7 @@ class CastsimServer(LanguageServer):
         super().__init__("castsim", __version__)
         self.checker = Checker(self._publish, self._refresh, self._log)
         self.checker.settings = settings
-        self.indexes = Indexes()
+        self.indexes, self.colours = Indexes(), Colours()
 
     def named(self, uri: str) -> tuple[SymbolIndex, Places] | None:
         """Return the symbol index of an open text, with its places; None if it has none."""
@@ -307,9 +313,17 @@ def serve(settings: Settings) -> None:
     try:
         # pygls closes what it writes to at the end, and the command still has to flush its own.
         answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        _widen(answers.fileno())
         server.start_io(_Bounded(sys.stdin.buffer), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
     finally:
         server.checker.end()
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe take large answers whole, where the system has that."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST_PIPE)
 
 
 class _Bounded:
@@ -340,6 +354,7 @@ def server_of(settings: Settings) -> CastsimServer:
     _answer_words(server)
     _answer_lines(server)
     _answer_names(server)
+    _answer_renames(server)
     _answer_outlines(server)
     _answer_edits(server)
     return server
@@ -379,6 +394,7 @@ def _follow_texts(server: CastsimServer) -> None:
         uri = params.text_document.uri
         ls.checker.close(uri)
         ls.indexes.forget(uri)
+        ls.colours.forget(uri)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     @server.feature(CHECKED)
@@ -451,16 +467,15 @@ def _answer_lines(server: CastsimServer) -> None:
         return found
 
 
-def _answer_names(server: CastsimServer) -> None:
-    def at(
-        ls: CastsimServer, params: lsp.TextDocumentPositionParams
-    ) -> tuple[SymbolIndex, Places, tuple[int, int]] | None:
-        found = ls.named(params.text_document.uri)
-        return None if found is None else (*found, found[1].place(params.position))
+def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, Places, tuple[int, int]] | None:
+    found = ls.named(uri)
+    return None if found is None else (*found, found[1].place(position))
 
+
+def _answer_names(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def defined(ls: CastsimServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
-        if (found := at(ls, params)) is None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
             return []
         index, places, place = found
         uri = params.text_document.uri
@@ -468,7 +483,7 @@ def _answer_names(server: CastsimServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def referred(ls: CastsimServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
-        found = at(ls, params)
+        found = _at(ls, params.text_document.uri, params.position)
         symbol = None if found is None else found[0].symbol_at(*found[2])
         if found is None or symbol is None:
             return []
@@ -477,13 +492,15 @@ def _answer_names(server: CastsimServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlighted(ls: CastsimServer, params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        found = at(ls, params)
+        found = _at(ls, params.text_document.uri, params.position)
         symbol = None if found is None else found[0].symbol_at(*found[2])
         return [] if found is None or symbol is None else highlights(symbol, found[1])
 
+
+def _answer_renames(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     def may_rename(ls: CastsimServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        if (found := at(ls, params)) is None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
             return None
         index, places, place = found
         try:
@@ -494,7 +511,7 @@ def _answer_names(server: CastsimServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     def rename(ls: CastsimServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        if (found := at(ls, params)) is None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
             return None
         index, places, place = found
         try:
@@ -531,7 +548,17 @@ def _answer_outlines(server: CastsimServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
     def coloured(ls: CastsimServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
         found = ls.named(params.text_document.uri)
-        return lsp.SemanticTokens([] if found is None else colours(*found, range(len(found[0].lines))))
+        return lsp.SemanticTokens([]) if found is None else ls.colours.all(params.text_document.uri, *found)
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, LEGEND)
+    def recoloured(
+        ls: CastsimServer, params: lsp.SemanticTokensDeltaParams
+    ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
+        uri = params.text_document.uri
+        found = ls.named(uri)
+        if found is None:
+            return lsp.SemanticTokens([])
+        return ls.colours.changed(uri, *found, params.previous_result_id)
 
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, LEGEND)
     def partly_coloured(ls: CastsimServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
@@ -543,9 +570,7 @@ def _answer_outlines(server: CastsimServer) -> None:
 
 
 def _answer_edits(server: CastsimServer) -> None:
-    @server.feature(
-        lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[*OPERAND_TRIGGERS])
-    )
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[*OPERAND_TRIGGERS]))
     def signed(ls: CastsimServer, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
         known = ls.checker.texts.get(params.text_document.uri)
         if known is None:

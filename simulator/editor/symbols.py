@@ -120,10 +120,10 @@ class Line:
 
 
 class SymbolIndex:
-    """The names of one version of a text; `earlier` is the index of the version before, for lines that are as they were.
+    """The names of one version of a text.
 
     A subclass for each language fills `lines`, `blocks` and, where an item does not lie in the block of its line,
-    `placed`.
+    `placed`; it takes the index of the version before, for lines that are as they were.
     """
 
     language: ClassVar[str]

@@ -23,7 +23,9 @@ _REGISTER = re.compile(r"%?(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_.$][\w.$]*")
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|\d+")
 _SEPARATOR = re.compile(r";|\|\||[{}]")
-_DECLARED = re.compile(r"(?P<what>tensor\s+(?P<number>0[xX][0-9A-Fa-f]+|\d+)\s+(?P<tensor>\w+)|reg\s+(?P<register>%?\w+))")
+_DECLARED = re.compile(
+    r"(?P<what>tensor\s+(?P<number>0[xX][0-9A-Fa-f]+|\d+)\s+(?P<tensor>\w+)|reg\s+(?P<register>%?\w+))"
+)
 _LOOP = "loop"
 _JUMPS_AND_LOOPS = frozenset(form.mnemonic for form in FORMS for each in form.operands if "label" in each.accepts)
 _BLOCK = "bundle"

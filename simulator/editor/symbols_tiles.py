@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 @dataclass(slots=True)
-class _TileLine(Line):
+class TileLine(Line):
     """A line with its tokens; one that is `plain` opens, closes and continues nothing."""
 
     tokens: Tokens = field(default_factory=lambda: Tokens([], [], [], []))
@@ -63,7 +63,7 @@ class TileIndex(SymbolIndex):
     def __init__(self, lines: Sequence[str], earlier: TileIndex | None = None) -> None:
         super().__init__(lines)
         known = {} if earlier is None else earlier.known
-        self.known: dict[str, _TileLine] = {}
+        self.known: dict[str, TileLine] = {}
         self._parameters: dict[int, frozenset[str]] = {}
         state = _State()
         for number, text in enumerate(lines):
@@ -77,6 +77,10 @@ class TileIndex(SymbolIndex):
                 self.block_of[-1] = state.block
         for number, item in state.pending:  # heads without a body
             self.placed[number].append((item, state.block))
+
+    def line(self, number: int) -> TileLine:
+        """Return a line, from 0, with its tokens."""
+        return self.known[self.texts[number]]
 
     def _follow(self, number: int, tokens: Tokens, state: _State) -> None:
         """Read a line with blocks, heads or statements that go over lines."""
@@ -169,10 +173,11 @@ class TileIndex(SymbolIndex):
         return self._parameters[id(function)]
 
 
-def _read(text: str) -> _TileLine:
+def _read(text: str) -> TileLine:
     tokens = scan(PtoSource("", text))
     results = _results(tokens)
-    items, colours = [], []
+    items: list[Item] = []
+    colours: list[Coloured] = []
     plain, depth, braces = True, 0, 0
     for index, (kind, word) in enumerate(zip(tokens.kinds, tokens.texts, strict=True)):
         if kind is TokenKind.VALUE:
@@ -192,7 +197,7 @@ def _read(text: str) -> _TileLine:
         elif word in _HEADS or kind is TokenKind.BLOCK:
             plain = False
         colours += _coloured(tokens, index)
-    return _TileLine(tuple(items), tuple(colours), tokens=tokens, plain=plain and not depth and not braces)
+    return TileLine(tuple(items), tuple(colours), tokens=tokens, plain=plain and not depth and not braces)
 
 
 def _coloured(tokens: Tokens, index: int) -> Iterator[Coloured]:

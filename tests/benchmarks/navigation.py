@@ -21,8 +21,11 @@ from lsprotocol import types as lsp
 TESTS = Path(__file__).parent.parent
 RECORD = TESTS.parent / "docs" / "measured" / "navigation.json"
 LINES, QUESTIONS = 10_000, 300
-LIMITS = {"definition": 50, "references": 200, "colours": 200}
+LIMITS = {"definition": 50, "references": 200, "colours": 200, "colours that changed": 200}
 """Milliseconds at the 99th percentile."""
+
+WORDS = ("ins(%", "addi %", "vadd %", ", V")
+"""What stands before the names that are asked for."""
 
 _TILE = "!pto.tile_buf<vec, 16x64xf32>"
 
@@ -30,7 +33,10 @@ _TILE = "!pto.tile_buf<vec, 16x64xf32>"
 def tiles() -> list[str]:
     head = ['module attributes {pto.target_arch = "a3"} {', "  func.func @k(%n: index) attributes {pto.entry} {"]
     made = [f"    %t{n} = pto.alloc_tile : {_TILE}" for n in range(40)]
-    added = ["    %c0 = arith.constant 1 : index", *(f"    %c{n} = arith.addi %c{n // 20}, %n : index" for n in range(1, 4000))]
+    added = [
+        "    %c0 = arith.constant 1 : index",
+        *(f"    %c{n} = arith.addi %c{n // 20}, %n : index" for n in range(1, 4000)),
+    ]
     used = [
         f"    pto.tadd ins(%t{n % 40}, %t{n % 37} : {_TILE}, {_TILE}) outs(%t{7 * n % 40} : {_TILE}) // {n}"
         for n in range(LINES - 5 - 4040)
@@ -40,11 +46,13 @@ def tiles() -> list[str]:
 
 def lanes() -> list[str]:
     head = [
-        'module attributes {pto.target_arch = "a5"} {', "  func.func @k(%x: !pto.ptr<f32, ub>) attributes {pto.kernel} {",
+        'module attributes {pto.target_arch = "a5"} {',
+        "  func.func @k(%x: !pto.ptr<f32, ub>) attributes {pto.kernel} {",
         "    %c0 = arith.constant 0 : index", "    pto.vecscope {",
     ]  # fmt: skip
     load = "      %v{n} = pto.vlds %x[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>"
-    add = "      %v{n} = pto.vadd %v{a}, %v{b}, %m : !pto.vreg<64xf32>, !pto.vreg<64xf32>, !pto.mask<b32> -> !pto.vreg<64xf32>"
+    lane = "!pto.vreg<64xf32>"
+    add = f"      %v{{n}} = pto.vadd %v{{a}}, %v{{b}}, %m : {lane}, {lane}, !pto.mask<b32> -> {lane}"
     body = [(add if n % 2 else load).format(n=n, a=n - 1, b=n // 3 // 2 * 2) for n in range(LINES - 8)]
     return [*head, '      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>', *body, "    }", "    return", "  }", "}"]
 
@@ -60,7 +68,11 @@ def bundles() -> list[str]:
     return [*head, *trips, "nop; halt; halt; nop"]
 
 
-TEXTS = {"tiles, .pto": ("t.pto", tiles), "vector instructions, .pto": ("m.pto", lanes), "bundles, .tpc": ("b.tpc", bundles)}
+TEXTS = {
+    "tiles, .pto": ("t.pto", tiles),
+    "vector instructions, .pto": ("m.pto", lanes),
+    "bundles, .tpc": ("b.tpc", bundles),
+}
 
 
 async def measured(name: str, lines: list[str], questions: int) -> dict[str, list[float]]:
@@ -73,11 +85,12 @@ async def measured(name: str, lines: list[str], questions: int) -> dict[str, lis
     async with editor() as one:
         one.open(uri, "\n".join(lines))
         await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
-        places = [n for n, line in enumerate(lines) if "ins(%" in line or "addi %" in line or "vadd %" in line or ", V" in line]
+        places = [n for n, line in enumerate(lines) if any(word in line for word in WORDS)]
+        held = ""
         for number in range(questions):
             line = numbers.choice(places)
             written = lines[line]
-            word = next(word for word in ("ins(%", "addi %", "vadd %", ", V") if word in written)
+            word = next(word for word in WORDS if word in written)
             place = lsp.Position(line, written.index(word) + len(word))
             end = lsp.Position(line, len(written))
             one.change(uri, lsp.Range(end, end), " ")
@@ -92,9 +105,15 @@ async def measured(name: str, lines: list[str], questions: int) -> dict[str, lis
             elif what == "references":
                 params = lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=True), document, place)
                 assert await one.client.text_document_references_async(params), written
+            elif what == "colours that changed":
+                asked = lsp.SemanticTokensDeltaParams(document, held)
+                delta = await one.client.text_document_semantic_tokens_full_delta_async(asked)
+                assert isinstance(delta, lsp.SemanticTokensDelta)
+                held = delta.result_id or ""
             else:
                 colours = await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
-                assert colours is not None and len(colours.data) > 5 * 4 * len(lines)
+                assert colours is not None and len(colours.data) > 5 * 3 * len(lines)
+                held = colours.result_id or ""
             found[what].append(1000 * (time.perf_counter() - began))
     return found
 
