@@ -7,6 +7,7 @@ then times it; a check whose text has changed meanwhile is ended if it takes lon
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -132,7 +133,9 @@ class Done:
 
 
 def work(connection: Connection) -> None:
-    """Do jobs as they come, until the other end is closed."""
+    """Do jobs as they come, until the other end is closed; whoever is typing goes first."""
+    if hasattr(os, "nice"):
+        os.nice(10)
     while True:
         try:
             job: Job = connection.recv()

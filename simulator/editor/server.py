@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import re
 import sys
@@ -13,6 +15,7 @@ from typing import BinaryIO
 
 from lsprotocol import types as lsp
 from lsprotocol.types import Diagnostic, DiagnosticSeverity, Position, Range
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -22,8 +25,25 @@ from castsim.editor.actions import Repair, repairs
 from castsim.editor.checker import Checker, LineCycles, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
 from castsim.editor.document import Settings, Text, normalised
+from castsim.editor.formatting import formatted
 from castsim.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
-from castsim.editor.program_slice import excerpt
+from castsim.editor.navigation import (
+    LEGEND,
+    Colours,
+    Indexes,
+    colours,
+    folding,
+    highlights,
+    outline,
+    range_of,
+    renamable,
+    renamed,
+)
+from castsim.editor.places import Places
+from castsim.editor.program_slice import change, excerpt
+from castsim.editor.signatures import TRIGGERS as OPERAND_TRIGGERS
+from castsim.editor.signatures import Signature, shown, signatures
+from castsim.editor.symbols import SymbolIndex
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import FORMATS, format_named
@@ -32,6 +52,9 @@ from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES
 from castsim.machines.vliw.source import assembly_target
 from castsim.targets import Target
+
+if sys.platform == "linux":
+    import fcntl
 
 # What is said of a word of TPC assembly.
 
@@ -128,37 +151,6 @@ def _conversion(instruction: TpcInstruction, target: Target) -> list[str]:
     return [conversion_part(format_named(instruction.type), format_named(result), target, mode, None)]
 
 
-# Places in a text as castsim counts them (lines from 1, columns in code points from 1) and as clients do.
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The lines of a text; `units` is the length of a string as the client counts, in UTF-16 units by default."""
-
-    lines: Sequence[str]
-    units: Callable[[str], int]
-
-    def position(self, line: int, column: int) -> Position:
-        """Return the position of a column in a line, both from 1."""
-        number = min(line, len(self.lines)) - 1
-        return Position(number, self.units(self.lines[number][: column - 1]))
-
-    def range(self, line: int, column: int, end: int) -> Range:
-        """Return the range from a column to another of the same line, that one exclusive."""
-        return Range(self.position(line, column), self.position(line, max(end, column)))
-
-    def place(self, position: Position) -> tuple[int, int]:
-        """Return line and column, both from 1, of a position."""
-        number = min(position.line, len(self.lines) - 1)
-        column, passed = 0, 0
-        for character in self.lines[number]:
-            if passed >= position.character:
-                break
-            passed += self.units(character)
-            column += 1
-        return number + 1, column + 1
-
-
 # Findings as the diagnostics of an editor.
 
 SOURCE = "castsim"
@@ -193,11 +185,11 @@ def diagnostic(found: Finding, places: Places) -> Diagnostic:
     message += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
     message += f"\nhelp: {found.help}" if found.help else ""
     return Diagnostic(
-        range_of(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
+        finding_range(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
     )
 
 
-def range_of(found: Finding, places: Places) -> Range:
+def finding_range(found: Finding, places: Places) -> Range:
     """Return the range of a finding."""
     if found.line is None or found.column is None:
         return _TOP
@@ -242,10 +234,11 @@ CHECKED = "castsim/checked"
 LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc", ".c": "c"}
 """Languages by suffix; a text without one is in the language that the client names."""
 
-MOST_BYTES = 64 << 20
-"""Bytes of a message: a text of the size that castsim reads, escaped as JSON."""
+MOST_BYTES = 16 << 20
+"""Bytes of a message: far more than any kernel has, little enough to be held several times."""
 
 _LONGEST_HEADER = 4096
+_WIDEST_PIPE = 1 << 20
 
 _KINDS = {
     "operation": lsp.CompletionItemKind.Function,
@@ -257,6 +250,12 @@ _KINDS = {
 }
 
 
+class Refused(JsonRpcException):
+    """A request that cannot be carried out, for a reason that the user can do something about."""
+
+    CODE = lsp.LSPErrorCodes.RequestFailed.value
+
+
 class CastsimServer(LanguageServer):
     """A server of the open texts of one client."""
 
@@ -264,6 +263,18 @@ class CastsimServer(LanguageServer):
         super().__init__("castsim", __version__)
         self.checker = Checker(self._publish, self._refresh, self._log)
         self.checker.settings = settings
+        self.indexes, self.colours = Indexes(), Colours()
+
+    def named(self, uri: str) -> tuple[SymbolIndex, Places] | None:
+        """Return the symbol index of an open text, with its places; None if it has none."""
+        known = self.checker.texts.get(uri)
+        index = None if known is None else self.indexes.of(uri, known.text)
+        return None if known is None or index is None else (index, self.places(known))
+
+    def report_server_error(self, error: Exception, source: object) -> None:
+        """Tell the client of defects; a request that is refused has its answer."""
+        if not isinstance(error, Refused):
+            self._log(f"{type(error).__name__}: {error}")
 
     def places(self, known: Open) -> Places:
         """Return what turns the places of a text into the client's."""
@@ -296,12 +307,23 @@ class CastsimServer(LanguageServer):
 def serve(settings: Settings) -> None:
     """Serve a client on standard input and output until it ends the session."""
     server = server_of(settings)
+    log = logging.getLogger("pygls")  # clients are told of defects by messages; standard error is for people
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
     try:
         # pygls closes what it writes to at the end, and the command still has to flush its own.
         answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        _widen(answers.fileno())
         server.start_io(_Bounded(sys.stdin.buffer), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
     finally:
         server.checker.end()
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe take large answers whole, where the system has that."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST_PIPE)
 
 
 class _Bounded:
@@ -331,6 +353,10 @@ def server_of(settings: Settings) -> CastsimServer:
     _follow_texts(server)
     _answer_words(server)
     _answer_lines(server)
+    _answer_names(server)
+    _answer_renames(server)
+    _answer_outlines(server)
+    _answer_edits(server)
     return server
 
 
@@ -367,6 +393,8 @@ def _follow_texts(server: CastsimServer) -> None:
     def closed(ls: CastsimServer, params: lsp.DidCloseTextDocumentParams) -> None:
         uri = params.text_document.uri
         ls.checker.close(uri)
+        ls.indexes.forget(uri)
+        ls.colours.forget(uri)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     @server.feature(CHECKED)
@@ -431,12 +459,156 @@ def _answer_lines(server: CastsimServer) -> None:
         found = []
         for finding in findings:
             if finding.line is not None and finding.line - 1 in asked:
-                place = range_of(finding, places)
+                place = finding_range(finding, places)
                 given = [one for one in params.context.diagnostics if one.range == place]
                 # A search for a chain takes seconds, in which other questions are to be answered.
                 offered = await asyncio.to_thread(_repairs, text, finding, findings, ls.checker.settings)
                 found += [_action(uri, one, given, places) for one in offered]
         return found
+
+
+def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, Places, tuple[int, int]] | None:
+    found = ls.named(uri)
+    return None if found is None else (*found, found[1].place(position))
+
+
+def _answer_names(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def defined(ls: CastsimServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return []
+        index, places, place = found
+        uri = params.text_document.uri
+        return [lsp.Location(uri, range_of(one, places)) for one in index.definitions_for(*place)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def referred(ls: CastsimServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
+        found = _at(ls, params.text_document.uri, params.position)
+        symbol = None if found is None else found[0].symbol_at(*found[2])
+        if found is None or symbol is None:
+            return []
+        wanted = [one for one in symbol.occurrences if params.context.include_declaration or not one.defines]
+        return [lsp.Location(params.text_document.uri, range_of(one, found[1])) for one in wanted]
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlighted(ls: CastsimServer, params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        found = _at(ls, params.text_document.uri, params.position)
+        symbol = None if found is None else found[0].symbol_at(*found[2])
+        return [] if found is None or symbol is None else highlights(symbol, found[1])
+
+
+def _answer_renames(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def may_rename(ls: CastsimServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return None
+        index, places, place = found
+        try:
+            _, item = renamable(index, *place)
+        except ReadError as error:
+            raise _refusal(error) from None
+        return places.range(place[0], item.column, item.end)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def rename(ls: CastsimServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return None
+        index, places, place = found
+        try:
+            symbol, _ = renamable(index, *place)
+            edits = renamed(index, symbol, params.new_name)
+        except ReadError as error:
+            raise _refusal(error) from None
+        return lsp.WorkspaceEdit(
+            changes={params.text_document.uri: [lsp.TextEdit(range_of(one, places), new) for one, new in edits]}
+        )
+
+
+def _answer_outlines(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def outlined(ls: CastsimServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        found = ls.named(params.text_document.uri)
+        return [] if found is None else outline(*found)
+
+    @server.feature(lsp.WORKSPACE_SYMBOL)
+    def looked_up(ls: CastsimServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        return [
+            lsp.WorkspaceSymbol(lsp.Location(uri, one.selection_range), one.name, one.kind)
+            for uri in ls.checker.texts
+            if (found := ls.named(uri)) is not None
+            for one in outline(*found)
+            if params.query.lower() in one.name.lower()
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def folded(ls: CastsimServer, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        found = ls.named(params.text_document.uri)
+        return [] if found is None else folding(found[0])
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
+    def coloured(ls: CastsimServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        found = ls.named(params.text_document.uri)
+        return lsp.SemanticTokens([]) if found is None else ls.colours.all(params.text_document.uri, *found)
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, LEGEND)
+    def recoloured(
+        ls: CastsimServer, params: lsp.SemanticTokensDeltaParams
+    ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
+        uri = params.text_document.uri
+        found = ls.named(uri)
+        if found is None:
+            return lsp.SemanticTokens([])
+        return ls.colours.changed(uri, *found, params.previous_result_id)
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, LEGEND)
+    def partly_coloured(ls: CastsimServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
+        found = ls.named(params.text_document.uri)
+        if found is None:
+            return lsp.SemanticTokens([])
+        lines = range(params.range.start.line, min(params.range.end.line + 1, len(found[0].lines)))
+        return lsp.SemanticTokens(colours(*found, lines))
+
+
+def _answer_edits(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[*OPERAND_TRIGGERS]))
+    def signed(ls: CastsimServer, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return None
+        found = signatures(known.text, *ls.places(known).place(params.position), ls.checker.settings)
+        units = ls.workspace.position_codec.client_num_units
+        return lsp.SignatureHelp([_signature(one, units) for one in found], shown(found)) if found else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    async def written(ls: CastsimServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return []
+        try:
+            new = await asyncio.to_thread(formatted, known.text, ls.checker.settings)
+        except CastsimError as error:
+            raise _refusal(error) from None
+        lines = new.split("\n")
+        edit = change(known.text.lines, lines)
+        if edit is None or ls.checker.texts.get(params.text_document.uri) is not known:
+            return []
+        last = edit.first + edit.removed
+        place = Range(Position(edit.first, 0), ls.places(known).position(last, len(known.text.lines[last - 1]) + 1))
+        return [lsp.TextEdit(place, "\n".join(lines[edit.first : edit.first + edit.added]))]
+
+
+def _signature(found: Signature, units: Callable[[str], int]) -> lsp.SignatureInformation:
+    parameters = [
+        lsp.ParameterInformation((units(found.label[:start]), units(found.label[:end])))
+        for start, end in found.parameters
+    ]
+    return lsp.SignatureInformation(found.label, found.about or None, parameters, found.active)
+
+
+def _refusal(error: CastsimError) -> Refused:
+    where = "" if error.span is None else f"line {error.span.line}: "
+    legal = f" (legal: {', '.join(error.values)})" if error.values else ""
+    return Refused(f"{where}{error.message}{legal}")
 
 
 def _repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:

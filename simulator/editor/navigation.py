@@ -1,0 +1,299 @@
+"""What is answered from the symbol index of a text: places of names, renaming, outline, folding, colours."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from lsprotocol import types as lsp
+
+from castsim.editor.document import Text
+from castsim.editor.places import Places
+from castsim.editor.symbols import Block, Item, Kind, Line, Occurrence, Symbol, SymbolIndex, TokenType
+from castsim.editor.symbols_assembly import AssemblyIndex
+from castsim.editor.symbols_tiles import TileIndex
+from castsim.isa.errors import ReadError
+
+
+class Indexes:
+    """The symbol indexes of open texts, each made of the one of the version before."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Text, SymbolIndex]] = {}
+
+    def of(self, uri: str, text: Text) -> SymbolIndex | None:
+        """Return the index of a text; None if its language has none."""
+        known = self._held.get(uri)
+        if known is not None and known[0] is text:
+            return known[1]
+        earlier = None if known is None else known[1]
+        found: SymbolIndex
+        if text.language == "pto":
+            found = TileIndex(text.lines, earlier if isinstance(earlier, TileIndex) else None)
+        elif text.language == "tpc":
+            found = AssemblyIndex(text.lines, earlier if isinstance(earlier, AssemblyIndex) else None)
+        else:
+            return None
+        self._held[uri] = text, found
+        return found
+
+    def forget(self, uri: str) -> None:
+        """Forget a text that is closed."""
+        self._held.pop(uri, None)
+
+
+def range_of(found: Occurrence, places: Places) -> lsp.Range:
+    """Return the range of a name."""
+    return places.range(found.line, found.column, found.end)
+
+
+def highlights(symbol: Symbol, places: Places) -> list[lsp.DocumentHighlight]:
+    """Return the occurrences of a symbol, told apart as writes and reads."""
+    kinds = lsp.DocumentHighlightKind
+    return [
+        lsp.DocumentHighlight(range_of(one, places), kinds.Write if one.defines else kinds.Read)
+        for one in symbol.occurrences
+    ]
+
+
+# Renaming. Only names of the program's own can be renamed, and only to names that mean nothing else there.
+
+_NAMES = {
+    Kind.FUNCTION: (re.compile(r"@?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters, digits and _ . $ -"),
+    Kind.LABEL: (re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII), "a name that begins with a letter, _ . or $"),
+    Kind.TENSOR: (re.compile(r"[A-Za-z_]\w*", re.ASCII), "a name of letters, digits and _"),
+}
+_VALUE_NAME = re.compile(r"%?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters, digits and _ . $ -"
+
+
+def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]:
+    """Return the symbol at a place, and the name as it stands there.
+
+    Raises:
+        ReadError: nothing that can be renamed is there.
+    """
+    found = index.item_at(line, column)
+    if found is None:
+        raise ReadError(
+            "this is a word of the language", legal=("the name of a value, function, label, register or tensor",)
+        )
+    item, block = found
+    symbol = index.symbol(item.name, block)
+    if not symbol.definitions:
+        raise ReadError(f"{item.name} is not defined in this file")
+    grouped = next((one for one in symbol.occurrences if one.grouped), None)
+    if grouped is not None:
+        raise ReadError(f"{item.name} is also named as part of a group of registers, in line {grouped.line}")
+    if item.kind is Kind.TENSOR and not item.defines:
+        raise ReadError("an instruction names a tensor by its number, which is its place in the launch")
+    return symbol, item
+
+
+def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurrence, str]]:
+    """Return what is to stand for each occurrence of a symbol under a new name.
+
+    Raises:
+        ReadError: the name is not one, or it is taken.
+    """
+    if symbol.kind is Kind.REGISTER:
+        written = new if new.startswith("%") == symbol.name.startswith("%") else new.removeprefix("%")
+        key = index.key(written)
+        same_file = re.sub(r"\d+$|\.\w+$", "", key) == re.sub(r"\d+$|\.\w+$", "", symbol.name)
+        if not same_file or key == written.lower() != written or not re.search(r"\d$|\.\w+$", key):
+            raise ReadError(f"'{new[:40]}' is not a register of the same file as {symbol.name}")
+        new = key
+    else:
+        pattern, legal = _NAMES.get(symbol.kind, _VALUE_NAME)
+        if not pattern.fullmatch(new):
+            raise ReadError(f"'{new[:40]}' cannot be a name here", legal=(legal,))
+        if symbol.name[0] in "%@":
+            new = symbol.name[0] + new.lstrip("%@")
+    if new == symbol.name:
+        return []
+    other = index.taken(symbol, new)
+    if other is not None:
+        raise ReadError(f"{new} is already named in line {other.line}")
+    return [(one, new) for one in symbol.occurrences if symbol.kind is not Kind.TENSOR or one.defines]
+
+
+# Outline: functions with their tiles, views, loops and sections; labels, loops and tensors of assembly.
+
+_SYMBOL_KINDS = {
+    Kind.FUNCTION: lsp.SymbolKind.Function,
+    Kind.LABEL: lsp.SymbolKind.Key,
+    Kind.REGISTER: lsp.SymbolKind.Variable,
+    Kind.TENSOR: lsp.SymbolKind.Array,
+    Kind.VALUE: lsp.SymbolKind.Array,
+    Kind.ARGUMENT: lsp.SymbolKind.Variable,
+}
+_LISTED = re.compile(r"=\s*(pto\.(?:alloc_\w+|make_tensor_view|castptr|subview))")
+"""Operations whose results an outline lists; of scalars and lanes there are too many."""
+
+
+_ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
+
+
+def outline(index: SymbolIndex, places: Places) -> list[lsp.DocumentSymbol]:
+    """Return what a text consists of."""
+    return _Outline(index, places).all()
+
+
+class _Outline:
+    def __init__(self, index: SymbolIndex, places: Places) -> None:
+        self.index, self.places = index, places
+        self.inner: dict[Block | None, list[Block]] = defaultdict(list)
+        for block in index.blocks:
+            self.inner[block.outer].append(block)
+
+    def all(self) -> list[lsp.DocumentSymbol]:
+        defined = self.index.all_definitions()
+        return self._below(None, defined) if self.index.language == "pto" else self._assembly(defined)
+
+    def _below(
+        self, outer: Block | None, defined: Mapping[Block | None, list[tuple[Item, int]]]
+    ) -> list[lsp.DocumentSymbol]:
+        """Return the symbols straight inside of a block."""
+        found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line)]
+        for block in self.inner[outer]:
+            inner = self._below(block, defined)
+            if block.head == "func.func" or "." in block.head:
+                found.append(self._block(block, inner))
+            else:
+                found += inner
+        if outer is None:  # functions without a body
+            bodies = {block.name for block in self.index.blocks}
+            found += [
+                self._value(item, line)
+                for item, line in defined.get(None, ())
+                if item.kind is Kind.FUNCTION and item.name not in bodies
+            ]
+        return sorted(found, key=lambda one: (one.range.start.line, one.range.start.character))
+
+    def _is_listed(self, item: Item, line: int) -> bool:
+        if item.kind is Kind.ARGUMENT:
+            return True
+        return item.kind is Kind.VALUE and _LISTED.search(self.index.texts[line - 1]) is not None
+
+    def _assembly(self, defined: Mapping[Block | None, list[tuple[Item, int]]]) -> list[lsp.DocumentSymbol]:
+        found = [
+            self._value(item, line)
+            for item, line in defined.get(None, ())
+            if item.kind is not Kind.REGISTER or "castsim" in self.index.texts[line - 1]
+        ]
+        found += [self._block(block, []) for block in self.index.blocks if block.head == "loop"]
+        return sorted(found, key=lambda one: one.range.start.line)
+
+    def _value(self, item: Item, line: int) -> lsp.DocumentSymbol:
+        place = self.places.range(line, item.column, item.end)
+        text = self.index.texts[line - 1]
+        written = text[item.column - 1 : item.end - 1]
+        detail = text.partition("castsim:")[2] if "castsim:" in text else text[item.end - 1 :]
+        if item.kind is Kind.ARGUMENT:
+            detail = _ARGUMENT_TYPE.match(detail)[0]  # type: ignore[index]  # it matches any text
+        kind = _SYMBOL_KINDS.get(item.kind, lsp.SymbolKind.Variable)
+        return lsp.DocumentSymbol(written, kind, place, place, detail=detail.strip(" =:")[:80] or None)
+
+    def _block(self, block: Block, inner: Sequence[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
+        text, last = self.index.texts[block.line - 1], block.end or len(self.index.texts)
+        if block.head == "loop":
+            text = text[text.lower().index("loop") :].partition(";")[0]
+        whole = lsp.Range(
+            lsp.Position(block.line - 1, 0), self.places.position(last, len(self.index.texts[last - 1]) + 1)
+        )
+        function = block.head == "func.func"
+        name = block.name if function else text.strip().rstrip("{").strip()[:60] or block.head
+        start = max(0, self.index.texts[block.line - 1].find(block.name if function else text.strip()))
+        own = self.places.range(block.line, start + 1, start + 1 + len(block.name if function else text.strip()))
+        kind = lsp.SymbolKind.Function if function else lsp.SymbolKind.Namespace
+        return lsp.DocumentSymbol(name, kind, whole, own, children=[*inner])
+
+
+def folding(index: SymbolIndex) -> list[lsp.FoldingRange]:
+    """Return what of a text can be folded."""
+    return [
+        lsp.FoldingRange(first - 1, last - 1, kind=lsp.FoldingRangeKind.Comment if comment else None)
+        for first, last, comment in index.folds()
+    ]
+
+
+# Colours of words, as the protocol packs them: five numbers each, the first two from the word before.
+
+LEGEND = lsp.SemanticTokensLegend([*map(str, TokenType)], ["definition"])
+_NUMBERS = {each: number for number, each in enumerate(TokenType)}
+
+
+def colours(index: SymbolIndex, places: Places, lines: range) -> list[int]:
+    """Return the colours of lines, counted from 0."""
+    data: list[int] = []
+    before = 0
+    for number in lines:
+        encoded = _encoded(index, index.lines[number], number, places)
+        if encoded:
+            data.append(number - before)
+            data += encoded
+            before = number
+    return data
+
+
+class Colours:
+    """The colours that the client has of each text, of which it is told what has changed."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, tuple[str, list[int]]] = {}
+        self._count = 0
+
+    def all(self, uri: str, index: SymbolIndex, places: Places) -> lsp.SemanticTokens:
+        """Return the colours of a text."""
+        data = colours(index, places, range(len(index.lines)))
+        self._count += 1
+        self._sent[uri] = str(self._count), data
+        return lsp.SemanticTokens(data, str(self._count))
+
+    def changed(
+        self, uri: str, index: SymbolIndex, places: Places, known: str
+    ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
+        """Return how colours differ from the `known` ones; all if these are no longer held."""
+        before, old = self._sent.get(uri, ("", []))
+        new = self.all(uri, index, places)
+        if before != known:
+            return new
+        data = [*new.data]
+        same = min(len(old), len(data))
+        first = bisect_right(range(1, same + 1), False, key=lambda end: old[:end] != data[:end])
+        last = bisect_right(
+            range(1, same - first + 1), False, key=lambda count: old[len(old) - count :] != data[len(data) - count :]
+        )
+        edit = lsp.SemanticTokensEdit(first, len(old) - first - last, data[first : len(data) - last])
+        return lsp.SemanticTokensDelta([edit] if old != data else [], new.result_id)
+
+    def forget(self, uri: str) -> None:
+        """Forget a text that is closed."""
+        self._sent.pop(uri, None)
+
+
+def _encoded(index: SymbolIndex, line: Line, number: int, places: Places) -> list[int]:
+    """Return the numbers of a line without the first, which depends on the lines before."""
+    if number in index.placed:  # what its names are rests on the lines around it
+        return [*_numbers(index, line, number, places)][1:]
+    key = index.colour_key(number)
+    if key not in line.encoded:
+        line.encoded[key] = [*_numbers(index, line, number, places)][1:]
+    return line.encoded[key]
+
+
+def _numbers(index: SymbolIndex, line: Line, number: int, places: Places) -> Iterator[int]:
+    text = index.texts[number]
+    items = index.items(number)
+    defined = {item.column for item, _ in items if item.defines}
+    bounds = [(0, 0, 0)]
+    colours = sorted(line.colours)
+    if text.isascii():
+        bounds += [(column - 1, end - 1, column) for column, end, _ in colours]
+    else:
+        bounds += [(places.units(text[: c - 1]), places.units(text[: e - 1]), c) for c, e, _ in colours]
+    for (earlier, here), colour in zip(pairwise(bounds), colours, strict=True):
+        yield from (0, here[0] - earlier[0], here[1] - here[0], _NUMBERS[index.colour(number, colour)],
+                    int(here[2] in defined))  # fmt: skip

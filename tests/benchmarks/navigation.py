@@ -1,0 +1,158 @@
+"""How fast `castsim lsp` finds names and colours words in 10,000 lines; writes `docs/measured/navigation.json`.
+
+python tests/benchmarks/navigation.py [QUESTIONS]
+
+Every question follows an edit, so that nothing of the answer can be kept from the one before. The lines of a text
+differ from each other, and a value is used in many of them. Times are from the question to its decoded answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from statistics import median, quantiles
+
+from lsprotocol import types as lsp
+
+TESTS = Path(__file__).parent.parent
+RECORD = TESTS.parent / "docs" / "measured" / "navigation.json"
+LINES, QUESTIONS = 10_000, 300
+LIMITS = {"definition": 50, "references": 200, "colours": 200, "colours that changed": 200}
+"""Milliseconds at the 99th percentile."""
+
+WORDS = ("ins(%", "addi %", "vadd %", ", V")
+"""What stands before the names that are asked for."""
+
+_TILE = "!pto.tile_buf<vec, 16x64xf32>"
+
+
+def tiles() -> list[str]:
+    head = ['module attributes {pto.target_arch = "a3"} {', "  func.func @k(%n: index) attributes {pto.entry} {"]
+    made = [f"    %t{n} = pto.alloc_tile : {_TILE}" for n in range(40)]
+    added = [
+        "    %c0 = arith.constant 1 : index",
+        *(f"    %c{n} = arith.addi %c{n // 20}, %n : index" for n in range(1, 4000)),
+    ]
+    used = [
+        f"    pto.tadd ins(%t{n % 40}, %t{n % 37} : {_TILE}, {_TILE}) outs(%t{7 * n % 40} : {_TILE}) // {n}"
+        for n in range(LINES - 5 - 4040)
+    ]
+    return [*head, *made, *added, *used, "    return", "  }", "}"]
+
+
+def lanes() -> list[str]:
+    head = [
+        'module attributes {pto.target_arch = "a5"} {',
+        "  func.func @k(%x: !pto.ptr<f32, ub>) attributes {pto.kernel} {",
+        "    %c0 = arith.constant 0 : index", "    pto.vecscope {",
+    ]  # fmt: skip
+    load = "      %v{n} = pto.vlds %x[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>"
+    lane = "!pto.vreg<64xf32>"
+    add = f"      %v{{n}} = pto.vadd %v{{a}}, %v{{b}}, %m : {lane}, {lane}, !pto.mask<b32> -> {lane}"
+    body = [(add if n % 2 else load).format(n=n, a=n - 1, b=n // 3 // 2 * 2) for n in range(LINES - 8)]
+    return [*head, '      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>', *body, "    }", "    return", "  }", "}"]
+
+
+def bundles() -> list[str]:
+    head = ["// castsim: target gaudi2", "// castsim: tensor 0 x in f32 [64, 16]", "// castsim: reg S0 = 0x43aa2000"]
+    trips = [
+        f"nop; nop; mul.f32 V{2 + n % 30}, V{2 + n % 7}, S0; nop // {n}"
+        if n % 2
+        else f"nop; nop; convert.f32 target_type=int16 rhne V{2 + n % 30}, V{2 + (n + 1) % 30}; nop // {n}"
+        for n in range(LINES - 4)
+    ]
+    return [*head, *trips, "nop; halt; halt; nop"]
+
+
+TEXTS = {
+    "tiles, .pto": ("t.pto", tiles),
+    "vector instructions, .pto": ("m.pto", lanes),
+    "bundles, .tpc": ("b.tpc", bundles),
+}
+
+
+async def measured(name: str, lines: list[str], questions: int) -> dict[str, list[float]]:
+    """Return milliseconds of the answers by question."""
+    editor = import_module("lsp_client").editor  # of the tests, whose folder is on the path by now
+    numbers = random.Random(1)
+    uri = (Path("/bench") / name).as_uri()
+    document = lsp.TextDocumentIdentifier(uri)
+    found: dict[str, list[float]] = {each: [] for each in LIMITS}
+    async with editor() as one:
+        one.open(uri, "\n".join(lines))
+        await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
+        places = [n for n, line in enumerate(lines) if any(word in line for word in WORDS)]
+        held = ""
+        for number in range(questions):
+            line = numbers.choice(places)
+            written = lines[line]
+            word = next(word for word in WORDS if word in written)
+            place = lsp.Position(line, written.index(word) + len(word))
+            end = lsp.Position(line, len(written))
+            one.change(uri, lsp.Range(end, end), " ")
+            version = one.change(uri, lsp.Range(end, lsp.Position(line, len(written) + 1)), "")
+            await one.of_version(uri, version)
+            what = list(LIMITS)[number % len(LIMITS)]
+            began = time.perf_counter()
+            if what == "definition":
+                params = lsp.DefinitionParams(document, place)
+                answer = await one.client.text_document_definition_async(params)
+                assert answer, written
+            elif what == "references":
+                params = lsp.ReferenceParams(lsp.ReferenceContext(include_declaration=True), document, place)
+                assert await one.client.text_document_references_async(params), written
+            elif what == "colours that changed":
+                asked = lsp.SemanticTokensDeltaParams(document, held)
+                delta = await one.client.text_document_semantic_tokens_full_delta_async(asked)
+                assert isinstance(delta, lsp.SemanticTokensDelta)
+                held = delta.result_id or ""
+            else:
+                colours = await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
+                assert colours is not None and len(colours.data) > 5 * 3 * len(lines)
+                held = colours.result_id or ""
+            found[what].append(1000 * (time.perf_counter() - began))
+    return found
+
+
+def report(rows: dict[str, tuple[int, dict[str, list[float]]]]) -> str:
+    shown = []
+    for name, (lines, times) in rows.items():
+        for what, each in times.items():
+            figures = " | ".join(f"{one:.0f}" for one in (median(each), quantiles(each, n=100)[-1]))
+            shown.append(f"| {name} | {what} | {lines:,} | {len(each)} | {figures} | {LIMITS[what]} |")
+    return "\n".join(
+        [
+            "# Names and colours in long texts",
+            "",
+            "Written by `python tests/benchmarks/navigation.py`: milliseconds from a question to its answer, with a",
+            "client of `castsim lsp` over standard input and output, each right after an edit.",
+            "",
+            f"python {sys.version.partition(' ')[0]}, two processor cores shared with other work",
+            "",
+            "| text | question | lines | answers | median ms | 99 % ms | limit ms |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *shown,
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    sys.path.insert(0, str(TESTS))
+    questions = int(sys.argv[1]) if len(sys.argv) > 1 else QUESTIONS
+    rows = {}
+    for title, (name, make) in TEXTS.items():
+        lines = make()
+        rows[title] = len(lines), asyncio.run(measured(name, lines, questions))
+        print(title, {what: round(median(each)) for what, each in rows[title][1].items()}, file=sys.stderr)
+    text = report(rows)
+    print(text)
+    import_module("measured_record").write(RECORD, text)
+
+
+if __name__ == "__main__":
+    main()

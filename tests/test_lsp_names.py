@@ -1,0 +1,398 @@
+"""What `castsim lsp` answers on names: definition, rename, outline, colours, signatures; and how it formats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from lsp_client import Editor, applied, session, uri
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
+
+from castsim.editor.document import Settings, Text
+from castsim.editor.formatting import formatted
+from castsim.editor.navigation import LEGEND
+from castsim.editor.signatures import shown, signatures
+from castsim.editor.symbols import Kind
+from castsim.editor.symbols_assembly import AssemblyIndex
+from castsim.editor.symbols_tiles import TileIndex
+from castsim.isa import pto
+from castsim.isa.errors import ReadError
+from castsim.isa.pto import reader
+from castsim.isa.tpc import Immediate, LabelUse, Register, parse
+from castsim.isa.tpc.program import GROUPED
+from castsim.machines.vliw.source import chosen_target
+from castsim.tpc_compiler.scheduling import has_virtual_registers
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+TILES, ASSEMBLY = sorted(PROGRAMS.rglob("*.pto")), sorted(PROGRAMS.rglob("*.tpc"))
+SAMPLE = {
+    "tile": PROGRAMS / "f32_to_f16_pipelined.pto",
+    "micro": PROGRAMS / "micro" / "masked_tail.pto",
+    "tpc": PROGRAMS / "tpc_f32_i16_quantise_gaudi2.tpc",
+}
+
+# -------------------------------------------------------------------------------- the index against the readers
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """Return line and column, from 1, of an offset."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def test_the_index_resolves_values_as_the_reader_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader's scope is asked for every use; where it finds the definition, the index has to."""
+    uses: set[tuple[int, int]] = set()
+    find = reader.Scope.find
+
+    def noted(self: reader.Scope, name: str, start: int) -> reader.Definition:
+        found = find(self, name, start)
+        uses.add((start, found.start))
+        return found
+
+    monkeypatch.setattr(reader.Scope, "find", noted)
+    monkeypatch.setattr(reader.Scope, "are", lambda *_: False)  # no short cuts around `find`
+    monkeypatch.setattr(reader.Scope, "named", lambda *_: None)
+    count = 0
+    for path in TILES:
+        uses.clear()
+        text = path.read_text(encoding="utf-8")
+        pto.parse(text)
+        index = TileIndex(text.split("\n"))
+        for use, definition in uses:
+            symbol = index.symbol_at(*place(text, use))
+            assert symbol is not None, (path.name, place(text, use))
+            assert [(one.line, one.column) for one in symbol.definitions] == [place(text, definition)], path.name
+            assert place(text, use) in [(one.line, one.column) for one in symbol.occurrences], path.name
+            count += 1
+    assert count > 3000
+
+
+def registers_of(operand: Register) -> list[str]:
+    whole, many = GROUPED.get(operand.file, (operand.file, 1))
+    return [f"{whole}{operand.index + n}" for n in range(many)]
+
+
+def test_the_index_names_registers_labels_and_tensors_as_the_reader_does() -> None:
+    count = 0
+    for path in ASSEMBLY:
+        text = path.read_text(encoding="utf-8")
+        if has_virtual_registers(text):
+            continue
+        index = AssemblyIndex(text.split("\n"))
+        for bundle in parse(text, chosen_target(text, path.name, None).dialect).bundles:
+            wanted: Counter[tuple[str, bool]] = Counter()
+            for instruction in filter(None, bundle.slots):
+                for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+                    if isinstance(operand, Register):
+                        wanted.update((name, spec.role == "dest") for name in registers_of(operand))
+                    elif isinstance(operand, LabelUse):
+                        wanted[operand.name, False] += 1
+                    elif isinstance(operand, Immediate) and spec.role == "tensor":
+                        wanted[f"tensor {operand.value}", False] += 1
+                if instruction.predicate is not None:
+                    wanted[str(instruction.predicate.register), False] += 1
+            items = index.lines[bundle.span.line - 1].items
+            got = Counter((one.name, one.defines) for one in items if one.kind is not Kind.LABEL or not one.defines)
+            assert got == wanted, (path.name, bundle.span.line)
+            count += 1
+    assert count > 800
+
+
+def test_an_index_made_of_an_earlier_one_is_as_one_made_anew() -> None:
+    for path, make in ((SAMPLE["tile"], TileIndex), (SAMPLE["micro"], TileIndex), (SAMPLE["tpc"], AssemblyIndex)):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        index = make(lines)
+        for number in range(len(lines)):
+            spoilt = [*lines[:number], lines[number][: len(lines[number]) // 2], *lines[number + 1 :]]
+            index = make(spoilt, index)
+            fresh = make(spoilt)
+            for line in range(len(lines)):
+                got, wanted = [[item for item, _ in one.items(line)] for one in (index, fresh)]
+                assert got == wanted, (path.name, number, line)
+
+
+def test_what_reaches_a_register_comes_from_above_and_around_the_loop() -> None:
+    text = [
+        "nop; mov.i32 S1, 0x0; mov.f32 V1, 0x0; nop",
+        "nop; loop 0, 8, 1, <, End; nop; nop",
+        "nop; nop; add.f32 V2, V1, V3; nop",
+        "nop; nop; mov.f32 V1, V2; nop",
+        "End:",
+        "nop; nop; mov.f32 V4, V1; nop",
+    ]
+    index = AssemblyIndex(text)
+
+    def lines(number: int, word: str) -> list[int]:
+        return [one.line for one in index.definitions_for(number, text[number - 1].index(word) + 1)]
+
+    assert lines(3, "V1") == [1, 4]
+    assert lines(6, "V1") == [4]
+    assert lines(3, "V2") == [3]
+    assert lines(2, "End") == [5]
+
+
+# ------------------------------------------------------------------------------------------- through a client
+
+QUESTIONS = [
+    # sample, text at the cursor, lines of the definitions, lines of all occurrences
+    ("tile", "%r0, %half : index", [25], [25, 26, 27, 29]),
+    ("tile", "%slim1 : !pto.tile_buf<vec, 16x512xf16>)\n      pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID1>]", [20],
+     [20, 44, 51]),
+    ("tile", "@f32_to_f16_pipelined(", [4], [4]),
+    ("micro", "%left : i32", [20], [20, 21]),
+    ("micro", "%rest : i32", [21], [21, 25]),
+    ("micro", "%ux[%i]", [14], [14, 16, 22]),
+    ("tpc", "End; nop", [31], [9, 31]),
+    ("tpc", "V1, S0; nop", [15], [15, 19]),
+    ("tpc", "0x1, I1, V4", [5], [5, 26]),
+]  # fmt: skip
+
+
+def position(text: str, word: str) -> lsp.Position:
+    line, column = place(text, text.index(word))
+    return lsp.Position(line - 1, column)  # behind the first character
+
+
+def test_definition_references_and_highlight() -> None:
+    async def work(one: Editor) -> None:
+        client = one.client
+        for sample in SAMPLE.values():
+            one.open(sample.as_uri(), sample.read_text(encoding="utf-8"))
+        for name, word, definitions, lines in QUESTIONS:
+            text, document = SAMPLE[name].read_text(encoding="utf-8"), lsp.TextDocumentIdentifier(SAMPLE[name].as_uri())
+            at = position(text, word)
+            found = await client.text_document_definition_async(lsp.DefinitionParams(document, at))
+            assert [each.range.start.line + 1 for each in found] == definitions, word  # type: ignore[union-attr]
+            for declared, wanted in ((True, lines), (False, [line for line in lines if line not in definitions])):
+                context = lsp.ReferenceContext(include_declaration=declared)
+                used = await client.text_document_references_async(lsp.ReferenceParams(context, document, at))
+                assert [each.range.start.line + 1 for each in used or ()] == wanted, word
+            shown = await client.text_document_document_highlight_async(lsp.DocumentHighlightParams(document, at))
+            writes = [each.range.start.line + 1 for each in shown or () if each.kind == lsp.DocumentHighlightKind.Write]
+            assert writes == definitions, word
+
+    session(work)
+
+
+TEN = """func.func @k(%n: index) {
+  %c1 = arith.constant 1 : index
+  %a = arith.addi %c1, %c1 : index
+  scf.for %i = %c1 to %n step %c1 {
+    %b = arith.addi %i, %c1 : index
+    %d = arith.muli %b, %c1 : index
+    %e = arith.addi %c1, %d : index
+    %f = arith.addi %c1, %e : index
+    %g = arith.addi %f, %c1 : index
+  }
+  return
+}
+func.func @other() {
+  %c1 = arith.constant 2 : index
+  return
+}
+"""
+
+
+def test_rename() -> None:
+    """A value in ten places, a register, a label, a tensor; words, unknown names and taken names are refused."""
+
+    async def work(one: Editor) -> None:
+        client = one.client
+        assembly = SAMPLE["tpc"].read_text(encoding="utf-8")
+        one.open(uri("ten.pto"), TEN)
+        one.open(uri("t.tpc"), assembly)
+
+        async def renamed(name: str, text: str, word: str, new: str) -> str:
+            document, at = lsp.TextDocumentIdentifier(uri(name)), position(text, word)
+            place = await client.text_document_prepare_rename_async(lsp.PrepareRenameParams(document, at))
+            assert isinstance(place, lsp.Range)
+            edit = await client.text_document_rename_async(lsp.RenameParams(document, at, new))
+            assert edit is not None and edit.changes is not None
+            return applied(text, [*edit.changes[uri(name)]])
+
+        first, second = TEN.split("func.func @other")
+        assert first.count("%c1") == 10
+        wanted = first.replace("%c1", "%one") + "func.func @other" + second
+        for new in ("one", "%one"):
+            assert await renamed("ten.pto", TEN, "%c1, %d", new) == wanted
+        assert await renamed("ten.pto", TEN, "%i,", "row") == TEN.replace("%i ", "%row ").replace("%i,", "%row,")
+        assert await renamed("t.tpc", assembly, "V1, S0", "v30") == assembly.replace("V1,", "V30,")
+        assert await renamed("t.tpc", assembly, "End;", "done") == assembly.replace("End", "done")
+        assert await renamed("t.tpc", assembly, "x in f32", "source") == assembly.replace("x in f32", "source in f32")
+        for name, text, word, new, said in (
+            ("ten.pto", TEN, "arith.addi", "x", "word of the language"),
+            ("ten.pto", TEN, "%c1, %d", "n", "already named in line 1"),
+            ("ten.pto", TEN, "%c1, %d", "b", "already named in line 5"),
+            ("ten.pto", TEN, "%b, %c1", "a b", "cannot be a name"),
+            ("t.tpc", assembly, "mul.f32", "x", "word of the language"),
+            ("t.tpc", assembly, "V1, S0", "V4", "already named in line"),
+            ("t.tpc", assembly, "V1, S0", "S7", "not a register of the same file as V1"),
+            ("t.tpc", assembly, "0x1, I1, V4", "x", "by its number"),
+        ):
+            document, at = lsp.TextDocumentIdentifier(uri(name)), position(text, word)
+            with pytest.raises(JsonRpcException, match=said):
+                await client.text_document_rename_async(lsp.RenameParams(document, at, new))
+        undefined = TEN.replace("%d, ", "%nope, ").replace("%c1, %d", "%c1, %nope")
+        one.change(uri("ten.pto"), None, undefined)
+        with pytest.raises(JsonRpcException, match="%nope is not defined"):
+            asked = lsp.PrepareRenameParams(lsp.TextDocumentIdentifier(uri("ten.pto")), position(undefined, "%nope"))
+            await client.text_document_prepare_rename_async(asked)
+
+    session(work)
+
+
+OUTLINES = {
+    "tile": ["@f32_to_f16_pipelined", "  %src", "  %dst", "  %vsrc", "  %vdst", "  %wide0", "  %wide1", "  %slim0",
+             "  %slim1", "  scf.for %r0 = %c0 to %rows step %step"],
+    "micro": ["@masked_tail", "  %x", "  %y", "  %ux", "  %uy", "  pto.vecscope",
+              "    %end = scf.for %i = %c0 to %n step %step iter_args(%left = %"],
+    "tpc": ["x", "y", "S0", "I0", "I1", "loop 0, 8, 1, <, End", "End"],
+}  # fmt: skip
+FOLDS = {"tile": {(3, 60), (4, 59), (25, 52)}, "micro": {(3, 33), (4, 32), (19, 26), (20, 25)}, "tpc": {(9, 30)}}
+
+
+def names(found: object, indent: str = "") -> list[str]:
+    return [
+        text
+        for one in found or ()  # type: ignore[attr-defined]
+        for text in (f"{indent}{one.name}", *names(one.children, indent + "  "))
+    ]
+
+
+def test_outline_folding_workspace_and_colours() -> None:
+    async def work(one: Editor) -> None:
+        client = one.client
+        for sample in SAMPLE.values():
+            one.open(sample.as_uri(), sample.read_text(encoding="utf-8"))
+        for name, path in SAMPLE.items():
+            document, lines = lsp.TextDocumentIdentifier(path.as_uri()), path.read_text(encoding="utf-8").split("\n")
+            outline = await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document))
+            assert names(outline) == OUTLINES[name]
+            folds = await client.text_document_folding_range_async(lsp.FoldingRangeParams(document))
+            blocks = {(each.start_line + 1, each.end_line + 1) for each in folds or () if each.kind is None}
+            assert blocks == FOLDS[name]
+            colours = await client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
+            assert colours is not None
+            words = decoded([*colours.data], lines)
+            assert COLOURED[name] <= words.items()
+            # an edit changes what is sent of them in one piece
+            one.change(path.as_uri(), lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0)), "// new\n")
+            asked = lsp.SemanticTokensDeltaParams(document, colours.result_id or "")
+            delta = await client.text_document_semantic_tokens_full_delta_async(asked)
+            assert isinstance(delta, lsp.SemanticTokensDelta)
+            data = [*colours.data]
+            for edit in delta.edits:
+                data[edit.start : edit.start + edit.delete_count] = edit.data or []
+            whole = await client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
+            assert whole is not None and data == [*whole.data] and len(delta.edits) == 1
+        found = await client.workspace_symbol_async(lsp.WorkspaceSymbolParams("MASKED"))
+        assert [each.name for each in found or ()] == ["@masked_tail"]
+
+    session(work)
+
+
+COLOURED = {
+    "tile": {((4, "%src"), ("parameter", 1)), ((15, "%src"), ("parameter", 0)), ((17, "%wide0"), ("variable", 1)),
+             ((44, "pto.tcvt"), ("function", 0)), ((44, "!pto.tile_buf<vec, 16x512xf32>"), ("type", 0)),
+             ((44, "#pto<round_mode ODD>"), ("enumMember", 0))},
+    "micro": {((20, "%left"), ("variable", 1)), ((22, "pto.vlds"), ("function", 0)), ((23, '"Z"'), ("string", 0))},
+    "tpc": {((15, "V1"), ("variable", 1)), ((19, "V1"), ("variable", 0)), ((9, "loop"), ("function", 0)),
+            ((31, "End"), ("label", 1)), ((21, "rhne"), ("enumMember", 0)), ((11, "0x0"), ("number", 0))},
+}  # fmt: skip
+
+
+def decoded(data: list[int], lines: list[str]) -> dict[tuple[int, str], tuple[str, int]]:
+    """Return colour and modifiers by line and word, as the legend names them."""
+    found, line, start = {}, 0, 0
+    for place in range(0, len(data), 5):
+        down, right, length, kind, modifiers = data[place : place + 5]
+        line, start = line + down, right + (0 if down else start)
+        found[line + 1, lines[line][start : start + length]] = str(LEGEND.token_types[kind]), modifiers
+    return found
+
+
+# ------------------------------------------------------------------------------------------- signatures, format
+
+SIGNATURES = [
+    ("k.pto", "    pto.tadd ins(%a, ", "pto.tadd ins(%tile, %tile) outs(%tile)", "%tile", 1),
+    ("k.pto", "    pto.tadd ins(%a, %b : T, T) outs(%", "pto.tadd ins(%tile, %tile) outs(%tile)", "%tile", 2),
+    ("k.pto", "    pto.tsel ins(%m, %a, %b, ", "pto.tsel ins(%mask, %tile, %tile, %tmp) outs(%tile)", "%tmp", 3),
+    ("k.pto", "    %v = pto.vadd %a, %b, ", "%r = pto.vadd %a, %b, %c : ", "%c", 2),
+    ("k.pto", "    pto.vsts %h, %uy[%i], ", "pto.vsts %a, %b[%c], %d", "%d", 3),
+    ("k.pto", "    pto.set_flag[<PIPE_V>, ", "pto.set_flag[<producer>", "<consumer>", 1),
+    ("k.tpc", "nop; nop; mul.f32 V2, ", "mul.TYPE V, V, V|S|imm", "V", 1),
+    ("k.tpc", "nop; add.i32 b00010 I0, ", "add.TYPE mask, I, I|S|imm, I", "I|S|imm", 2),
+]
+
+
+@pytest.mark.parametrize(("name", "typed", "label", "operand", "active"), SIGNATURES)
+def test_signatures_tell_which_operand_is_typed(name: str, typed: str, label: str, operand: str, active: int) -> None:
+    head = "// castsim: target gaudi2\n" if name.endswith("tpc") else "func.func @k() {\n"
+    found = signatures(Text(name, name[2:], head + typed), 2, len(typed) + 1, Settings())
+    (own,) = [one for one in found if one.label.startswith(label)]
+    start, end = own.parameters[own.active]
+    assert (own.active, own.label[start:end]) == (active, operand)
+    assert found[shown(found)].active < len(found[shown(found)].parameters)
+
+
+def comments(text: str) -> list[str]:
+    return [line[line.index("//") :].rstrip() for line in text.split("\n") if "//" in line]
+
+
+def test_formatting_keeps_programs_and_comments() -> None:
+    """Samples are indented wildly and come back as they are formatted; what is read of them does not change."""
+    for path in (*TILES, *ASSEMBLY):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".tpc" and has_virtual_registers(text):
+            continue
+        language = path.suffix[1:]
+        found = formatted(Text(path.name, language, text), Settings())
+        assert comments(found) == comments(text), path.name
+        wild = "\n".join(f"{' ' * (n % 7)}{line.strip()} " for n, line in enumerate(found.split("\n")))
+        if language == "pto":
+            assert pto.parse(found) == pto.parse(text), path.name
+            assert formatted(Text(path.name, language, wild), Settings()) == found, path.name
+
+
+def test_formatting_gathers_statements_and_refuses_what_it_cannot_read() -> None:
+    ragged = """func.func @k(%n: index) {
+      %c1 = arith.constant   1 : index // one
+  %t = pto.alloc_tile
+       : !pto.tile_buf<vec, 16x64xf32>
+  scf.for %i = %c1   to %n step %c1 {
+  // inside
+  pto.texp ins(%t : !pto.tile_buf<vec, 16x64xf32>)
+    outs(%t : !pto.tile_buf<vec, 16x64xf32>)
+  } return
+}"""
+    assert (
+        formatted(Text("k.pto", "pto", ragged.replace("} return", "}\n return")), Settings())
+        == """func.func @k(%n: index) {
+  %c1 = arith.constant 1 : index  // one
+  %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+  scf.for %i = %c1 to %n step %c1 {
+    // inside
+    pto.texp ins(%t : !pto.tile_buf<vec, 16x64xf32>) outs(%t : !pto.tile_buf<vec, 16x64xf32>)
+  }
+  return
+}"""
+    )
+    for name, text in (
+        ("k.pto", ragged.replace("arith.constant", "arith.konstant")),
+        ("k.tpc", "// castsim: target gaudi2\nnop; nopp"),
+        ("k.c", "void main() {}"),
+    ):
+        with pytest.raises(ReadError):
+            formatted(Text(name, name[2:], text), Settings())
+
+    async def refused(one: Editor) -> str:
+        one.open(uri("k.pto"), ragged.replace("arith.constant", "arith.konstant"))
+        document = lsp.TextDocumentIdentifier(uri("k.pto"))
+        with pytest.raises(JsonRpcException) as error:
+            options = lsp.FormattingOptions(tab_size=2, insert_spaces=True)
+            await one.client.text_document_formatting_async(lsp.DocumentFormattingParams(document, options))
+        return str(error.value)
+
+    assert "line 2: unknown operation 'arith.konstant'" in session(refused)
