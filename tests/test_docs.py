@@ -258,7 +258,7 @@ def test_casts_at_a_glance_show_every_cast_of_every_chip(site):
             for given, bits, _, made, outcome, _ in cast["results"]["default"] if src and dst and nearest else ():
                 array = np.array([int(bits, 16)], f"u{np.dtype(src).itemsize}").view(src)
                 assert float(array[0]) == pytest.approx(float(given), rel=1e-11, nan_ok=True)
-                if outcome in ("exact", "rounded"):
+                if outcome in ("exact", "rounded") and given != "nan":  # payloads of NaN differ
                     whole = np.rint(array) if src is dst else array  # f32 -> f32 of Ascend rounds to integers
                     exact = whole.astype(dst).view(f"u{np.dtype(dst).itemsize}")[0]
                     assert int(made, 16) == exact, (chip["name"], cast["src"], cast["dst"], given)
