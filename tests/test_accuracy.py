@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 
+import pictures
 import published_model_a2a3
 import pytest
 
@@ -100,6 +101,12 @@ def test_figures_of_readme_and_page_are_those_of_the_tables():
         assert words in readme
     assert "0.63 % and 0.72 % on 85 casts and 303 kernels" in readme
     assert "1.4 % on 75 points of lines of a 910B3 and 4.1 % on 22 operations and loads" in readme
+
+
+def test_the_chart_of_readme_and_site_is_drawn_from_these_rows():
+    drawn = (pictures.ASSETS / "accuracy.svg").read_text(encoding="utf-8")
+    assert drawn == pictures.accuracy_chart(shipped()), "python tests/pictures.py"
+    assert "16.8 %" in drawn and "59.4 %" in drawn  # as the page says of two tables
 
 
 def test_rows_carry_the_input_columns():

@@ -15,6 +15,8 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 from built_site import built_site
 from generated_pages import GENERATED, filled, pages
@@ -30,6 +32,7 @@ from castsim.isa.pto.vmi.vmi_forms import LEGACY, PREFIX
 from castsim.isa.pto.vmi.vmi_forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.planning.samples import all_codes
+from castsim.reports.pairs import pair_rows
 from castsim.targets import load_target, target_names
 from castsim.timing import Cause
 
@@ -236,6 +239,31 @@ def test_search_finds(site, words):
     found = {entry["location"].partition("#")[0] for entry in index["docs"] if words in entry["text"].lower()}
     assert "glossary.html" in found and len(found) > 3
     assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")  # the search of files on disk
+
+
+@needs_mkdocs
+def test_casts_at_a_glance_show_every_cast_of_every_chip(site):
+    """Ties of casts that round to nearest, and what is beyond the range, are those of NumPy and ml_dtypes."""
+    text = (site / "assets" / "casts.js").read_text(encoding="utf-8")
+    chips = json.loads(text[text.index("CHIPS = ") + 8 :].rstrip(";\n"))
+    assert [chip["name"] for chip in chips] == list(target_names())
+    kinds = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "f32": np.float32}
+    held = 0
+    for chip in chips:
+        rows = pair_rows(load_target(chip["name"]))
+        assert [(cast["src"], cast["dst"]) for cast in chip["casts"]] == [(row.src, row.dst) for row in rows]
+        for cast in chip["casts"]:
+            src, dst = kinds.get(cast["src"]), kinds.get(cast["dst"])
+            nearest = cast["default"] in ("rint", "csr")
+            for given, bits, _, made, outcome, _ in cast["results"]["default"] if src and dst and nearest else ():
+                array = np.array([int(bits, 16)], f"u{np.dtype(src).itemsize}").view(src)
+                assert float(array[0]) == pytest.approx(float(given), rel=1e-11, nan_ok=True)
+                if outcome in ("exact", "rounded") and given != "nan":  # payloads of NaN differ
+                    whole = np.rint(array) if src is dst else array  # f32 -> f32 of Ascend rounds to integers
+                    exact = whole.astype(dst).view(f"u{np.dtype(dst).itemsize}")[0]
+                    assert int(made, 16) == exact, (chip["name"], cast["src"], cast["dst"], given)
+                    held += 1
+    assert held > 100
 
 
 @needs_mkdocs

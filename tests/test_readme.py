@@ -7,11 +7,14 @@ import io
 import os
 import re
 import shlex
+import sys
 from pathlib import Path
 
+import pictures
 import pytest
 
 from castsim.__main__ import main
+from castsim.commands.execution.debug import PROMPT
 from castsim.graphs import graph_execution
 from castsim.planning.samples import all_codes
 
@@ -39,8 +42,8 @@ def test_the_set_up_lines_are_the_ones_that_ci_runs():
         assert f"readme_line {name}" in script
 
 
-def test_it_is_two_screens_and_links():
-    assert len(README.splitlines()) <= 150
+def test_it_is_three_screens_and_links():
+    assert len(README.splitlines()) <= 190
     links = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", README)
     assert len(links) > 15
     assert not [path for path, _ in links if not (ROOT / path).is_file()]
@@ -62,6 +65,24 @@ def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, cap
     assert len(shown) >= 12
     assert all(line in printed for line in shown)  # each of them behind the one before
     assert (tmp_path / "dst.npy").is_file()
+
+
+def test_the_printed_session_of_the_debugger_is_what_it_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    shown = re.search(r"<!-- session -->\n```text\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    typed = [line.removeprefix(PROMPT) for line in shown if line.startswith(PROMPT)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*typed, "quit", ""])))
+    words = re.search(r"`castsim (debug [^`]*)`", README)[1].split()
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines() == [line for line in shown if not line.startswith(PROMPT)]
+
+
+def test_the_picture_is_small_and_of_the_run_as_it_is_now(tmp_path):
+    png = (pictures.ASSETS / "run-page.png").read_bytes()
+    assert len(png) < 150_000
+    assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == pictures.SIZE
+    assert pictures.RUN[1] in README
+    assert pictures.description(png) == pictures.said_first(tmp_path / "page.html"), "python tests/pictures.py"
 
 
 def some_codes(fmt):

@@ -73,10 +73,33 @@ def test_every_page_of_the_navigation_loads(site: Path, page: Any, complaints: l
     assert not complaints
 
 
+def test_casts_at_a_glance_answers_a_choice_and_keeps_it_in_the_address(
+    site: Path, page: Any, complaints: list[str]
+) -> None:
+    page.goto((site / "casts.html").as_uri())
+    assert page.inner_text("#glance h2") == "f32 -> e4m3fn on a5 (Ascend A5 vector core)"
+    page.select_option("#glance-chip", "gaudi2")
+    page.select_option("#glance-to", "bf16")
+    assert page.inner_text("#glance h2").startswith("f32 -> bf16 on gaudi2")
+    assert page.url.endswith("#gaudi2:f32:bf16")
+    page.goto((site / "index.html").as_uri())
+    page.goto((site / "casts.html").as_uri() + "#a2a3:f32:f16")
+    rows = page.eval_on_selector_all("#glance table:first-of-type tr", "rows => rows.map(row => row.innerText)")
+    assert any(row.split()[:1] == ["inf"] and "inf" in row.split()[2:] for row in rows)
+    assert not complaints
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_page_is_wider_than_the_window(site: Path, page: Any, complaints: list[str], width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    for name in ("index.html", "glossary.html", "limits.html", "reference/pto.html", "tutorial/faster.html"):
+    for name in (
+        "index.html",
+        "casts.html",
+        "glossary.html",
+        "limits.html",
+        "reference/pto.html",
+        "tutorial/faster.html",
+    ):
         page.goto((site / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
     assert not complaints
