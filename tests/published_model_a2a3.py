@@ -20,8 +20,8 @@ from unittest.mock import patch
 from strided_works import TARGET
 
 from castsim.estimating.estimates import HERE
-from castsim.estimating.tile_operations import estimate_tile_operation
-from castsim.evidence.accuracy.table import CAST, TRANSFERS, MeasuredRow, read_table
+from castsim.estimating.operation_estimates import estimate_tile_operation
+from castsim.evidence.accuracy.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Lowered, Operation, operations
 from castsim.isa.formats import Format, IntFormat

@@ -13,9 +13,8 @@ from castsim.editor.symbols_tiles import TileIndex
 from castsim.editor.targeted import target_of_text
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.isa.pto.printer import head_text, operation_text
-from castsim.isa.pto.program import For, If, Section, While
-from castsim.isa.pto.regions import nodes
+from castsim.isa.pto.program import For, If, Section, While, nodes
+from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
 from castsim.machines.vliw.source import assembly_target

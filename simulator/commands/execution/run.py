@@ -121,7 +121,8 @@ def weighed(
 
 def _issued(node: Node) -> int:
     """Return how many instructions the launches in a node issue, each launch counted once."""
-    from castsim.machines.vector_function.scopes.operation import MicroFunction, issues  # noqa: PLC0415 - few need it
+    from castsim.machines.vector_function.scopes.operation import MicroFunction  # noqa: PLC0415 - few need it
+    from castsim.machines.vector_function.scopes.scope import issues  # noqa: PLC0415
 
     if isinstance(node, Block):
         return sum(map(_issued, node.items))

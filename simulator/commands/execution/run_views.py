@@ -162,7 +162,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return f"the run has --{given[0].replace('_', '-')}"
     if len(result.timing.executions) > _MOST_ADVISED:
         return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
-    from castsim.exploration.advice.checking import original  # noqa: PLC0415 - as the page
+    from castsim.exploration.advice.equivalence import original  # noqa: PLC0415 - as the page
     from castsim.exploration.advice.searching import advice_on  # noqa: PLC0415
     from castsim.exploration.advice.suggestion import RunConfig  # noqa: PLC0415
 
