@@ -68,7 +68,7 @@ def estimate_tile_operation(
     Raises:
         ReadError: no such operation or format. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
     """
-    chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = load_target(target)
     known = VECTOR_OPERATIONS.get(operation.lower())
     if known is None:
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))

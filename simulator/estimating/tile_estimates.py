@@ -341,7 +341,7 @@ class EstimatedCast(NamedTuple):
         return estimator.simulate(*self.extents).facts
 
     def _chip(self) -> Target:
-        return load_target(self.target) if isinstance(self.target, str | Path) else self.target
+        return load_target(self.target)
 
 
 def _as_integer(value: Any) -> int | None:
@@ -506,7 +506,7 @@ def estimate_load(
     Raises:
         TileError: the lines cannot be shared equally; see also `castsim.isa.errors`.
     """
-    chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = load_target(target)
     if cores is not None:
         chip = with_cores(chip, cores)
     lines, length = (cols, rows) if by_column else (rows, cols)

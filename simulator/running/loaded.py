@@ -292,7 +292,4 @@ class LoadRequest:
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
-        if self.target is None:
-            return False
-        chosen = load_target(self.target) if isinstance(self.target, str | Path) else self.target
-        return chosen.languages == (Language.ASSEMBLY.value,)
+        return self.target is not None and load_target(self.target).languages == (Language.ASSEMBLY.value,)

@@ -453,7 +453,7 @@ def accuracy(
         EngineError: a worker has another castsim; workers die again and again.
     """
     own = None if data is None else read_table(Path(data))
-    chosen = load_target(target) if isinstance(target, str | Path) else target
+    chosen = None if target is None else load_target(target)
     if own is not None:
         measured = [(_guessed(own.columns) if chosen is None else chosen, own)]
     else:

@@ -167,7 +167,7 @@ class Work:
     def target(self, name: Setting) -> Target:
         """Return a target of the grid."""
         found = self.targets[str(name)]
-        return load_target(found) if isinstance(found, str) else found
+        return load_target(found)
 
     def about(self) -> dict[str, str]:
         """Return the digests of all that rows depend on, by what each is of."""
