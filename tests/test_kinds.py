@@ -15,8 +15,8 @@ from castsim.execution.tree import GlobalSpace
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding, Saturation
-from castsim.isa.pto import parse
 from castsim.isa.pto.program import RoundMode, TileOperation
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS

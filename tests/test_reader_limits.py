@@ -19,7 +19,7 @@ from castsim.exploration.tuning import candidates
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import expressions, reading, value_lists
 from castsim.isa.errors import CastsimError, Span
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.machines.vliw import tables

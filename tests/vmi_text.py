@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.pto import parse, print_program
 from castsim.isa.pto.program import Program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.logical import lower_function
 from castsim.running.loaded import LoadRequest, RunOptions

@@ -30,14 +30,15 @@ from castsim.execution.interpreter.program_structure import check_level, has_add
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree
 from castsim.execution.vector_operations.block_groups import FORMS
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -275,10 +276,10 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
         name = entry.removeprefix("@")
-        found = pto.parse(text, file, max_statements=most, go_past_refused=True, only=name)
+        found = parse(text, file, max_statements=most, go_past_refused=True, only=name)
         if name in {one.name for one in found.functions} | {one.name for one in found.refused}:
             return found
-    return pto.parse(text, file, max_statements=most, go_past_refused=True)
+    return parse(text, file, max_statements=most, go_past_refused=True)
 
 
 def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:

@@ -16,9 +16,9 @@ from castsim.execution.micro import MicroMemory, Walked, walk_function
 from castsim.execution.micro.micro_interpreter import argument_format
 from castsim.execution.micro.vector_unit import Elements, PathOnly, Recording, VectorUnit
 from castsim.execution.outcomes import CastTally
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import VectorUnits, vector_units_of

@@ -48,7 +48,8 @@ def _text(data: bytes, name: str) -> str:
 
 def read_tiles(data: bytes) -> None:
     """Parse, and what is printed is read as the same program."""
-    from castsim.isa.pto import parse, print_program  # noqa: PLC0415
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
+    from castsim.isa.pto.pto_printer import print_program  # noqa: PLC0415
 
     program = parse(_text(data, "k.pto"), "k.pto")
     printed = print_program(program)
@@ -128,7 +129,7 @@ def read_npy(data: bytes) -> None:
 
 def read_fragment(data: bytes) -> None:
     """Read what `run -e` takes; the program it stands for is read as well."""
-    from castsim.isa.pto import parse  # noqa: PLC0415
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
     from castsim.running.fragments import whole  # noqa: PLC0415
     from castsim.targets import load_target  # noqa: PLC0415
 
