@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from castsim.execution.interpreter import Executed, execute
+from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.tree import Loop, Node, Operation, accesses, instances, operations
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of

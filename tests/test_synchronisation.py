@@ -9,7 +9,7 @@ from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.execution.interpreter import execute
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Tree, elements, instances
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse

@@ -13,7 +13,8 @@ from work_model import TYPES, Model, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
-from castsim.execution.interpreter import execute, interpreter
+from castsim.execution.interpreter import interpreter
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Loop, instances
 from castsim.isa.errors import TileError
 from castsim.isa.pto.pto_parser import parse

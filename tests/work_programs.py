@@ -12,7 +12,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from castsim.execution.interpreter import Executed, execute
+from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target

@@ -172,7 +172,8 @@ def _of_target(path: Path) -> Iterator[Finding]:
 
 def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
     """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it."""
-    from castsim.graphs import read_graph, read_tosa, refusals  # noqa: PLC0415 - as above
+    from castsim.graphs.graph_execution import read_graph, refusals  # noqa: PLC0415 - as above
+    from castsim.graphs.tosa_reader import read_tosa  # noqa: PLC0415 - as above
 
     file = str(path)
     try:

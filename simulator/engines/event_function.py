@@ -35,8 +35,8 @@ from castsim.machines.vector_function.function_timing import (
     store_asked,
     store_start,
 )
-from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming
-from castsim.machines.vector_function.scopes.operation import FACTS, check_function
+from castsim.machines.vector_function.scopes.instruction_scoreboard import ScopeTiming
+from castsim.machines.vector_function.scopes.operation import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.trip_timing import (
     Computation,
     LoadStep,

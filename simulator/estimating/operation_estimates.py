@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.estimating.estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.interpreter import Lowerer
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.block_groups import MX_GROUP
 from castsim.isa.errors import ReadError

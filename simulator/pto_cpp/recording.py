@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.entry_and_target import choose_target
 from castsim.execution.input_data import empty_memory, make_inputs, read_input
-from castsim.execution.interpreter import ArgumentUse, execute
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes

@@ -22,10 +22,10 @@ from castsim.execution.input_data import (
     make_inputs,
     read_input,
 )
-from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer, Memory, Origin, execute
-from castsim.execution.interpreter.arguments import Elements, split_arguments
-from castsim.execution.interpreter.interpreter import is_opaque
-from castsim.execution.interpreter.memory import Bytes, put_elements
+from castsim.execution.interpreter.arguments import ArgumentUse, Elements, split_arguments
+from castsim.execution.interpreter.interpreter import Executed, execute, is_opaque
+from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.interpreter.program_structure import check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree

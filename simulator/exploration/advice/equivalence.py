@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from castsim.execution.input_data import check_known, make_inputs, random_codes
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.exploration.advice.suggestion import Change, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.distribution import MOST_WORKERS, Ledger, LedgerLabels, Task, Workers, distributed
+from castsim.execution.distribution.distributing import MOST_WORKERS, Ledger, LedgerLabels, Workers, distributed
+from castsim.execution.distribution.origins import Task
 from castsim.exploration.sweeps.sweep_points import (
     FAILED,
     Work,

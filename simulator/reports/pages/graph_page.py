@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from castsim.graphs import GraphRun
+from castsim.graphs.graph_execution import GraphRun
 from castsim.reports.documents import Document
 from castsim.reports.graph_text import graph_text, seconds_of
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Page, Section, Series
