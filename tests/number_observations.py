@@ -25,13 +25,13 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.left_out import LeftOut, cross_validate
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.exploration.what_if import lifted
+from castsim.exploration.lifted_limits import lifted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

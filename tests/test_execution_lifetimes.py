@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from work_programs import noise, target, walked
 
-from castsim.execution.interpreter.allocation import lifetimes_of
+from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.execution.tree import instances
 from castsim.isa.errors import TileError
 from castsim.isa.pto.pto_parser import parse

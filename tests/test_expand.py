@@ -25,7 +25,7 @@ from castsim.numerics import array_from_codes, code_dtype
 from castsim.running import load, run
 from castsim.running.expanding import expand
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import TileProgram
+from castsim.running.program_loading import TileProgram
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

@@ -14,12 +14,12 @@ from subview_programs import Program, tile_type
 
 from castsim import run
 from castsim.execution.dataflow.pipe_operations import ScalarWork
-from castsim.execution.interpreter.allocation import lifetimes_of
+from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
-from castsim.running.loading import load_program
+from castsim.running.program_loading import load_program
 from castsim.targets import load_target
 
 TARGETS = ("a2a3", "a5")

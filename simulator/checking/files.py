@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.checking.finding import Finding, Severity, in_order, of_error, of_errors, placed
+from castsim.checking.check_finding import Finding, Severity, in_order, of_error, of_errors, placed
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
+from castsim.checking.check_finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError, Span
@@ -24,7 +24,7 @@ from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.synchronisation.races import REPORT
 from castsim.synchronisation.races import Finding as OrderFinding
 from castsim.targets import Target

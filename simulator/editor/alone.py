@@ -18,8 +18,8 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import TileProgram, walking_of
 from castsim.running.micro import MicroProgram
+from castsim.running.program_loading import TileProgram, walking_of
 from castsim.targets import Target
 
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from castsim.checking import Finding, check_text
-from castsim.checking.finding import of_error
+from castsim.checking.check_finding import of_error
 from castsim.editor.document import Settings, Text
 from castsim.editor.program_slice import change, quick_findings
 from castsim.execution.entry_and_target import entries
@@ -24,8 +24,8 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import Language, Source
-from castsim.running.loading import load
-from castsim.running.runs import run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.running.source_lines import SourceLine, source_lines
 from castsim.synchronisation.races import IGNORE
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from castsim.checking.finding import Finding, in_order, of_errors, of_warnings
+from castsim.checking.check_finding import Finding, in_order, of_errors, of_warnings
 from castsim.editor.document import Settings, Text
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse as parse_pto

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.estimating.estimates import HERE, Estimate, timed_alone
+from castsim.estimating.cast_estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from castsim.estimating.estimates import (
+from castsim.estimating.cast_estimates import (
     BUNDLES,
     HERE,
     SCALAR,
@@ -275,7 +275,7 @@ def estimate(
     """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
 
     The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
-    buffer is large enough (`castsim.estimating.estimates`); a closed form then gives the result at once, and shapes
+    buffer is large enough (see `cast_estimates`); a closed form then gives the result at once, and shapes
     for which there is none are simulated and remembered.
 
     Args:

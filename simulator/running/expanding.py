@@ -14,8 +14,8 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import Walking, reads_elements, walking_of
 from castsim.running.micro import MicroProgram
+from castsim.running.program_loading import Walking, reads_elements, walking_of
 from castsim.targets import Target
 
 

@@ -225,7 +225,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
-        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/expressions.py",
+        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/value_expressions.py",
          "isa/value_lists.py"),
     ),
     "sweep-rows": Reader(

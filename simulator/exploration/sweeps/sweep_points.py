@@ -52,7 +52,7 @@ from castsim.timing import Cause, limiter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.estimating.estimates import Estimate
+    from castsim.estimating.cast_estimates import Estimate
     from castsim.estimating.tile_estimates import ArrayEstimator
 
     Integers = NDArray[np.int64]

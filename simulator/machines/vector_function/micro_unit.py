@@ -35,8 +35,8 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
+from castsim.machines.vector_function.expansion.expanded_statements import expand_source
 from castsim.machines.vector_function.expansion.lowered_program import expand_tree
-from castsim.machines.vector_function.expansion.statements import expand_source
 from castsim.machines.vector_function.lanes import loads_stores as access
 from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
 from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
-from castsim.estimating.estimates import WEIGHTIEST, Share
+from castsim.estimating.cast_estimates import WEIGHTIEST, Share
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, buffer_maps

@@ -33,8 +33,8 @@ from castsim.isa.tpc.program import File
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Inputs, Loaded, LoadedProgram
-from castsim.running.loading import load
-from castsim.running.runs import Result, run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 from castsim.running.stepping.step_recording import (
     BUFFER,
     Bytes,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.execution.choices import OLDEST, TOOLCHAIN, Choice
 from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.entry_and_target import choose_entry, choose_target
@@ -27,6 +26,7 @@ from castsim.execution.interpreter.interpreter import Executed, execute, is_opaq
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.interpreter.program_structure import check_level, has_addresses, has_flags, reads_memory
+from castsim.execution.program_choices import OLDEST, TOOLCHAIN, Choice
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree
 from castsim.execution.vector_operations.block_groups import FORMS
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 # Tile programs: walked and lowered as they are read, since no value decides their path.
 #
-# Those that read elements are walked with their inputs: see `castsim.running.loading`.
+# Those that read elements are walked with their inputs: see `castsim.running.program_loading`.
 
 
 @dataclass(frozen=True, slots=True, repr=False)
