@@ -5,7 +5,7 @@ rows are records, tables are addresses of rows or integers. numba passes an arra
 to it at every call; of bare memory it does neither.
 
 Importing this module imports numba. Compiling takes longer than any program that is not very long, so only those get
-here (see `simulation`).
+here (see `driving`).
 """
 
 from __future__ import annotations
