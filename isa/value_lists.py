@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from castsim.isa.errors import ReadError
-from castsim.isa.expressions import LARGEST, Value
 from castsim.isa.spans import SourceText, Span
+from castsim.isa.value_expressions import LARGEST, Value
 
 LEGAL = ("8..64", "8..64:8 (step 8)", "8..64*2 (doubling)", "128,256,512", "RINT,FLOOR")
 """Forms of a list."""

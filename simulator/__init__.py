@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy import AccuracyTables, accuracy
-    from castsim.evidence.own_conversions import Comparison, compare
+    from castsim.evidence.user_conversions import Comparison, compare
     from castsim.exploration.advice.searching import Advice, advise
     from castsim.exploration.differences import ComparisonError, Difference
     from castsim.exploration.sweeps import Sweep, sweep
@@ -107,7 +107,7 @@ _HOMES = {
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
-    "castsim.evidence.own_conversions": ("Comparison", "compare"),
+    "castsim.evidence.user_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences": ("ComparisonError", "Difference"),
     "castsim.exploration.advice.searching": ("Advice", "advise"),
     "castsim.isa.errors": (

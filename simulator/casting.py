@@ -112,7 +112,7 @@ def cast(
         raise ReadError("with a target, the chip determines overflow; set saturation to on or off")
     if random is not None or tier is not None:
         raise ReadError("random= and tier= cannot be combined with target=")
-    chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = load_target(target)
     chip = with_options(chip, options) if options else chip
     chosen = None if form is None else _form(form)
     codes = codes_from_array(array, source)

@@ -198,11 +198,11 @@ def specification_names() -> tuple[str, ...]:
     return tuple(name for name, kind in _shipped() if kind == TargetKind.SPECIFICATION)
 
 
-def load_target(name: str | Path) -> Target:
+def load_target(name: str | Path | Target) -> Target:
     """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
 
     Args:
-        name: as `castsim targets` lists it, or the path of a TOML file.
+        name: as `castsim targets` lists it, or the path of a TOML file. A target is returned as it is.
 
     Returns:
         The target; every function that takes a target takes it in place of its name.
@@ -212,6 +212,8 @@ def load_target(name: str | Path) -> Target:
         IllegalError: the name of a specification.
         TargetDataError: malformed TOML, unknown key, missing source, contradiction; names file and key.
     """
+    if isinstance(name, TargetHeader):
+        return name
     path = _user_file(name, "target", target_names())
     if path is not None:
         return _load(path)  # each time anew: the file, its base or its tables may have changed

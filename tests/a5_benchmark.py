@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from castsim.estimating.estimates import HERE, timed_alone
+from castsim.estimating.cast_estimates import HERE, timed_alone
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named

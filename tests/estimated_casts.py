@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.estimating import Estimate, timed_alone
-from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets.dataflow import DataflowTarget
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from castsim.execution.interpreter import Executed, execute
+from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.tree import Loop, Node, Operation, accesses, instances, operations
-from castsim.isa import pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import Target, load_target
 
@@ -21,7 +21,7 @@ def kernel(body: str, arguments: str = "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>") -
 
 
 def walk(text: str, args: Mapping[str, int | float] | None = None, target: Target | None = None) -> Executed:
-    program = pto.parse(text, "k.pto")
+    program = parse(text, "k.pto")
     (function,) = program.functions
     return execute(program, function, lowerer_of(target or load_target("a2a3")), args or {})
 

@@ -11,7 +11,7 @@ from work_programs import NATIVE, Spot, computed, program, statement, target
 
 import castsim
 from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.isa import pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
 VALID = (5, 60)
@@ -26,8 +26,8 @@ def values(element: str, chip: str, mnemonic: str) -> list[str]:
     given = np.resize(np.array(WHOLE if element[0] == "i" else NUMBERS, NATIVE[element]), VALID)
     a.put(before, given)
     text = program(statement(mnemonic, [a], d), [a, d])
-    parsed = pto.parse(text, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto").functions[0].body[-2].mnemonic == mnemonic
+    parsed = parse(text, "k.pto")
+    assert parse(print_program(parsed), "k.pto").functions[0].body[-2].mnemonic == mnemonic
     after = computed(text, target(chip), before)
     found = d.get(after, *VALID)
     d.put(before, found)

@@ -25,18 +25,19 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.left_out import LeftOut, cross_validate
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.exploration.what_if import lifted
+from castsim.exploration.lifted_limits import lifted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vector_function.scopes import Scope, time_scope
+from castsim.machines.vector_function.scopes.operation import time_scope
+from castsim.machines.vector_function.scopes.scope import Scope
 from castsim.reports.run import RunReport, section
 from castsim.synchronisation.flags.insertion import plan
 from castsim.synchronisation.flags.removing import Buffer, Listing

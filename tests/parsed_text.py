@@ -4,12 +4,8 @@ import pytest
 from pto_text import compact, function
 
 from castsim.isa.errors import ReadError
-from castsim.isa.pto import (
-    Operation,
-    ScalarType,
-    TileType,
-    parse,
-)
+from castsim.isa.pto.program import Operation, ScalarType, TileType
+from castsim.isa.pto.pto_parser import parse
 
 INDEX, I1, I32, F32 = (ScalarType(name) for name in ("index", "i1", "i32", "f32"))
 TILE = TileType("vec", "f32", 16, 64, 16, 64)

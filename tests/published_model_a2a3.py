@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from strided_works import TARGET
 
-from castsim.estimating.estimates import HERE
+from castsim.estimating.cast_estimates import HERE
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.accuracy.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 from castsim.execution.tiles import Tile, TileCast

@@ -21,7 +21,7 @@ from real_forms import kernels
 
 from castsim import run
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.control import is_foreign_name
+from castsim.isa.pto.control_flow import is_foreign_name
 
 RECORD = MEASURED / "real-kernels.json"
 TILE = "!pto.tile_buf<vec, 8x64xf32, valid=?x?>"

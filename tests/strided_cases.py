@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import strided_model
 
-from castsim.execution.interpreter import LoweredInstruction
+from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
 from castsim.isa.errors import Span

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from castsim.isa import pto
 from castsim.isa.pto import program as nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import Plan, insert
 from castsim.targets import load_target
@@ -73,7 +73,7 @@ def statement(number: int, words: Sequence[str]) -> str:
 
 def inserted(text: str, target=A3) -> Plan:
     """The plan of the only function of a program."""
-    return insert(pto.parse(text, "k.pto").functions[0], lowerer_of(target), target)
+    return insert(parse(text, "k.pto").functions[0], lowerer_of(target), target)
 
 
 def listing(body: str, target=A3) -> list[str]:

@@ -19,9 +19,9 @@ from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.estimating import timed_alone
-from castsim.estimating.estimates import SCALAR, OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
-from castsim.exploration.what_if import what_if
+from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of

@@ -20,7 +20,7 @@ from oracle_formats import codebook
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
-from castsim.estimating.estimates import HERE, timed_alone
+from castsim.estimating.cast_estimates import HERE, timed_alone
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named

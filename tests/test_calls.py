@@ -12,8 +12,9 @@ import pytest
 from execution_programs import touched
 
 from castsim import run
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
 A, B = "!pto.tile_buf<vec, 8x64xf32>", "!pto.tile_buf<vec, 8x64xf16>"
@@ -83,7 +84,7 @@ def text(body: str, helpers: str = HELPERS, target: str = "a5") -> str:
 def test_the_bodies_of_the_callees_are_run(body: str, target: str, tmp_path: Path):
     file = tmp_path / "k.pto"
     file.write_text(text(body, target=target))
-    assert pto.parse(pto.print_program(pto.parse(file.read_text()))) == pto.parse(file.read_text())
+    assert parse(print_program(parse(file.read_text()))) == parse(file.read_text())
     x = np.random.default_rng(1).uniform(-100, 100, (32, 64)).astype(np.float32)
     found = run(file, inputs={"x": x})
     expected = np.zeros_like(x, np.float16)
@@ -182,10 +183,10 @@ def test_arguments_that_only_a_caller_can_make(kind: str, tmp_path: Path):
 def test_only_the_function_asked_for_and_what_it_calls_is_read():
     others = "".join(f"func.func @f{n}() {{\nnonsense {n}\nreturn\n}}\n" for n in range(3))
     whole = text(CALLED, others + HELPERS)
-    found = pto.parse(whole, only="k")
+    found = parse(whole, only="k")
     assert {function.name for function in found.functions} == {"k", "step", "half", "row"}
-    assert {function.name for function in pto.parse(whole, only="half").functions} == {"half"}
+    assert {function.name for function in parse(whole, only="half").functions} == {"half"}
     with pytest.raises(CastsimError, match="nonsense"):
-        pto.parse(whole, only="f1")
+        parse(whole, only="f1")
     with pytest.raises(CastsimError, match="redefinition of function @half"):
-        pto.parse(whole.replace("@row", "@half"), only="k")
+        parse(whole.replace("@row", "@half"), only="k")

@@ -23,8 +23,9 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
-from castsim.execution.distribution import HandedTargets, Installation, Task, Workers, distributed, distributing
-from castsim.execution.distribution.origins import installation, origin, sources_digest
+from castsim.execution.distribution import distributing
+from castsim.execution.distribution.distributing import HandedTargets, Workers, distributed
+from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
 from castsim.planning.conformance import matrix as lowered

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from castsim.execution.distribution import Ledger, LedgerLabels, Task, Workers, distributed, origins
 from castsim.execution.distribution import cluster as client_side
+from castsim.execution.distribution import origins
+from castsim.execution.distribution.distributing import Ledger, LedgerLabels, Workers, distributed
+from castsim.execution.distribution.origins import Task
 from castsim.isa.errors import EngineError, ReadError
 
 BOOK = LedgerLabels("trial", "--ledger")

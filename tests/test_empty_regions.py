@@ -14,7 +14,7 @@ from execution_programs import kernel, touched
 from castsim import run
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.warning_text import WarningKind, of_kind
-from castsim.running.loading import load_program
+from castsim.running.program_loading import load_program
 from castsim.targets import load_target
 
 EMPTY = ((0, 32), (8, 0), (0, 0))

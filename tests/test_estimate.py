@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from castsim import estimate
 from castsim.estimating import Estimates
-from castsim.estimating.estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, Shape, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named

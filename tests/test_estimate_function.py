@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating.estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, Shape, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named

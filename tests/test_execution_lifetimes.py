@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from work_programs import noise, target, walked
 
-from castsim.execution.interpreter.allocation import lifetimes_of
+from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.execution.tree import instances
-from castsim.isa import pto
 from castsim.isa.errors import TileError
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of
 
 BIG = "!pto.tile_buf<vec, 128x128xf32>"  # 64 KiB: three of them fill an A2/A3 buffer
@@ -79,7 +79,7 @@ scf.for %i = %c0 to %c4 step %c1 {{
 }}
 {fill(1)}
 """
-    program = pto.parse(kernel(body), "k.pto")
+    program = parse(kernel(body), "k.pto")
     lives = lifetimes_of(program.functions[0].body or ())
     zero, one, two, three = ((life.first, life.last) for life in lives)
     assert zero[0] < two[0] <= two[1] == three[0] <= three[1] < zero[1]

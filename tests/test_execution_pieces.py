@@ -12,7 +12,8 @@ from loop_programs import NARROW, Maker
 from walker_cases import Plain, both, in_a_row, loop, program, step
 
 from castsim.engines import simulate
-from castsim.execution.interpreter import Executed, interpreter
+from castsim.execution.interpreter import interpreter
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.rerolling import LONGEST_PERIOD, Pieces
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import CastsimError

@@ -9,8 +9,9 @@ from execution_programs import kernel, walk
 from walker_cases import X32, loop, program, step
 
 from castsim.execution.tree import Block
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
 
 # ----------------------------------------------------------------------------------------------------------- refusals
 
@@ -67,6 +68,6 @@ def test_empty_function() -> None:
 
 def test_programs_are_parsed_as_written() -> None:
     """The templates here mean what they seem to mean."""
-    parsed = pto.parse(program(loop(step())), "k.pto")
+    parsed = parse(program(loop(step())), "k.pto")
     (function,) = parsed.functions
     assert sum(isinstance(node, pto.For) for node in function.body) == 1

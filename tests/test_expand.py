@@ -17,14 +17,15 @@ from a5_cases import source_codes
 from expand_differences import DIFFERENCES, OWN_SEQUENCES, PROFILED, bounds_of, function_in
 from expand_works import Case
 
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.running import load, run
 from castsim.running.expanding import expand
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import TileProgram
+from castsim.running.program_loading import TileProgram
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 
@@ -140,8 +141,8 @@ def test_published_sequences_differ_from_the_instructions(pair: tuple[str, str],
 
 def test_the_text_is_what_the_printer_reads(tmp_path: Path) -> None:
     text = expand(PROGRAMS / "a5_hif8_round_trip.pto", LoadRequest())
-    parsed = pto.parse(text, "x.pto")
-    assert pto.parse(pto.print_program(parsed), "x.pto") == parsed
+    parsed = parse(text, "x.pto")
+    assert parse(print_program(parsed), "x.pto") == parsed
 
 
 def test_another_target_is_refused() -> None:

@@ -18,7 +18,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.running import run
 from castsim.running.expanding import expand
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import TileProgram
+from castsim.running.program_loading import TileProgram
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation

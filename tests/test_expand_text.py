@@ -12,8 +12,9 @@ from test_expand import EVERY, program
 from test_expand_operations import WRITTEN
 
 from castsim.__main__ import main
-from castsim.isa import pto
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.running.expanding import expand
 from castsim.running.loaded import LoadRequest
 
@@ -42,10 +43,10 @@ def texts() -> list[tuple[str, str]]:
 def accepted(text: str) -> None:
     """Check a text by its lines, by the reader with its rules, and by the printer."""
     assert check(text) > 0
-    parsed = pto.parse(text, "x.pto")
+    parsed = parse(text, "x.pto")
     assert not parsed.refused
     assert all("f4E" in str(each) for each in parsed.warnings)  # arguments that are arrays of 4-bit elements
-    assert pto.parse(pto.print_program(parsed), "x.pto") == parsed
+    assert parse(print_program(parsed), "x.pto") == parsed
 
 
 @pytest.mark.parametrize("path", EXPANDABLE, ids=lambda path: path.stem)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from castsim import run
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
 VIEW, PART, TILE = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<1x64xf32>", "!pto.tile_buf<vec, 1x64xf32>"
@@ -74,8 +74,8 @@ def test_a_missing_flag_is_found(tmp_path: Path) -> None:
 
 
 def test_they_are_printed_as_they_are_read() -> None:
-    parsed = pto.parse(LOOP, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(LOOP, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 from castsim.running.fragments import OPERATIONS, whole
 from castsim.targets import load_target
 

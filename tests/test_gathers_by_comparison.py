@@ -8,8 +8,8 @@ from tile_work_checks import ran
 from work_model import special
 from work_programs import NATIVE, Spot, computed, noise, program, target, walked
 
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
@@ -52,8 +52,8 @@ def test_numbers_and_counts(name: str, element: str, mode: str, shape: tuple[int
         wanted[start : start + 4 * len(found)] = np.array(found, "<i4").view(np.uint8)
     n.put(wanted, np.array([counts]).astype("<u4") if across else np.array(counts)[:, None].astype("<i4"))
     assert np.array_equal(ran(text, name, before), wanted)
-    parsed = pto.parse(text, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(text, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
 
 
 A, T = Spot("a", "f32", 4, 64, 0), Spot("t", "f32", 4, 64, 4096)
@@ -77,7 +77,7 @@ SMALL, H = Spot("s", "i32", 4, 8, 20480), Spot("h", "i16", 4, 64, 24576)
 def test_refusals(operation: str, name: str, message: str) -> None:
     text = program(operation, [A, T, D, N, SMALL, H], {"k": ("0.5", "f32")})
     if "ofset" in operation:
-        assert any(message in str(warning) for warning in pto.parse(text, "k.pto").warnings)
+        assert any(message in str(warning) for warning in parse(text, "k.pto").warnings)
         return
     with pytest.raises(CastsimError) as caught:
         walked(text, target(name))

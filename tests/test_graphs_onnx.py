@@ -13,7 +13,8 @@ from graph_models import SAMPLES, model
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, save
 
-from castsim.graphs import GraphRun, make_tensors, onnx_nodes, read_graph, run_graph
+from castsim.graphs import onnx_nodes
+from castsim.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.targets import load_target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.options import with_options

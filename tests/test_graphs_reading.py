@@ -10,7 +10,8 @@ import pytest
 from graph_models import quantise_block
 from onnx import TensorProto, helper
 
-from castsim.graphs import Graph, make_tensors, read_graph
+from castsim.graphs.graph_execution import make_tensors, read_graph
+from castsim.graphs.model import Graph
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"

@@ -11,7 +11,9 @@ import pytest
 from golden import VECTORS, as_codes
 from numpy.typing import NDArray
 
-from castsim.graphs import GraphRun, GraphTensor, graph_execution, make_tensors, read_graph, run_graph
+from castsim.graphs import graph_execution
+from castsim.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
+from castsim.graphs.model import GraphTensor
 from castsim.isa.formats import format_named
 from castsim.targets import load_target
 

@@ -13,7 +13,8 @@ from graph_models import model, quantise_half
 from onnx import TensorProto, helper
 
 from castsim.__main__ import main
-from castsim.graphs import GraphRun, NodeVerdict, make_tensors, read_graph, run_graph
+from castsim.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
+from castsim.graphs.verdict import NodeVerdict
 from castsim.targets import load_target
 
 F32, F16, I8, I64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT64

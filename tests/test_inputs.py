@@ -25,7 +25,7 @@ from castsim.execution.input_data import (
     to_memory,
     write_array,
 )
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 

@@ -47,7 +47,6 @@ def test_results_are_shown_in_a_line() -> None:
 
 def test_names_that_are_imported_on_use_are_listed() -> None:
     assert {name for name in dir(castsim) if not name.startswith("_")} == set(castsim.__all__) - {"__version__"}
-    assert set(castsim.isa.pto.__all__) <= set(dir(castsim.isa.pto))
     assert set(castsim.tpc_compiler.builtins.__all__) <= set(dir(castsim.tpc_compiler.builtins))
     for name in castsim.__all__:
         assert getattr(castsim, name) is not None

@@ -12,8 +12,9 @@ from work_programs import NATIVE
 
 from castsim import run
 from castsim.execution.input_data import make_inputs
-from castsim.isa import pto
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.running import load_program
 from castsim.targets import load_target
 
@@ -122,5 +123,5 @@ def test_specimen_of_a_quantised_row(target: str) -> None:
 def test_kernels_survive_printing() -> None:
     for files in FILES.values():
         for name in files.values():
-            parsed = pto.parse((PROGRAMS / f"{name}.pto").read_text(), name)
-            assert pto.parse(pto.print_program(parsed), name) == parsed
+            parsed = parse((PROGRAMS / f"{name}.pto").read_text(), name)
+            assert parse(print_program(parsed), name) == parsed

@@ -15,8 +15,8 @@ from castsim.execution.tree import GlobalSpace
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding, Saturation
-from castsim.isa.pto import parse
 from castsim.isa.pto.program import RoundMode, TileOperation
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
@@ -40,13 +40,13 @@ READERS = {
     "simulator/machines/vliw/merging.py": "reads words of instructions",
     "simulator/running/c_kernels.py": "reads names of files",
     "isa/pto/attributes.py": "reads attributes of program text",
-    "isa/pto/control.py": "reads names of operations, some of which are refused by their beginnings",
+    "isa/pto/control_flow.py": "reads names of operations, some of which are refused by their beginnings",
     "isa/pto/lexer.py": "takes the text apart",
     "isa/pto/micro/micro_reading.py": "reads words of program text",
     "isa/pto/pto_parser.py": "reads names of operations, which begin statements",
     "isa/pto/scalar_memory.py": "reads names of operations",
     "isa/pto/pto_scalars.py": "reads numbers of program text",
-    "isa/pto/tile_operations.py": "reads names of operations; the matrix unit's are an open list of beginnings",
+    "isa/pto/tile_operation_forms.py": "reads names of operations; the matrix unit's are an open list of beginnings",
     "isa/pto/types.py": "reads types of program text",
     "isa/pto/vmi/vmi_operations.py": "reads words of program text",
     "isa/pto/register_types.py": "reads types of program text",
@@ -99,7 +99,7 @@ READERS = {
     "simulator/reports/verify.py": "reads names of its own attributes",
     "simulator/estimating/tile_estimates.py": "reads names of files",
     "targets/strided_repeat.py": "reads names of facts",
-    "simulator/estimating/estimates.py": "reads paths of facts",
+    "simulator/estimating/cast_estimates.py": "reads paths of facts",
     "simulator/evidence/calibration.py": "reads names of files",
     "simulator/reports/accuracy_text.py": "reads names of files",
     "simulator/reports/run_report.py": "reads paths of facts",
@@ -107,7 +107,7 @@ READERS = {
     "simulator/evidence/verification/sources.py": "reads names of modules",
     "simulator/execution/entry_and_target.py": "reads a name from the command line",
     "simulator/execution/input_data.py": "reads what inputs are asked for; heads of files",
-    "simulator/running/loading.py": "reads what inputs are asked for; a name from the command line",
+    "simulator/running/program_loading.py": "reads what inputs are asked for; a name from the command line",
     "simulator/execution/distribution/distributing.py": "reads heads of files",
     "simulator/exploration/differences.py": "reads lines of program text",
     "simulator/exploration/sweeps/sweep_specification.py": "reads keys of specifications",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto import parse
 from castsim.isa.pto.micro import conversions
 from castsim.isa.pto.micro.conversions import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
 from castsim.isa.pto.packed import held_element
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.lanes import Mask, Register, convert, every_lane, truncate, unwritten
 from castsim.machines.vector_function.lanes.conversion import documented_target

@@ -12,7 +12,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.exploration.what_if import what_if
+from castsim.exploration.lifted_limits import what_if
 from castsim.machines.vliw.latency_bound import LatencyBound
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -15,7 +15,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.machines.launches import Launches, LaunchLine, LineWait
 from castsim.reports.launches import all_launches, launch_slices, written_launches
-from castsim.running.runs import Result
+from castsim.running.program_runs import Result
 from castsim.timing import WAITING, Cause
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

@@ -15,8 +15,9 @@ from cast_kernels import chip, codes, kernel, outputs
 from oracle_formats import decode
 
 from castsim import run
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.types import format_type, parse_type
 from castsim.isa.warning_text import WarningKind, of_kind
 
@@ -66,7 +67,7 @@ def test_they_stand_wherever_an_element_type_stands(text: str, spelling: str) ->
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_newer_spellings_are_read_without_a_warning(spelling: str) -> None:
-    program = pto.parse(f"func.func @f(%p: !pto.ptr<{spelling}>) {{\nreturn\n}}\n", "k.pto")
+    program = parse(f"func.func @f(%p: !pto.ptr<{spelling}>) {{\nreturn\n}}\n", "k.pto")
     assert not program.warnings
 
 
@@ -80,8 +81,8 @@ def test_the_prefix_tells_pairs_from_elements(prefixed: str, own: str) -> None:
 @pytest.mark.parametrize("types", [("bf16", "!pto.f4E2M1x2"), ("f32", "!pto.hif8"), ("f32", "f8E5M2")])
 def test_programs_print_and_read_back(types: tuple[str, str]) -> None:
     wide = 64 // (2 if "f4" in types[1] else 1)
-    program = pto.parse(kernel(types, ((16, 64), (16, wide)), "satmode = #pto<saturation_mode ON>"), "k.pto")
-    assert pto.parse(pto.print_program(program), "again.pto") == program
+    program = parse(kernel(types, ((16, 64), (16, wide)), "satmode = #pto<saturation_mode ON>"), "k.pto")
+    assert parse(print_program(program), "again.pto") == program
 
 
 # ---------------------------------------------------------------------------------------------------------- values
@@ -258,9 +259,9 @@ def test_of_column_major_tiles_the_rows_are_pairs() -> None:
         "partition_tensor_view<64x16xbf16, blayout=col_major>", "partition_tensor_view<64x16xbf16>"
     )
     turned = text.replace("buf<vec, 32x16x!pto.f4E2M1x2>", "buf<vec, 32x16x!pto.f4E2M1x2, blayout=col_major>")
-    assert pto.parse(turned, "k.pto").functions
+    assert parse(turned, "k.pto").functions
     with pytest.raises(TileError, match="src has 64x16, dst has 32x32"):
-        pto.parse(text, "k.pto")
+        parse(text, "k.pto")
 
 
 # --------------------------------------------------------------------------------------------------------- refusals

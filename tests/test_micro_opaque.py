@@ -9,7 +9,8 @@ import pytest
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.pto import parse, print_program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 UB = "!pto.ptr<f32, ub>"
 MASKS = "!pto.ptr<ui8, ub>"

@@ -10,10 +10,11 @@ import pytest
 from micro_cases import arrays, cases, different, texts, typed
 
 from castsim.__main__ import main
-from castsim.isa.pto import parse, print_program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import load_tiles
+from castsim.running.program_loading import load_tiles
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

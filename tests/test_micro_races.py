@@ -13,7 +13,7 @@ from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.scopes.recorder import _moved
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import load_tiles
+from castsim.running.program_loading import load_tiles
 from castsim.synchronisation.races import REPORT, STOP, RaceKind
 
 SAMPLES = Path(__file__).parents[1] / "programs" / "micro"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 F32, F16, I8 = "!pto.vreg<64xf32>", "!pto.vreg<128xf16>", "!pto.vreg<256xi8>"
 B8, B16, B32 = "!pto.mask<b8>", "!pto.mask<b16>", "!pto.mask<b32>"

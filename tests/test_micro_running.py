@@ -16,7 +16,7 @@ from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
-from castsim.running.loading import load_tiles
+from castsim.running.program_loading import load_tiles
 
 Array = NDArray[np.generic]
 F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"

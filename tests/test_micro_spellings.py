@@ -8,8 +8,10 @@ from micro_cases import texts
 from test_micro_running import B32, F32, LOAD, STORE, UB, issued, program, ramp
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import Program, parse, print_program
 from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.program import Program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 F16, B16 = "!pto.vreg<128xf16>", "!pto.mask<b16>"
 ARGUMENTS = (

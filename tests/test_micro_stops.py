@@ -6,7 +6,7 @@ import pytest
 from test_micro_running import B32, F32, HEAD, LOAD, UB, issued, program, ramp
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 BEFORE = len(program("X").partition("\nX")[0].splitlines()) + 1
 INDEX = "!pto.vreg<64xi32>"

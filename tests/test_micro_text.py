@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from micro_text import program_of
 
-from castsim.isa.pto import Section, parse, print_program
 from castsim.isa.pto.micro.micro_forms import ROWS
 from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.program import Section
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 
 @settings(max_examples=600, deadline=None)

@@ -10,7 +10,7 @@ from micro_cases import texts
 from castsim import run
 from castsim.isa.errors import EngineError, Span
 from castsim.isa.warning_text import WarningKind, of_kind
-from castsim.running.runs import Result
+from castsim.running.program_runs import Result
 
 FRAME = """module attributes {pto.target_arch = "a5"} {
   func.func @k(%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>) attributes {pto.kernel} {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from castsim.isa.sources import Language, Source
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import load_tiles
+from castsim.running.program_loading import load_tiles
 
 Bytes = NDArray[np.uint8]
 SIZE = 4096

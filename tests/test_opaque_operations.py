@@ -13,7 +13,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.execution.tree import Role
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS
 from castsim.isa.pto.vector_operations import Role as Operand
 

@@ -14,7 +14,8 @@ import pytest
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.pto import parse, print_program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 ACC = "!pto.tile_buf<acc, 16x64xf32, blayout=col_major, slayout=row_major, fractal=1024>"
 VEC = "!pto.tile_buf<vec, 16x64xf32>"

@@ -14,7 +14,7 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.own_conversions import places
+from castsim.evidence.user_conversions import places
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import value_of

@@ -12,7 +12,7 @@ import pytest
 
 from castsim import run
 from castsim.isa.errors import ReadError, TileError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 TARGETS = ("a2a3", "a5")
 WHOLE = "!pto.tile_buf<vec, 16x128xf32, valid=?x?>"

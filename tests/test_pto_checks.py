@@ -4,7 +4,7 @@ import pytest
 from pto_text import compact, function
 
 from castsim.isa.errors import CastsimError, ReadError, TileError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 ARGUMENTS = "%p: !pto.ptr<f32>, %n: index, %w: i32, %q: i64, %x: f32, %c: i1"
 CONSTANTS = "".join(f"%c{n} = arith.constant {n} : index\n" for n in (0, 1, 8, 16, 32, 64, 128, 512)) + (

@@ -4,17 +4,8 @@ import pytest
 from parsed_text import F32, I32, body_of, last_of, refusal
 
 from castsim.isa.errors import ReadError
-from castsim.isa.pto import (
-    Arith,
-    Barrier,
-    Constant,
-    For,
-    If,
-    Pipe,
-    Section,
-    Yield,
-    parse,
-)
+from castsim.isa.pto.program import Arith, Barrier, Constant, For, If, Pipe, Section, Yield
+from castsim.isa.pto.pto_parser import parse
 
 # -------------------------------------------------------------------------------------------------------- control
 

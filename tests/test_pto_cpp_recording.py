@@ -7,7 +7,7 @@ import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, ran, recorded, same_bits, written
 
 import castsim
-from castsim.isa import pto
+from castsim.isa.pto import program as pto
 from castsim.isa.warning_text import WarningKind
 from castsim.pto_cpp import Request, record, record_all, run
 

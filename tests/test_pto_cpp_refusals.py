@@ -13,8 +13,8 @@ from pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
 from castsim.__main__ import main
 from castsim.execution.run_limits import Limits
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.pto_cpp import Request, record, recording, run
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.statement_reader import Forms
 
 PROGRAMS = sorted((Path(__file__).parent.parent / "programs").rglob("*.pto"))
@@ -20,7 +20,7 @@ WORDS = re.compile(r"%[\w.]+|!pto\.tile_buf<[^>]*>|#pto<[^>]*>|\w+|[(){}:,]")
 def outcome(text: str) -> object:
     """The program with all its places, or the refusal."""
     try:
-        program = pto.parse(text, "k.pto")
+        program = parse(text, "k.pto")
     except CastsimError as error:
         return type(error), str(error), str(error.span)
     return program, [repr(function) for function in program.functions]
@@ -63,12 +63,12 @@ def test_forms_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
     hits = []
     read = Forms.read
     monkeypatch.setattr(Forms, "read", lambda *given: hits.append(read(*given)) or hits[-1])
-    (function,) = pto.parse(text).functions
+    (function,) = parse(text).functions
     assert [(node.src, node.dst, node.span.line) for node in function.body[4:7]] == [
         ("a", "c", 6), ("b", "d", 7), ("b", "c", 8),
     ]  # fmt: skip
     assert sum(hit is not None for hit in hits) == 2
     printed = f"pto.tprint ins(%a : {f32})"
-    assert len(pto.parse(text.replace(casts[2], f"{printed}\n{printed}")).functions[0].body) == 9
+    assert len(parse(text.replace(casts[2], f"{printed}\n{printed}")).functions[0].body) == 9
     with pytest.raises(CastsimError, match="%d is defined as"):
-        pto.parse(text.replace(casts[2], cast.format("d", "c")))
+        parse(text.replace(casts[2], cast.format("d", "c")))

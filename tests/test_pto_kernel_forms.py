@@ -11,7 +11,8 @@ import pytest
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse, print_program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 _VIEWS = "pto.make_tensor_view %{p}, shape = [%n{p}, %m{p}], strides = [%m{p}, %c1] : !pto.tensor_view<?x?x{t}>"
 

@@ -4,17 +4,8 @@ import pytest
 from parsed_text import F32, TILE, T, body_of, last_of, refusal
 from pto_text import compact, function
 
-from castsim.isa.pto import (
-    AllocTile,
-    Barrier,
-    Pipe,
-    SetFlag,
-    SetValidShape,
-    TileOperation,
-    TileType,
-    WaitFlag,
-    parse,
-)
+from castsim.isa.pto.program import AllocTile, Barrier, Pipe, SetFlag, SetValidShape, TileOperation, TileType, WaitFlag
+from castsim.isa.pto.pto_parser import parse
 
 # ------------------------------------------------------------------------------------------------ tiles and views
 

@@ -8,12 +8,12 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.isa import pto
 from castsim.isa.errors import ReadError
-from castsim.isa.expressions import Expression
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import filled, parameters, with_values
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.spans import SourceText, Span
+from castsim.isa.value_expressions import Expression
 from castsim.isa.value_lists import read_values
 
 Capture = pytest.CaptureFixture[str]
@@ -63,7 +63,7 @@ def test_defaults_are_filled_in_and_nothing_else_changes() -> None:
 )
 def test_what_cannot_be_read_has_its_place(line: str, place: str, told: str) -> None:
     with pytest.raises(ReadError) as caught:
-        pto.parse(HEAD + line + "\n", "k.pto")
+        parse(HEAD + line + "\n", "k.pto")
     assert str(caught.value.span).startswith(place)
     assert told in caught.value.message
 

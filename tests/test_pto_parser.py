@@ -6,7 +6,7 @@ from pto_text import SPECIMENS, VECTORS, function
 
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Saturation
-from castsim.isa.pto import (
+from castsim.isa.pto.program import (
     AllocTile,
     Barrier,
     Constant,
@@ -25,8 +25,8 @@ from castsim.isa.pto import (
     TileType,
     ViewType,
     WaitFlag,
-    parse,
 )
+from castsim.isa.pto.pto_parser import parse
 
 # ------------------------------------------------------------------------------------------------------ specimens
 

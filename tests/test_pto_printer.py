@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 from pto_text import SPECIMENS, compact, function
 
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.isa.pto import (
-    Argument,
-    Function,
-    PointerType,
-    Program,
-    Return,
-    parse,
-    print_program,
-)
+from castsim.isa.pto.program import Argument, Function, PointerType, Program, Return
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 T = compact("f32", 16, 64)
 ELEMENTS = [

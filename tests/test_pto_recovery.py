@@ -9,7 +9,7 @@ import pytest
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 GOOD = "func.func @good() attributes {pto.entry} {\npto.barrier <PIPE_ALL>\nreturn\n}\n"
 HELPER = GOOD.replace("@good", "@helper").replace(" attributes {pto.entry}", "")

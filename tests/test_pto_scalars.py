@@ -4,15 +4,9 @@ import pytest
 from parsed_text import F32, I32, INDEX, body_of, last_of, refusal
 from pto_text import function
 
-from castsim.isa.pto import (
-    Arith,
-    Compare,
-    Constant,
-    Convert,
-    ScalarType,
-    parse,
-    print_program,
-)
+from castsim.isa.pto.program import Arith, Compare, Constant, Convert, ScalarType
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 # --------------------------------------------------------------------------------------------------- scalar values
 

@@ -9,8 +9,8 @@ import pytest
 
 from castsim.graphs.tosa_text import TosaReader
 from castsim.isa.errors import CastsimError, ReadError, Span
-from castsim.isa.pto import parse
 from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc.text import AssemblySource
 

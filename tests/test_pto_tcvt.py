@@ -8,7 +8,8 @@ from pto_text import VECTORS, compact, function, key_value
 
 from castsim.isa.errors import CastsimError, ReadError, TileError
 from castsim.isa.modes import Saturation
-from castsim.isa.pto import RoundMode, Tcvt, TileType, parse
+from castsim.isa.pto.program import RoundMode, Tcvt, TileType
+from castsim.isa.pto.pto_parser import parse
 
 SRC = TileType("vec", "f32", 16, 16, 16, 16)
 DST = TileType("vec", "f16", 16, 16, 16, 16)

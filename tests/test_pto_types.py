@@ -5,16 +5,9 @@ from pto_text import compact, function, key_value
 
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.pto import (
-    PartitionType,
-    PointerType,
-    ScalarType,
-    TileType,
-    ViewType,
-    format_type,
-    parse,
-    parse_type,
-)
+from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.types import format_type, parse_type
 
 # Spelling -> format, from the table of element types of the front end and castsim's extension of it.
 ELEMENTS = {

@@ -17,9 +17,9 @@ from castsim.exploration.sweeps import sweep_specification
 from castsim.exploration.sweeps import sweep_specification as axes
 from castsim.exploration.tuning import candidates
 from castsim.graphs.tosa_reader import read_tosa
-from castsim.isa import expressions, reading, value_lists
+from castsim.isa import reading, value_expressions, value_lists
 from castsim.isa.errors import CastsimError, Span
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.machines.vliw import tables
@@ -159,11 +159,11 @@ def dimensions(rank: int, _: Path) -> object:
 
 
 def expression(size: int, _: Path) -> object:
-    return expressions.Expression("rows".ljust(size), Span("s.toml", 1, 1, "rows"))
+    return value_expressions.Expression("rows".ljust(size), Span("s.toml", 1, 1, "rows"))
 
 
 def whole_number(value: int, _: Path) -> object:
-    return expressions.Expression(f"rows + {value - 1}", Span("s.toml", 1, 1, "rows")).value({"rows": 1})
+    return value_expressions.Expression(f"rows + {value - 1}", Span("s.toml", 1, 1, "rows")).value({"rows": 1})
 
 
 def values(count: int, _: Path) -> object:

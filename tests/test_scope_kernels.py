@@ -12,7 +12,7 @@ from function_works import lanewise
 
 from castsim.machines.vector_function.function_launches import Kernel
 from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vector_function.scopes import time_scope
+from castsim.machines.vector_function.scopes.operation import time_scope
 from castsim.machines.vector_function.scopes.scope import issues
 
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]

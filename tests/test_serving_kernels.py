@@ -17,7 +17,8 @@ from serving_inputs import MADE, TABLES, Given
 from serving_model import KERNELS, Exact, Steps
 
 from castsim import run
-from castsim.isa import pto
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
 from castsim.running import Loaded, load_program
 from castsim.synchronisation.races import find_races
@@ -142,5 +143,5 @@ def is_clean(loaded: Loaded) -> bool:
 
 def test_they_survive_printing() -> None:
     for name in KERNELS:
-        parsed = pto.parse(path_of(name).read_text(), name)
-        assert pto.parse(pto.print_program(parsed), name) == parsed
+        parsed = parse(path_of(name).read_text(), name)
+        assert parse(print_program(parsed), name) == parsed

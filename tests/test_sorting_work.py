@@ -14,8 +14,8 @@ from tile_work_checks import expect, ran
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
@@ -54,8 +54,8 @@ def test_columns_and_rows_by_pattern(name: str, element: str, pattern: str, firs
     before = noise(target(name))
     text = program(masked(a, d, pattern, "" if cols == 5 else ', "row"'), [a, d])
     expect(text, name, before, d, a.get(before)[:, first::step])
-    parsed = pto.parse(text, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(text, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
     a, d = Spot("a", element, 3 * step, 64, 0, (3 * step, cols)), Spot("d", element, 3, 64, 16384, (3, cols))
     text = program(masked(a, d, pattern, ', "col"'), [a, d])
     expect(text, name, before, d, a.get(before)[first::step])

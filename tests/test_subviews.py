@@ -14,11 +14,12 @@ from subview_programs import Program, tile_type
 
 from castsim import run
 from castsim.execution.dataflow.pipe_operations import ScalarWork
-from castsim.execution.interpreter.allocation import lifetimes_of
-from castsim.isa import pto
+from castsim.execution.interpreter.tile_allocation import lifetimes_of
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
-from castsim.running.loading import load_program
+from castsim.running.program_loading import load_program
 from castsim.targets import load_target
 
 TARGETS = ("a2a3", "a5")
@@ -33,7 +34,7 @@ def test_random_programs_do_what_slices_of_arrays_do(target: str, seed: int, tmp
     file = tmp_path / "k.pto"
     text = program.text()
     file.write_text(text)
-    assert pto.parse(pto.print_program(pto.parse(text))) == pto.parse(text)
+    assert parse(print_program(parse(text))) == parse(text)
     found = run(file, inputs={"x": program.x}, args={"zero": 0})
     for name, expected in program.arrays.items():
         np.testing.assert_array_equal(found.outputs[f"o{name}"], expected)
@@ -187,7 +188,7 @@ pto.tabs ins(%l : !pto.tile_buf<vec, 8x32xf32>) outs(%u : !pto.tile_buf<vec, 8x3
 pto.tabs ins(%u : !pto.tile_buf<vec, 8x32xf32>) outs(%s : !pto.tile_buf<vec, 8x32xf32>)
 pto.tabs ins(%k : !pto.tile_buf<vec, 4x32xf32>) outs(%k : !pto.tile_buf<vec, 4x32xf32>)
 """
-    (function,) = pto.parse(kernel(text)).functions
+    (function,) = parse(kernel(text)).functions
     found = lifetimes_of(function.body or ())
     first = found[0].first
     assert first is not None

@@ -20,7 +20,7 @@ from kill_campaign import halting
 import castsim
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.execution.distribution import Ledger, Workers, distributed
+from castsim.execution.distribution.distributing import Ledger, Workers, distributed
 from castsim.exploration.sweeps.carrying_out import BOOK, task_of
 from castsim.exploration.sweeps.sweep_points import column_of, computed, work_of
 from castsim.exploration.sweeps.sweep_specification import read_specification

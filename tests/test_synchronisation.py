@@ -9,9 +9,10 @@ from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.execution.interpreter import execute
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Tree, elements, instances
-from castsim.isa import pto
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert, noted
 from castsim.synchronisation.flags.insertion import plan
@@ -33,7 +34,7 @@ def scarce(target, event_ids: int):
 
 def trees(text: str, target, runs=RUNS) -> list[Tree]:
     """The trees of one synchronised program, run with various arguments."""
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     made = insert(parsed.functions[0], lowerer_of(target), target)
     return [
         execute(parsed, made.function, lowerer_of(target), dict(zip("nmcd", given, strict=True))).tree for given in runs
@@ -65,7 +66,7 @@ def test_the_literal_rule_is_an_option() -> None:
     ]
     assert not all(verdict.clean for verdict in verdicts)
     same = [
-        [[str(each.text) for each in insert(pto.parse(text, "k.pto").functions[0], lowerer_of(chip), chip).inserts]
+        [[str(each.text) for each in insert(parse(text, "k.pto").functions[0], lowerer_of(chip), chip).inserts]
          for chip in (A3, literal)]
         for text in map(kernel, EXAMPLES)
     ]  # fmt: skip
@@ -94,7 +95,7 @@ def test_the_engine_runs_it_to_the_end(seed: int) -> None:
 def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
     """The program is synchronised before any argument is known: of all runs only the counts differ."""
     text = Maker(seed, SMALL).text()
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     found = []
     for given in RUNS:
         made = insert(parsed.functions[0], lowerer_of(A3), A3)
@@ -114,7 +115,7 @@ def _executed(tree: Tree) -> list[int]:
 
 def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
     text = kernel("for 0 {\ntload p x\ntcvt x y\ntstore y h\n}")
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     made = insert(parsed.functions[0], lowerer_of(A3), A3)
     ran = execute(parsed, made.function, lowerer_of(A3), {"n": 0, "c": 0})
     assert [note.times for note in noted(made.inserts, ran).notes] == [1, 1, *[0] * 8, 1, 1, 1]

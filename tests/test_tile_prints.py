@@ -10,8 +10,8 @@ from tile_work_checks import expect
 from work_programs import Spot, computed, noise, program, statement, synchronised, target, walked
 
 from castsim import run
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.synchronisation.races.detector import find_races
 
@@ -26,8 +26,8 @@ def test_a_print_changes_nothing(name: str) -> None:
     plain = program(statement("tabs", [A], D), [A, D])
     assert np.array_equal(computed(PRINTED, target(name), before), computed(plain, target(name), before))
     assert any("nothing is printed" in str(warning) for warning in walked(PRINTED, target(name)).warnings)
-    parsed = pto.parse(PRINTED, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(PRINTED, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
 
 
 def test_a_print_waits_for_what_it_shows(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ return
 )
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(CastsimError, match=message) as caught:
-        pto.parse(program(text, [A, D]), "k.pto")
+        parse(program(text, [A, D]), "k.pto")
     assert caught.value.span is not None
 
 

@@ -18,7 +18,7 @@ from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.estimates import HERE, timed_alone
+from castsim.estimating.cast_estimates import HERE, timed_alone
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError

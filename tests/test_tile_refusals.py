@@ -9,7 +9,7 @@ import pytest
 from execution_programs import kernel, walk
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import parse
+from castsim.isa.pto.pto_parser import parse
 
 VEC = "!pto.tile_buf<vec, {}>"
 

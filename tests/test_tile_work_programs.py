@@ -13,10 +13,11 @@ from work_model import TYPES, Model, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 from castsim.engines import simulate
-from castsim.execution.interpreter import execute, interpreter
+from castsim.execution.interpreter import interpreter
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.tree import Loop, instances
-from castsim.isa import pto
 from castsim.isa.errors import TileError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.synchronisation.flags import insert
@@ -281,7 +282,7 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     """It is lowered, synchronised, computed and timed; the accesses hold; folding changes nothing."""
     text, name = drawn
     chip = target(name)
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     plan = insert(parsed.functions[0], lowerer_of(chip), chip)
     synchronised = execute(parsed, plan.function, lowerer_of(chip), {})
     timing = simulate(synchronised.tree, chip, None, engine="event", max_cycles=10**7)

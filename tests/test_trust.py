@@ -9,7 +9,7 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.estimates import Standing, fact_at, sensitivities, trust_of
+from castsim.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running import load, run_loaded
 from castsim.targets import Target, load_target
 from castsim.targets.description import SourceKind, Status

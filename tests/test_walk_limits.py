@@ -14,7 +14,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
-from castsim.exploration.what_if import what_if
+from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import LimitError
 from castsim.running import load
 

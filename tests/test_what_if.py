@@ -11,7 +11,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.exploration.what_if import limits_known, what_if
+from castsim.exploration.lifted_limits import limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.targets import load_target, target_names
 from castsim.targets.options import limits_of, with_facts

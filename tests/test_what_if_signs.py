@@ -17,7 +17,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.tree import Lowered
-from castsim.exploration.what_if import Gain, what_if
+from castsim.exploration.lifted_limits import Gain, what_if
 from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets.options import lifted

@@ -17,8 +17,8 @@ from work_programs import synchronised, target, walked
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, LimitError
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.synchronisation.flags import insert
@@ -88,7 +88,7 @@ def test_flags_of_a_loop_are_those_of_a_counted_one() -> None:
     other = COUNTED[:start] + counted + "\n" + COUNTED[end:]
 
     def texts(text: str) -> list[str]:
-        parsed, chip = pto.parse(text, "k.pto"), target("a2a3")
+        parsed, chip = parse(text, "k.pto"), target("a2a3")
         plan = insert(parsed.functions[0], lowerer_of(chip), tile_target(chip))
         return [repr(each.node) for each in plan.inserts]
 
@@ -97,13 +97,13 @@ def test_flags_of_a_loop_are_those_of_a_counted_one() -> None:
 
 
 def test_it_is_printed_as_it_is_read() -> None:
-    parsed = pto.parse(COUNTED, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(COUNTED, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
     empty = kernel(
         "scf.while : () -> () {\n%t = index.bool.constant false\nscf.condition(%t)\n} do {\nscf.yield\n}", ""
     )
-    parsed = pto.parse(empty, "k.pto")
-    assert pto.parse(print_program(parsed), "k.pto") == parsed
+    parsed = parse(empty, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
     assert walked(empty, target("a5")).tree
 
 
@@ -191,7 +191,7 @@ def test_a_loop_that_does_not_end_is_stopped() -> None:
 )
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(CastsimError) as caught:
-        pto.parse(f"func.func @k(%n: index, %c: i1) attributes {{pto.entry}} {{\n{text}\nreturn\n}}\n", "k.pto")
+        parse(f"func.func @k(%n: index, %c: i1) attributes {{pto.entry}} {{\n{text}\nreturn\n}}\n", "k.pto")
     assert message in str(caught.value), caught.value
     assert caught.value.span is not None
 
@@ -372,4 +372,4 @@ def test_a_power_of_zero_and_what_has_two_results() -> None:
         walked(kernel(text, ""), target("a5"))
     assert caught.value.span is not None
     with pytest.raises(CastsimError, match="known, not modelled: it has two results"):
-        pto.parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")
+        parse(kernel("%a = arith.constant 0 : i32\n%l, %h = arith.mulsi_extended %a, %a : i32", ""), "k.pto")

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.pto import parse, print_program
 from castsim.isa.pto.program import Program
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
-from castsim.machines.vector_function.logical import lower_function
+from castsim.machines.vector_function.logical.logical_function import lower_function
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import load_tiles
+from castsim.running.program_loading import load_tiles
 
 Bytes = NDArray[np.uint8]
 SPELLED = {

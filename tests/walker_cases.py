@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 import pytest
 from execution_programs import issued, kernel, touched, walk
 
-from castsim.execution.interpreter import Executed, interpreter
+from castsim.execution.interpreter import interpreter
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.rerolling import Walk, fold
 from castsim.execution.tree import Block, Loop, Node
 

@@ -12,9 +12,9 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
-from castsim.execution.interpreter import Executed, execute
+from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.tree import Access, accesses, instances
-from castsim.isa import pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.synchronisation.flags import insert
 from castsim.targets import Target, load_target
@@ -123,13 +123,13 @@ def statement(mnemonic: str, ins: Sequence[Spot | tuple[str, str]], out: Spot, a
 
 
 def walked(text: str, chip: Target, args: Mapping[str, int | float] | None = None) -> Executed:
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     return execute(parsed, parsed.functions[0], lowerer_of(chip), args or {})
 
 
 def synchronised(text: str, chip: Target) -> Executed:
     """A program with the flags that it lacks, walked."""
-    parsed = pto.parse(text, "k.pto")
+    parsed = parse(text, "k.pto")
     plan = insert(parsed.functions[0], lowerer_of(chip), tile_target(chip))
     return execute(parsed, plan.function, lowerer_of(chip), {})
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from castsim.isa.errors import ReadError
-from castsim.isa.expressions import Expression, Value
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.spans import Span
+from castsim.isa.value_expressions import Expression, Value
 from castsim.isa.value_lists import LEGAL, read_value, read_values
 
 __all__ = ["FORM", "LEGAL", "RANGED", "Filled", "Parameter", "filled", "parameters", "unknown_parameter", "with_values"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import CastsimError, ErrorList, LimitError, ReadError
 from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
-from castsim.isa.pto.control import read_any_region, read_region
+from castsim.isa.pto.control_flow import read_any_region, read_region
 from castsim.isa.pto.inlining import calls
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, unknown_character
 from castsim.isa.pto.micro.scopes import check_scopes

@@ -44,7 +44,7 @@ from castsim.isa.pto.program import (
     WaitFlag,
 )
 from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement
-from castsim.isa.pto.tile_operations import Use, check_cast_shapes, read_operands, read_placement, tile_type
+from castsim.isa.pto.tile_operation_forms import Use, check_cast_shapes, read_operands, read_placement, tile_type
 from castsim.isa.pto.types import format_type
 
 _INDEX = ScalarType("index")

@@ -5,7 +5,7 @@ found = check_text("kernel.pto", text, target="a5")
 found[0].severity, found[0].line, found[0].column, found[0].message
 """
 
+from castsim.checking.check_finding import Finding, Severity
 from castsim.checking.files import LANGUAGES, check, check_text
-from castsim.checking.finding import Finding, Severity
 
 __all__ = ["LANGUAGES", "Finding", "Severity", "check", "check_text"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.checking.finding import Finding, Severity, of_errors, placed
+from castsim.checking.check_finding import Finding, Severity, of_errors, placed
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.tpc import parse

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.checking.finding import Finding, Severity, in_order, of_error, of_errors, placed
+from castsim.checking.check_finding import Finding, Severity, in_order, of_error, of_errors, placed
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
@@ -172,7 +172,8 @@ def _of_target(path: Path) -> Iterator[Finding]:
 
 def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
     """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it."""
-    from castsim.graphs import read_graph, read_tosa, refusals  # noqa: PLC0415 - as above
+    from castsim.graphs.graph_execution import read_graph, refusals  # noqa: PLC0415 - as above
+    from castsim.graphs.tosa_reader import read_tosa  # noqa: PLC0415 - as above
 
     file = str(path)
     try:

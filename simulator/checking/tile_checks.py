@@ -11,19 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from castsim.checking.finding import Finding, Severity, of_errors, of_warnings, placed
+from castsim.checking.check_finding import Finding, Severity, of_errors, of_warnings, placed
 from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError, Span
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.inlining import calls, inlined
 from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return, Yield, nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.loaded import LoadRequest, RunOptions
-from castsim.running.loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.synchronisation.races import REPORT
 from castsim.synchronisation.races import Finding as OrderFinding
 from castsim.targets import Target
@@ -110,7 +111,7 @@ Error = CastsimError | EngineError
 def tile_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
     """Yield what is wrong with a program, in no order."""
     try:
-        parsed = pto.parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
+        parsed = parse(source.text, source.file, max_statements=request.limits.max_statements, go_past_refused=True)
     except CastsimError as error:
         yield from of_errors(error, source.file)
         return

@@ -13,8 +13,8 @@ from castsim.editor.alone import node_at
 from castsim.editor.document import Settings, Text
 from castsim.editor.program_slice import excerpt
 from castsim.editor.targeted import target_of_text
-from castsim.isa import pto
 from castsim.isa.errors import IllegalError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.types import format_type
 from castsim.planning import CastRequest, PlanKind
 from castsim.planning.lowering_answers import Answer, answer

@@ -9,16 +9,17 @@ from castsim.editor.document import Settings, Text
 from castsim.editor.program_slice import excerpt
 from castsim.estimating import estimate
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Operation, nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import TileProgram, walking_of
 from castsim.running.micro import MicroProgram
+from castsim.running.program_loading import TileProgram, walking_of
 from castsim.targets import Target
 
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)
@@ -40,7 +41,7 @@ def node_at(text: Text, line: int) -> tuple[Operation | None, str]:
     if found is None:
         return None, ""
     try:
-        parsed = pto.parse(found.text.text, text.name, go_past_refused=True)
+        parsed = parse(found.text.text, text.name, go_past_refused=True)
     except CastsimError:
         return None, ""
     within = [node for one in parsed.functions for node in nodes(one.body or ()) if found.holds(node.span.line)]

@@ -16,16 +16,17 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from castsim.checking import Finding, check_text
-from castsim.checking.finding import of_error
+from castsim.checking.check_finding import of_error
 from castsim.editor.document import Settings, Text
 from castsim.editor.program_slice import change, quick_findings
 from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import Language, Source
-from castsim.running.loading import load
-from castsim.running.runs import run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.running.source_lines import SourceLine, source_lines
 from castsim.synchronisation.races import IGNORE
 
@@ -79,7 +80,7 @@ def _timed(text: Text, settings: Settings) -> Iterator[SourceLine]:
         return
     if source.language is not Language.TILES:
         return  # sizes and index space of a kernel in C stand in no text
-    for function in entries(pto.parse(text.text, text.name)):
+    for function in entries(parse(text.text, text.name)):
         scalars = {one.name for one in function.arguments if isinstance(one.type, pto.ScalarType)}
         if scalars <= request.args.keys():
             taken = scalars | core_numbers(function)

@@ -13,7 +13,7 @@ from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
-from castsim.isa.pto.control import HANDLERS
+from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro.micro_forms import ROWS
 from castsim.isa.pto.micro.micro_words import LEGAL, OF_OPERATION, forms_of
 from castsim.isa.pto.tile_types import BLOCK_LAYOUTS, LOCATIONS, PADS

@@ -13,11 +13,11 @@ from castsim.editor.alone import node_at, work
 from castsim.editor.document import Settings, Text
 from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.micro.conversions import ROUNDINGS as LETTERS
 from castsim.isa.pto.micro.conversions import conversion, destinations_of

@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from castsim.checking.finding import Finding, in_order, of_errors, of_warnings
+from castsim.checking.check_finding import Finding, in_order, of_errors, of_warnings
 from castsim.editor.document import Settings, Text
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse as parse_pto
 
 _STARTS = re.compile(r'\s*(?:%[^=\n]*=|[A-Za-z_]\w*\.\w|"|[{}^]|(?:return|module|tcvt)\b|//|$)')
 """How a line begins that continues none before it."""
@@ -279,7 +279,7 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
     text = found.text
     try:
         if text.language == "pto":
-            parsed = pto.parse(text.text, text.name, go_past_refused=True)
+            parsed = parse_pto(text.text, text.name, go_past_refused=True)
             refused = [one for each in parsed.refused for one in of_errors(each.error, text.name)]
             return [*refused, *of_warnings(parsed.warnings, text.name)]
         return _read_assembly(text, settings)

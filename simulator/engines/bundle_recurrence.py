@@ -1,4 +1,4 @@
-"""The recurrence over bundles. Rules and names are those of `event_vliw.bundle_issue` and `event_vliw.memory`.
+"""The recurrence over bundles. Rules and names are those of `event_vliw`.
 
 The core stands still for a VPU that is occupied, for a load that is due, and for a place in the queue of accesses. An
 access crosses its port behind all earlier ones, so the cycle in which it is done is known when it is issued.
@@ -193,7 +193,7 @@ class Totals:
 
 
 class RecurrenceCore:
-    """The state of the core. `now` and everything that is compared with it are stepped cycles (see `history`).
+    """The state of the core. `now` and everything that is compared with it are stepped cycles.
 
     `skipped` are the cycles of skipped repetitions so far: the real time is `now + skipped`. `clock` counts bundle
     slots, `current` is the instruction being issued.

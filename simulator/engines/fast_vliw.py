@@ -1,7 +1,7 @@
 """The fast engine of a core that issues bundles: the same cycles and causes as the event engine, without events.
 
-`bundle_recurrence` steps bundle by bundle, `loops` skips trips that repeat, `history` keeps what happened in columns,
-`outcome` reads the columns back as executions and operations, `simulation` puts them together.
+`bundle_recurrence` steps bundle by bundle and keeps what happened in columns; here trips that repeat are skipped, and
+the columns read back as executions and operations.
 """
 
 from __future__ import annotations

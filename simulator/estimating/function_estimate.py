@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from castsim.estimating.estimates import (
+from castsim.estimating.cast_estimates import (
     SCALAR,
     CastCycles,
     Number,

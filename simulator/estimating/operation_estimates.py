@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.estimating.estimates import HERE, Estimate, timed_alone
+from castsim.estimating.cast_estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.interpreter import Lowerer
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.block_groups import MX_GROUP
 from castsim.isa.errors import ReadError
@@ -68,7 +68,7 @@ def estimate_tile_operation(
     Raises:
         ReadError: no such operation or format. IllegalError, TileError, ScratchError: see `castsim.isa.errors`.
     """
-    chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = load_target(target)
     known = VECTOR_OPERATIONS.get(operation.lower())
     if known is None:
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from castsim.estimating.estimates import CastCycles, Number, NumberFunctions, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import CastCycles, Number, NumberFunctions, Shape, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.modes import Rounding

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from castsim.estimating.estimates import (
+from castsim.estimating.cast_estimates import (
     BUNDLES,
     HERE,
     SCALAR,
@@ -275,7 +275,7 @@ def estimate(
     """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
 
     The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
-    buffer is large enough (`castsim.estimating.estimates`); a closed form then gives the result at once, and shapes
+    buffer is large enough (see `cast_estimates`); a closed form then gives the result at once, and shapes
     for which there is none are simulated and remembered.
 
     Args:
@@ -341,7 +341,7 @@ class EstimatedCast(NamedTuple):
         return estimator.simulate(*self.extents).facts
 
     def _chip(self) -> Target:
-        return load_target(self.target) if isinstance(self.target, str | Path) else self.target
+        return load_target(self.target)
 
 
 def _as_integer(value: Any) -> int | None:
@@ -506,7 +506,7 @@ def estimate_load(
     Raises:
         TileError: the lines cannot be shared equally; see also `castsim.isa.errors`.
     """
-    chip = target if not isinstance(target, str | Path) else load_target(target)
+    chip = load_target(target)
     if cores is not None:
         chip = with_cores(chip, cores)
     lines, length = (cols, rows) if by_column else (rows, cols)

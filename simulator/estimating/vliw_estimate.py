@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
-from castsim.estimating.estimates import SCALAR, Estimate, Number, NumberFunctions, Shape, bound_by, of_timing
+from castsim.estimating.cast_estimates import SCALAR, Estimate, Number, NumberFunctions, Shape, bound_by, of_timing
 from castsim.estimating.tile_estimates import PLACE, ArrayEstimator, shape_of
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError

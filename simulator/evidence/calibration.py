@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from castsim.evidence.accuracy.assessment import assess_row
 from castsim.evidence.accuracy.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
@@ -26,9 +25,6 @@ from castsim.targets import Target, load_target, target_names
 from castsim.targets.description import Fact, Table
 from castsim.targets.options import with_facts
 from castsim.timing import ProgressCallback
-
-__all__ = ["least_squares"]
-
 
 # The fit itself: relative errors of the rows made small by a library's bounded least squares.
 #
@@ -307,6 +303,9 @@ def calibrate(
     if not target.has_tiles:
         message = f"{target.name} runs bundles of instructions at the vendor's stage tables: nothing of it is fitted"
         raise ReadError(message, legal=[name for name in target_names() if load_target(name).has_tiles])
+    if find_spec("scipy") is None:
+        raise ReadError("calibrate needs scipy, which is not installed", legal=("pip install 'castsim[calibrate]'",))
+    from scipy.optimize import least_squares  # noqa: PLC0415 - an extra
 
     progress("what the rows depend on", 0, 3)
     parameters = parameters_of(target, table.rows, choice)
@@ -623,9 +622,3 @@ def _key(keys: tuple[str, ...] | list[str]) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-# The library that fits, or a clear refusal where it is not installed.
-
-if find_spec("scipy") is None:
-    raise ReadError("calibrate needs scipy, which is not installed", legal=("pip install 'castsim[calibrate]'",))

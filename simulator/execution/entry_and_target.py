@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
-from castsim.isa import pto
 from castsim.isa.errors import ReadError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.inlining import calls
 from castsim.isa.spans import Span
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.files import whole_file
 from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError

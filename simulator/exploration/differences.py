@@ -21,7 +21,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
 from castsim.numerics import codes_from_array
 from castsim.running import Result
-from castsim.running.runs import written_launches
+from castsim.running.program_runs import written_launches
 from castsim.running.source_lines import causes_by_line, listed, source_lines
 from castsim.timing import WAITING, Cause
 

@@ -5,35 +5,3 @@ inputs = make_tensors(graph, {"x": "random:1"}, {})
 found = run_graph(graph, load_target("a5"), inputs)
 found.cycles, found.conforms, found.nodes[0].verdict, found.nodes[0].plan, found.nodes[0].stages[0].program.text
 """
-
-from castsim.graphs.graph_comparison import OutputComparison, WrongElement
-from castsim.graphs.graph_execution import (
-    MOST_ELEMENTS,
-    GraphRun,
-    NodeRun,
-    make_tensors,
-    read_graph,
-    refusals,
-    run_graph,
-)
-from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor
-from castsim.graphs.tosa_reader import read_tosa
-from castsim.graphs.verdict import NodeVerdict
-
-__all__ = [
-    "MOST_ELEMENTS",
-    "Graph",
-    "GraphInput",
-    "GraphNode",
-    "GraphRun",
-    "GraphTensor",
-    "NodeRun",
-    "NodeVerdict",
-    "OutputComparison",
-    "WrongElement",
-    "make_tensors",
-    "read_graph",
-    "read_tosa",
-    "refusals",
-    "run_graph",
-]

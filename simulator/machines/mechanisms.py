@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.execution.dataflow.buffer_values import CastCounts, Follower
-    from castsim.execution.interpreter import Lowerer
-    from castsim.execution.micro import MicroMemory, VectorUnit
-    from castsim.execution.micro.vector_unit import Body, Recording
+    from castsim.execution.interpreter.lowerer import Lowerer
+    from castsim.execution.micro.vector_unit import Body, MicroMemory, Recording, VectorUnit
     from castsim.execution.outcomes import CastTally
     from castsim.execution.tree import Tree
     from castsim.isa.pto.program import Function

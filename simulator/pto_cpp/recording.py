@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from castsim.execution.entry_and_target import choose_target
 from castsim.execution.input_data import empty_memory, make_inputs, read_input
-from castsim.execution.interpreter import ArgumentUse, execute
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import read_bytes
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
@@ -301,7 +303,7 @@ class Recording:
 
     def pto_text(self) -> str:
         """Return the program as `.pto` text, each statement with its line of the C++ file."""
-        lines = pto.print_program(self.program).splitlines()
+        lines = print_program(self.program).splitlines()
         nodes = self.program.functions[0].body or ()
         first = next(number for number, line in enumerate(lines) if line.lstrip().startswith("func.func")) + 1
         for number, node in enumerate(nodes):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
 from castsim.evidence.accuracy.assessment import Statistics, by_evidence, predicted, simulated
-from castsim.execution.distribution import Origins
+from castsim.execution.distribution.origins import Origins
 from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import intervals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from castsim.execution.distribution import Origins
+from castsim.execution.distribution.origins import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix

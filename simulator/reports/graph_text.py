@@ -10,9 +10,10 @@ from shlex import quote
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.graphs import GraphRun, NodeRun, NodeVerdict, OutputComparison, WrongElement
-from castsim.graphs.graph_comparison import number_of
+from castsim.graphs.graph_comparison import OutputComparison, WrongElement, number_of
+from castsim.graphs.graph_execution import GraphRun, NodeRun
 from castsim.graphs.kernel_runner import KernelRun
+from castsim.graphs.verdict import NodeVerdict
 from castsim.planning.lowering_answers import Answer, Setting
 from castsim.planning.lowering_answers.answer import options_text
 from castsim.reports.documents import VERSIONS, Document, document

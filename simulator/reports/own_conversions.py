@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from castsim.evidence.own_conversions import Comparison, Counterexample
+from castsim.evidence.user_conversions import Comparison, Counterexample
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
 from castsim.reports.documents import Document

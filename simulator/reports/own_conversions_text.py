@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.own_conversions import Binade, Comparison, Counterexample
+from castsim.evidence.user_conversions import Binade, Comparison, Counterexample
 from castsim.numerics import value_of
 from castsim.reports.cast_text import number_text
 from castsim.reports.numbers import bits_text, grouped

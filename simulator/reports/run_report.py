@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.estimating.estimates import Sensitivity, Trust, trust_of
+from castsim.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.execution.input_data import digest
 from castsim.execution.tree import Instruction, Tree
 from castsim.isa.codes import Codes
@@ -25,7 +25,7 @@ from castsim.running.source_lines import SourceLine, bookkeeping, inserted, sour
 from castsim.timing import Cause, Timing, repeated
 
 if TYPE_CHECKING:
-    from castsim.exploration.what_if import Gain
+    from castsim.exploration.lifted_limits import Gain
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from castsim.execution.input_data import check_elements
-from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, execute

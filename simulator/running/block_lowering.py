@@ -13,8 +13,8 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.types import element_spelling
 from castsim.machines.mechanisms import tile_target
-from castsim.running.loading import load_text
-from castsim.running.runs import run_loaded
+from castsim.running.program_loading import load_text
+from castsim.running.program_runs import run_loaded
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:

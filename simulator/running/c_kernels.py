@@ -11,7 +11,8 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution.input_data import check_elements
-from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.isa import pto
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.scopes import has_logical_registers
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
 from castsim.running.loaded import LoadRequest
-from castsim.running.loading import Walking, reads_elements, walking_of
 from castsim.running.micro import MicroProgram
+from castsim.running.program_loading import Walking, reads_elements, walking_of
 from castsim.targets import Target
 
 
@@ -75,7 +76,7 @@ def _lowered(program: MicroProgram, shipped: Target) -> str:
     named = dict(program.attributes)
     named.setdefault("pto.target_arch", f'"{program.target.name}"')
     module = pto.Program((program.function,), attributes=tuple(sorted(named.items())))
-    return _headed(program, shipped, {}) + pto.print_program(module)
+    return _headed(program, shipped, {}) + print_program(module)
 
 
 def _expanded(walking: Walking, units: VectorUnits) -> tuple[str, Mapping[str, str]]:

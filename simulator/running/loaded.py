@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
-from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.interpreter.interpreter import Executed
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
 from castsim.execution.tree import Tree
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.execution.dataflow.buffer_values import Follower
-    from castsim.execution.micro import MicroMemory, VectorUnit
+    from castsim.execution.micro.vector_unit import MicroMemory, VectorUnit
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
@@ -292,7 +294,4 @@ class LoadRequest:
 
     def prefers_assembly(self) -> bool:
         """Whether a program whose own text does not tell its language is assembly, as the target runs nothing else."""
-        if self.target is None:
-            return False
-        chosen = load_target(self.target) if isinstance(self.target, str | Path) else self.target
-        return chosen.languages == (Language.ASSEMBLY.value,)
+        return self.target is not None and load_target(self.target).languages == (Language.ASSEMBLY.value,)

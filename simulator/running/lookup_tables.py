@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.vliw.source import tpc_target
-from castsim.running.loading import load_text
-from castsim.running.runs import run_loaded
+from castsim.running.program_loading import load_text
+from castsim.running.program_runs import run_loaded
 from castsim.targets import Target
 
 _LANES, _HALF = 64, 256

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from castsim.execution.input_data import check_elements, check_known, filled_memory, from_memory
-from castsim.execution.interpreter import ArgumentUse, Executed
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.arguments import Elements as GivenElements
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.program_structure import reads_memory
-from castsim.execution.micro import MicroMemory, Walked, walk_function
-from castsim.execution.micro.micro_interpreter import argument_format
-from castsim.execution.micro.vector_unit import Elements, PathOnly, Recording, VectorUnit
+from castsim.execution.micro.micro_interpreter import Walked, argument_format, walk_function
+from castsim.execution.micro.vector_unit import Elements, MicroMemory, PathOnly, Recording, VectorUnit
 from castsim.execution.outcomes import CastTally
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.scopes import micro_operations
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import VectorUnits, vector_units_of

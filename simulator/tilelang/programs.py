@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castsim.isa import pto
 from castsim.isa.errors import ReadError, Span
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import Language, Source
 from castsim.isa.spans import Located
 from castsim.tilelang.cores import Meeting
@@ -44,7 +45,7 @@ class Converted:
 
     def source(self) -> Source:
         """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
-        program = pto.parse(self.text, self.file)
+        program = parse(self.text, self.file)
         spans = _Spans(self.places, self.externals)
         functions = tuple(
             dataclasses.replace(each, body=tuple(map(spans.moved, each.body)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named

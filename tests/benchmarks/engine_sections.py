@@ -42,7 +42,7 @@ import json, os, sys
 sys.path.insert(0, "tests")
 from benchmarks.engine_cases import every_program
 from benchmarks.engines import EVENT, EVERY_TRIP, SKIPPING, engines_of, seconds_of
-import castsim.running.runs as runs
+import castsim.running.program_runs as runs
 from castsim.__main__ import main
 
 seen = []

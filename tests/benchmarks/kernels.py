@@ -30,7 +30,7 @@ from benchmarks.engines import largest_resident
 from benchmarks.table import machine
 from benchmarks.timing import round_robin
 from castsim import run
-from castsim.isa import pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert
 from castsim.targets import load_target
@@ -64,9 +64,9 @@ def reading(lines: int, rounds: int) -> dict[str, float]:
     """Return microseconds a line of castsim and of what it is compared with."""
     text, other = dense(lines), calls(lines)
     target = load_target("a2a3")
-    parsed = pto.parse(text, max_statements=2 * lines + 100).functions[0]
+    parsed = parse(text, max_statements=2 * lines + 100).functions[0]
     runs: dict[str, Callable[[], object]] = {
-        "castsim: parse and check": lambda: pto.parse(text, max_statements=2 * lines + 100),
+        "castsim: parse and check": lambda: parse(text, max_statements=2 * lines + 100),
         "castsim: put flags in": lambda: insert(parsed, lowerer_of(target), target),
         "ast.parse of Python": lambda: ast.parse(other),
         "tokenize of Python": lambda: list(tokenize.generate_tokens(io.StringIO(other).readline)),

@@ -20,8 +20,8 @@ from test_scope_engines import same as same_timing
 from castsim.engines import simulate
 from castsim.isa.errors import CastsimError
 from castsim.isa.sources import source_of
-from castsim.running.loading import load
-from castsim.running.runs import run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from fuzz.casts import casts, compiled, exact

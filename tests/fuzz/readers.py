@@ -48,7 +48,8 @@ def _text(data: bytes, name: str) -> str:
 
 def read_tiles(data: bytes) -> None:
     """Parse, and what is printed is read as the same program."""
-    from castsim.isa.pto import parse, print_program  # noqa: PLC0415
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
+    from castsim.isa.pto.pto_printer import print_program  # noqa: PLC0415
 
     program = parse(_text(data, "k.pto"), "k.pto")
     printed = print_program(program)
@@ -128,7 +129,7 @@ def read_npy(data: bytes) -> None:
 
 def read_fragment(data: bytes) -> None:
     """Read what `run -e` takes; the program it stands for is read as well."""
-    from castsim.isa.pto import parse  # noqa: PLC0415
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
     from castsim.running.fragments import whole  # noqa: PLC0415
     from castsim.targets import load_target  # noqa: PLC0415
 
@@ -224,7 +225,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
-        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/expressions.py",
+        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/value_expressions.py",
          "isa/value_lists.py"),
     ),
     "sweep-rows": Reader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
-from castsim.isa.pto.control import HANDLERS
+from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro.micro_forms import ROWS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

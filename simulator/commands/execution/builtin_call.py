@@ -10,7 +10,7 @@ from typing import Any
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.input_data import make_inputs, read_input, write_array
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named

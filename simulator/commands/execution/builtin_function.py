@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.input_data import make_inputs, read_input, write_array
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
-from castsim.evidence.own_conversions import Conversion, compare
+from castsim.evidence.user_conversions import Conversion, compare
 from castsim.execution.input_data import read_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, ReadError, Span

@@ -14,7 +14,7 @@ from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array
 from castsim.files import file_name, file_names, whole_file
-from castsim.graphs import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
 from castsim.planning.lowering_answers import setting_of
 from castsim.reports.graph_text import graph_document, graph_text
@@ -23,7 +23,7 @@ from castsim.reports.stage_progress import stage_progress
 from castsim.targets import load_target
 
 if TYPE_CHECKING:
-    from castsim.graphs import GraphRun
+    from castsim.graphs.graph_execution import GraphRun
 
 _OF_GRAPHS = frozenset(
     (

@@ -59,7 +59,7 @@ def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answ
         TileError: the target holds no program of this shape; names --rows and --cols and what goes.
         CastsimError: as `make`.
     """
-    target = load_target(request.target) if isinstance(request.target, str | Path) else request.target
+    target = load_target(request.target)
     if not target.has_tiles:
         _check_elements(request.rows, request.cols)
     try:

@@ -28,11 +28,11 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.engines import ENGINES, simulate
-from castsim.estimating.estimates import sensitivities
-from castsim.execution.choices import BACKEND, TOOLCHAIN
+from castsim.estimating.cast_estimates import sensitivities
 from castsim.execution.input_data import write_array
+from castsim.execution.program_choices import BACKEND, TOOLCHAIN
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.exploration.what_if import gains, limits_asked_for
+from castsim.exploration.lifted_limits import gains, limits_asked_for
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
@@ -54,8 +54,8 @@ from castsim.targets.options import watched, with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.estimating.estimates import Sensitivity
-    from castsim.exploration.what_if import Gain
+    from castsim.estimating.cast_estimates import Sensitivity
+    from castsim.exploration.lifted_limits import Gain
     from castsim.machines.vliw.lint import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result

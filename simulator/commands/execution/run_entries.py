@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.outcome import Outcome
 from castsim.execution.entry_and_target import entries
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import TILE_SUFFIX, read_source
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run_entries(options: Namespace, path: Path, run: Run) -> Outcome:
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)
-    program = pto.parse(source.text, source.file, go_past_refused=True)
+    program = parse(source.text, source.file, go_past_refused=True)
     found = tuple(_outcomes(options, program, run))
     if not found:
         raise ReadError(f"{path}: no function to run")

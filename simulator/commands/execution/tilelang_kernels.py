@@ -24,7 +24,7 @@ from castsim.commands.execution.cpp_kernels import TILELANG
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Source

@@ -9,7 +9,7 @@ from typing import Any
 from castsim.commands.option_parsers import integer_from
 from castsim.commands.outcome import Outcome
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
-from castsim.execution.distribution import Workers
+from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.planning.conformance.matrix import chosen_cells

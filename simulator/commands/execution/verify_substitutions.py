@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.outcome import Outcome
 from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
-from castsim.execution.distribution import Workers
+from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import VERSIONS
 from castsim.reports.stage_progress import stage_progress

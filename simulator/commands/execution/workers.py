@@ -13,7 +13,7 @@ from types import FrameType
 from castsim.commands.execution.page_files import check_file, refuse_same
 from castsim.commands.option_parsers import integer_from
 from castsim.commands.output import tell
-from castsim.execution.distribution import Workers
+from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 
 

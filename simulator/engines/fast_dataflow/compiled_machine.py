@@ -5,7 +5,7 @@ rows are records, tables are addresses of rows or integers. numba passes an arra
 to it at every call; of bare memory it does neither.
 
 Importing this module imports numba. Compiling takes longer than any program that is not very long, so only those get
-here (see `simulation`).
+here (see `driving`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from numba.extending import intrinsic, lower_builtin, register_jitable, register
 from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, requests, state_codes
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine
 from castsim.engines.fast_dataflow.function_state import names_of
-from castsim.engines.fast_dataflow.sources import sources
+from castsim.engines.fast_dataflow.machine_sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow import transfer_timing
 from castsim.files import kept_code

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from time import perf_counter
 
+from castsim.engines.fast_dataflow.machine_sources import sources
 from castsim.engines.fast_dataflow.machine_steps import run
-from castsim.engines.fast_dataflow.sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 
 Step = Callable[[MachineState], int]

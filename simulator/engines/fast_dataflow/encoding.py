@@ -46,7 +46,7 @@ from castsim.targets.dataflow import DataflowTarget
 
 # What a mechanism adds to the fast engine: its operations as rows of numbers, its banks.
 #
-# A unit is to a vector pipe what `event_dataflow.machine.VectorUnit` is in the event engine.
+# A unit is to a vector pipe what `event_pipes.VectorUnit` is in the event engine.
 
 
 @dataclass(frozen=True, slots=True)

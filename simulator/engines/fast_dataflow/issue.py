@@ -1,6 +1,6 @@
 """The scalar unit: executes control in program order and sends everything else to the queues.
 
-It runs ahead of the clock, and only as far as some pipe needs it (see `event_dataflow.issue`).
+It runs ahead of the clock, and only as far as some pipe needs it (see `event_dataflow`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from castsim.engines.fast_dataflow.state_codes import (
 
 # Which earlier executions an execution has to wait for, in programs that synchronise nothing themselves.
 #
-# The rule is that of `event_dataflow.scoreboard`: of every byte the last writer counts, and the readers since. Here
+# The rule is that of `event_dataflow`: of every byte the last writer counts, and the readers since. Here
 # each access in flight is a node of its space's list, in program order, less the bytes written since.
 
 

@@ -55,7 +55,7 @@ from castsim.machines.vector_function.function_timing import (
     store_start,
 )
 
-# Trips of a vector function: load, compute, store. Who waits for whom is that of `event_function.trip` and `.stores`.
+# Trips of a vector function: load, compute, store. Who waits for whom is that of `event_function`.
 #
 # What each costs is a rule of `vector_function.function_timing`.
 

@@ -30,7 +30,7 @@ from castsim.machines.vector_function.function_timing import group_has_room
 
 # Ports and banks of the buffer: blocks are served first come, first served.
 #
-# Two rules (see `event_strided.ports`, `event_function.ports`). Banked: each group has a port for reads and one for
+# Two rules (see `event_strided`, `event_function`). Banked: each group has a port for reads and one for
 # writes, and no bank is read and written in one cycle, as far as the facts say so. Grouped: a group serves so many
 # reads and writes per cycle, fewer reads beside a write.
 

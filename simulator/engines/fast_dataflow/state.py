@@ -2,8 +2,8 @@
 
 A row is named after the object that the event engine (`event_dataflow`, `event_function`) has in its place. While a
 run is interpreted, the tables of `MachineState` are lists of rows; compiled code sees the same rows under the same
-names as records in bare memory (`memory`, `compiling`). So every field is an integer, lists are linked by `next`, and
-NONE ends them.
+names as records in bare memory (`execution_rows`, `compiled_machine`). So every field is an integer, lists are linked
+by `next`, and NONE ends them.
 
 The type of a field says how it is compared with what it was before (`relative`): `int` is not, or not by itself.
 """
@@ -166,7 +166,7 @@ class EntryRow(Row):
 
 
 class ExecutionRow(Row):
-    """One executed instruction; `open` is its state (`codes`), `needs` a list of the executions it waits for."""
+    """One executed instruction; `open` is its state (`state_codes`), `needs` a list of the executions it waits for."""
 
     instruction: int = 0
     start: int = 0
@@ -319,8 +319,8 @@ class MachineState(Row):
     rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
-    then for a write (of groups: see `ports`). `registers` holds when each vector register of the trip that computes can
-    be used; then, for every row of the function, the same of those that its own loads fill, and when each was last
+    then for a write (of groups: see `requests`). `registers` holds when each vector register of the trip that computes
+    can be used; then, for every row of the function, the same of those that its own loads fill, and when each was last
     accumulated in.
     """
 

@@ -12,21 +12,19 @@ from castsim.estimating import estimate
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
-from castsim.execution.distribution import (
+from castsim.execution.distribution.distributing import (
     Computed,
     Group,
     HandedTargets,
     Keeping,
-    Origin,
-    Task,
     Workers,
     about_installation,
     digest,
     facts_digest,
     here,
-    origin,
     resumed,
 )
+from castsim.execution.distribution.origins import Origin, Task, origin
 from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
@@ -453,7 +451,7 @@ def accuracy(
         EngineError: a worker has another castsim; workers die again and again.
     """
     own = None if data is None else read_table(Path(data))
-    chosen = load_target(target) if isinstance(target, str | Path) else target
+    chosen = None if target is None else load_target(target)
     if own is not None:
         measured = [(_guessed(own.columns) if chosen is None else chosen, own)]
     else:

@@ -16,7 +16,7 @@ from math import ceil, floor, inf
 from pathlib import Path
 from statistics import fmean, median
 
-from castsim.estimating.estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
+from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
 from castsim.evidence.accuracy.assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.accuracy.measured_rows import CAST as CAST_OPERATION
 from castsim.evidence.accuracy.measured_rows import SCOPE as SCOPE_OPERATION

@@ -18,7 +18,7 @@ from types import ModuleType
 import numpy as np
 
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
-from castsim.execution.distribution import HandedTargets
+from castsim.execution.distribution.distributing import HandedTargets
 from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError

@@ -18,17 +18,8 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
 from castsim.evidence.verification.sources import digest_of, file_digest
-from castsim.execution.distribution import (
-    ALONE,
-    HandedTargets,
-    Origin,
-    Origins,
-    Task,
-    Workers,
-    distributed,
-    handed_targets,
-    here,
-)
+from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
+from castsim.execution.distribution.origins import Origin, Origins, Task
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification

@@ -29,7 +29,8 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.sources import source_digests
-from castsim.execution.distribution import Done, Origin, Origins, Task, Workers, distributed, here
+from castsim.execution.distribution.distributing import Workers, distributed, here
+from castsim.execution.distribution.origins import Done, Origin, Origins, Task
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.reading import read_text

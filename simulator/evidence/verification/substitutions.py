@@ -26,7 +26,8 @@ from castsim.evidence.verification.kept import (
     workers_document,
 )
 from castsim.evidence.verification.sources import substitution_digests
-from castsim.execution.distribution import ALONE, Done, Origin, Origins, Task, Workers, distributed, here, origin
+from castsim.execution.distribution.distributing import ALONE, Workers, distributed, here
+from castsim.execution.distribution.origins import Done, Origin, Origins, Task, origin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of

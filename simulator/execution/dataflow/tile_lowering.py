@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.byte_sets import strided
-from castsim.execution.choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.dataflow.buffer_values import Unknown
 from castsim.execution.dataflow.pipe_operations import (
     BLOCK,
@@ -25,6 +24,7 @@ from castsim.execution.dataflow.transfers import check_tile, lower_transfer
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, is_binary
 from castsim.execution.interpreter.program_structure import has_addresses, pipe_of
+from castsim.execution.program_choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, GlobalSpace
 from castsim.execution.vector_operations import (

@@ -11,22 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from castsim.execution.choices import TOOLCHAIN, Choice
-from castsim.execution.interpreter.allocation import (
-    SUPPORTED,
-    TRANSFERS,
-    TileMaker,
-    TileSlots,
-    alias_tile,
-    check_dense,
-    foreign_tile,
-    is_foreign,
-    is_matrix_work,
-    part_move,
-    resolve_work,
-    tile_of_values,
-    unsupported,
-)
 from castsim.execution.interpreter.arguments import (
     ArgumentUse,
     Pointer,
@@ -57,6 +41,22 @@ from castsim.execution.interpreter.program_structure import (
 )
 from castsim.execution.interpreter.rerolling import Pieces, fold
 from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
+from castsim.execution.interpreter.tile_allocation import (
+    SUPPORTED,
+    TRANSFERS,
+    TileMaker,
+    TileSlots,
+    alias_tile,
+    check_dense,
+    foreign_tile,
+    is_foreign,
+    is_matrix_work,
+    part_move,
+    resolve_work,
+    tile_of_values,
+    unsupported,
+)
+from castsim.execution.program_choices import TOOLCHAIN, Choice
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.choices import MAKE_SCRATCH, TOOLCHAIN, Choice
+from castsim.execution.program_choices import MAKE_SCRATCH, TOOLCHAIN, Choice
 from castsim.execution.tiles import CastTiles, Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Operation
 from castsim.isa.errors import ReadError, Span

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from castsim.exploration.advice.suggestion import Change
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.types import format_type, parse_type
 
 # The text of a tile program as lines that can be edited, each statement with the lines it stands on.
 
@@ -118,7 +120,7 @@ def read_text(text: str, file: str, entry: str | None) -> TileText | None:
     Also None for a text that is refused.
     """
     try:
-        program = pto.parse(text, file)
+        program = parse(text, file)
     except CastsimError:
         return None
     with_body = [one for one in program.functions if one.body is not None]
@@ -210,16 +212,16 @@ def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None])
     """Return lines in which types are changed; None from `change` keeps the spelling as it is."""
 
     def one(found: re.Match[str]) -> str:
-        kind = pto.parse_type(found[0])
+        kind = parse_type(found[0])
         other = change(kind)
-        return found[0] if other is None or other == kind else pto.format_type(other)
+        return found[0] if other is None or other == kind else format_type(other)
 
     return [_TYPE.sub(one, line) for line in lines]
 
 
 def types_in(lines: Sequence[str]) -> list[pto.Type]:
     """Return the types that lines spell out, in their order."""
-    return [pto.parse_type(found[0]) for line in lines for found in _TYPE.finditer(_COMMENT.sub("", line))]
+    return [parse_type(found[0]) for line in lines for found in _TYPE.finditer(_COMMENT.sub("", line))]
 
 
 # What kinds of changes share about tiles: which value each type of a statement belongs to, sizes, addresses.

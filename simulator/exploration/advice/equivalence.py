@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from castsim.execution.input_data import check_known, make_inputs, random_codes
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.exploration.advice.suggestion import Change, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of
@@ -27,7 +27,7 @@ from castsim.numerics import abstract_policy, array_from_codes, cast_codes, code
 from castsim.running import LoadedProgram, Result, computed, run_loaded
 from castsim.running.expanding import expand_source
 from castsim.running.loaded import Loaded, LoadRequest
-from castsim.running.loading import TileProgram
+from castsim.running.program_loading import TileProgram
 from castsim.targets.options import with_options
 
 # Inputs on which two programs are compared: random numbers, random bits, and the numbers at which casts differ.

@@ -14,8 +14,9 @@ from time import process_time
 
 from castsim.exploration.advice.buffering import Statement, TileText, defined, read_by, used, written_by
 from castsim.exploration.advice.suggestion import Change
-from castsim.isa import pto, tpc
+from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction
 from castsim.targets.vliw import VliwTarget

@@ -20,8 +20,8 @@ from castsim.exploration.advice.buffering import (
     written_by,
 )
 from castsim.exploration.advice.suggestion import Change
-from castsim.isa import pto
 from castsim.isa.modes import Saturation
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.types import ELEMENTS

@@ -39,8 +39,8 @@ from castsim.exploration.advice.suggestion import (
     Suggestion,
     SuggestionEvidence,
 )
-from castsim.isa import pto
 from castsim.isa.codes import Codes
+from castsim.isa.pto import program as pto
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw.source import assembly_target

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
 from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
-from castsim.execution.interpreter import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
     Access,

@@ -7,7 +7,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.exploration.sweeps.sweep_points import axes_of, check_values, pa, pc, results_table
+from castsim.exploration.sweeps.arrow import pa, pc
+from castsim.exploration.sweeps.sweep_points import axes_of, check_values, results_table
 from castsim.exploration.sweeps.sweep_specification import is_argument
 
 if TYPE_CHECKING:

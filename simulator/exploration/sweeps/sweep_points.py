@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 import castsim
 from castsim.estimating.tile_estimates import estimator_of
 from castsim.execution.distribution.distributing import facts_digest
 from castsim.execution.distribution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
 from castsim.execution.distribution.origins import refuse_another as refuse_another_installation
+from castsim.exploration.sweeps.arrow import pa, pc, pq, reason_of
 from castsim.exploration.sweeps.sweep_specification import (
     CAST_AXES,
     DEFAULT,
@@ -52,23 +48,10 @@ from castsim.timing import Cause, limiter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.estimating.estimates import Estimate
+    from castsim.estimating.cast_estimates import Estimate
     from castsim.estimating.tile_estimates import ArrayEstimator
 
     Integers = NDArray[np.int64]
-
-__all__ = ["pa", "pc", "pq", "reason_of"]
-
-
-# The library that reads and writes Parquet, or a clear refusal where it is not installed.
-
-if find_spec("pyarrow") is None:
-    raise ReadError("sweeps need pyarrow, which is not installed", legal=("pip install 'castsim[sweep]'",))
-
-
-def reason_of(error: OSError) -> str:
-    """Return why a file cannot be read or written, in the words of the system where pyarrow gives its number."""
-    return os.strerror(error.errno) if error.errno else str(error)
 
 
 # What makes two installations give the same rows: version, source files, facts.
@@ -167,7 +150,7 @@ class Work:
     def target(self, name: Setting) -> Target:
         """Return a target of the grid."""
         found = self.targets[str(name)]
-        return load_target(found) if isinstance(found, str) else found
+        return load_target(found)
 
     def about(self) -> dict[str, str]:
         """Return the digests of all that rows depend on, by what each is of."""

@@ -20,10 +20,10 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.expressions import Expression, Value
 from castsim.isa.pto.parameters import with_values
 from castsim.isa.sources import Language, Source
 from castsim.isa.spans import SourceText, Span
+from castsim.isa.value_expressions import Expression, Value
 from castsim.isa.value_lists import LEGAL, read_values
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target

@@ -28,11 +28,11 @@ from castsim.exploration.tuning.candidates import (
 )
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.expressions import Value
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter
 from castsim.isa.reading import is_file
 from castsim.isa.sources import Language, read_source
+from castsim.isa.value_expressions import Value
 from castsim.running import MAX_CYCLES
 from castsim.targets import Target
 from castsim.timing import ProgressCallback

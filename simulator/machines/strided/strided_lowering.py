@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from castsim.execution.choices import MAKE_SCRATCH
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, Needy, cast_accesses
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
+from castsim.execution.program_choices import MAKE_SCRATCH
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.vector_operations.scratch import scratch_bytes

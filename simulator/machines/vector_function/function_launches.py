@@ -29,7 +29,8 @@ from castsim.machines.vector_function.function_operations import (
     mnemonic,
 )
 from castsim.machines.vector_function.function_timing import bytes_of_row
-from castsim.machines.vector_function.scopes import MicroFunction, ScopeTiming, time_scope
+from castsim.machines.vector_function.scopes.instruction_scoreboard import ScopeTiming
+from castsim.machines.vector_function.scopes.operation import MicroFunction, time_scope
 from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
 from castsim.machines.vector_function.scopes.scope import Kind, Scope
 from castsim.machines.vector_function.trip_timing import Computing, LoadStep, StoreStep, row_address, trip_shape

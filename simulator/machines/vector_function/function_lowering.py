@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from castsim.execution.choices import BACKEND, Choice
 from castsim.execution.dataflow.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, tile_access
 from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.program_choices import BACKEND, Choice
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.execution.vector_operations import as_rows

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from castsim.execution.interpreter import Lowerer
 from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.micro import Issue, MicroMemory, Value
-from castsim.execution.micro.vector_unit import Body, Followed
+from castsim.execution.micro.vector_unit import Body, Followed, Issue, MicroMemory, Value
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
@@ -36,7 +35,8 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.machines.vector_function import lanes
-from castsim.machines.vector_function.expansion import expand_source, expand_tree
+from castsim.machines.vector_function.expansion.expanded_statements import expand_source
+from castsim.machines.vector_function.expansion.lowered_program import expand_tree
 from castsim.machines.vector_function.lanes import loads_stores as access
 from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
 from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute
@@ -48,7 +48,7 @@ from castsim.machines.vector_function.lanes.vector_registers import (
     mask_of,
     masked,
 )
-from castsim.machines.vector_function.logical import lower_function
+from castsim.machines.vector_function.logical.logical_function import lower_function
 from castsim.machines.vector_function.plan import ctrl_of_level
 from castsim.machines.vector_function.scopes.recorder import Recorder, body_cycles
 from castsim.numerics import Policy

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from castsim.execution.choices import BACKEND, MICRO
+from castsim.execution.program_choices import BACKEND, MICRO
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode

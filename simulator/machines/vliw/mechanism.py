@@ -10,7 +10,7 @@ from castsim.machines.mechanisms import ComputeValues, VectorUnits, no_tiles, no
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from castsim.execution.interpreter import Lowerer
+    from castsim.execution.interpreter.lowerer import Lowerer
     from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
 

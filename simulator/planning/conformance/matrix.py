@@ -9,14 +9,12 @@ from itertools import product
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from castsim.execution.distribution import (
+from castsim.execution.distribution.distributing import (
     ALONE,
     Computed,
     Group,
     HandedTargets,
     Keeping,
-    Origin,
-    Task,
     Workers,
     about_installation,
     digest,
@@ -25,6 +23,7 @@ from castsim.execution.distribution import (
     here,
     resumed,
 )
+from castsim.execution.distribution.origins import Origin, Task
 from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named

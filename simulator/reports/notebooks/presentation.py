@@ -91,9 +91,9 @@ class DrawnPresentation(Presentation):
 _ROOM = "castsim.reports.notebooks"
 
 _KINDS = {
-    "castsim.running.runs.Result": "runs:RunPresentation",
-    "castsim.estimating.estimates.Estimate": "estimates:EstimatePresentation",
-    "castsim.estimating.estimates.Estimates": "estimates:EstimatesPresentation",
+    "castsim.running.program_runs.Result": "runs:RunPresentation",
+    "castsim.estimating.cast_estimates.Estimate": "estimates:EstimatePresentation",
+    "castsim.estimating.cast_estimates.Estimates": "estimates:EstimatesPresentation",
     "castsim.planning.lowering_answers.answer.Answer": "lowerings:LoweringPresentation",
     "castsim.planning.conformance.matrix.Matrix": "conformance:ConformancePresentation",
     "castsim.evidence.accuracy.assessment.AccuracyTables": "accuracy:AccuracyPresentation",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from castsim.graphs import GraphRun, NodeRun, NodeVerdict
+from castsim.graphs.graph_execution import GraphRun, NodeRun
+from castsim.graphs.verdict import NodeVerdict
 from castsim.reports.documents import Document
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.numbers import grouped

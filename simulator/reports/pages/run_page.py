@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
-from castsim.estimating.estimates import WEIGHTIEST, Share
+from castsim.estimating.cast_estimates import WEIGHTIEST, Share
 from castsim.exploration.advice.searching import Advice
 from castsim.exploration.advice.suggestion import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles

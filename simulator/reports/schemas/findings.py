@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue
 
-from castsim.checking.finding import Severity
+from castsim.checking.check_finding import Severity
 from castsim.reports.schemas.keys import Column, Form, Keys, Line, Sha256
 
 

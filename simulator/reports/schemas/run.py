@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from castsim.estimating.estimates import Standing
+from castsim.estimating.cast_estimates import Standing
 from castsim.execution.interpreter.memory import Origin
 from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (

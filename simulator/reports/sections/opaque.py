@@ -12,7 +12,7 @@ from castsim.reports.numbers import grouped
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
-from castsim.running.runs import PlaceholderUse
+from castsim.running.program_runs import PlaceholderUse
 
 
 def _data(report: RunReport) -> Document:

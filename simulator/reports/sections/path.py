@@ -9,7 +9,7 @@ from math import isfinite
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.interpreter import Origin, ReadElement
+from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection

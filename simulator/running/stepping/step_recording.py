@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Follower, TaintTracker
-from castsim.execution.interpreter import ArgumentUse
-from castsim.execution.micro import Issue, MicroMemory, Value, VectorUnit
-from castsim.execution.micro.vector_unit import Copy, Pointer
+from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.micro.vector_unit import Copy, Issue, MicroMemory, Pointer, Value, VectorUnit
 from castsim.execution.tiles import Part, Tile
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
 from castsim.execution.vector_operations.shapes import is_column

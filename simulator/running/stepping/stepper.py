@@ -20,11 +20,12 @@ from castsim.execution.micro.vector_unit import Pointer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format, held_element
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
 from castsim.isa.sources import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
@@ -32,8 +33,8 @@ from castsim.isa.tpc.program import File
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Inputs, Loaded, LoadedProgram
-from castsim.running.loading import load
-from castsim.running.runs import Result, run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 from castsim.running.stepping.step_recording import (
     BUFFER,
     Bytes,
@@ -72,7 +73,7 @@ def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
         bundles = core.program.bundles
         return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
     try:
-        parsed = pto.parse(loaded.source, loaded.file, go_past_refused=True)
+        parsed = parse(loaded.source, loaded.file, go_past_refused=True)
     except CastsimError:  # the text as a whole: only the entry needs to be without errors
         return {}
     found: dict[int, int] = {}

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.interpreter.allocation import TileNode, is_foreign, share_bytes
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.dependence import Loops, Scalar
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.program_structure import gathers, pipe_of
 from castsim.execution.interpreter.scalar_values import constant, evaluate
+from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, share_bytes
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.operand_forms import scratch_of

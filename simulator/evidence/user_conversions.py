@@ -162,7 +162,7 @@ def compare(
     if results.shape != codes.shape:
         message = f"results of shape {results.shape} for inputs of shape {codes.shape}"
         raise ReadError(message, legal=(str(codes.shape),))
-    name = None if target is None else (load_target(target) if isinstance(target, str | Path) else target).name
+    name = None if target is None else load_target(target).name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
     return _Found(source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any").told(
         name, all_codes=whole

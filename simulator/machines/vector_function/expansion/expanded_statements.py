@@ -13,7 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.dataflow.transfers import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.interpreter.allocation import (
+from castsim.execution.interpreter.arguments import Pointer, partition
+from castsim.execution.interpreter.arguments import View as SettledView
+from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
+from castsim.execution.interpreter.program_structure import bare, is_inserted
+from castsim.execution.interpreter.scalar_values import constant, evaluate
+from castsim.execution.interpreter.tile_allocation import (
     SUPPORTED,
     TRANSFERS,
     TileMaker,
@@ -23,12 +29,6 @@ from castsim.execution.interpreter.allocation import (
     resolve_work,
     unsupported,
 )
-from castsim.execution.interpreter.arguments import Pointer, partition
-from castsim.execution.interpreter.arguments import View as SettledView
-from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
-from castsim.execution.interpreter.program_structure import bare, is_inserted
-from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.tiles import Part as SettledPart
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block

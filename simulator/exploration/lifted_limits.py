@@ -24,6 +24,7 @@ from castsim.timing import WAITING, Cause, Timing
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import LatencyBound
 
+
 ALL = "all"
 """In place of names: every limit that the target names."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.execution.choices import OLDEST, TOOLCHAIN, Choice
 from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.entry_and_target import choose_entry, choose_target
@@ -22,22 +21,24 @@ from castsim.execution.input_data import (
     make_inputs,
     read_input,
 )
-from castsim.execution.interpreter import ArgumentUse, Executed, Lowerer, Memory, Origin, execute
-from castsim.execution.interpreter.arguments import Elements, split_arguments
-from castsim.execution.interpreter.interpreter import is_opaque
-from castsim.execution.interpreter.memory import Bytes, put_elements
+from castsim.execution.interpreter.arguments import ArgumentUse, Elements, split_arguments
+from castsim.execution.interpreter.interpreter import Executed, execute, is_opaque
+from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.interpreter.program_structure import check_level, has_addresses, has_flags, reads_memory
+from castsim.execution.program_choices import OLDEST, TOOLCHAIN, Choice
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree
 from castsim.execution.vector_operations.block_groups import FORMS
-from castsim.isa import pto
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.source import targets_running
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 # Tile programs: walked and lowered as they are read, since no value decides their path.
 #
-# Those that read elements are walked with their inputs: see `castsim.running.loading`.
+# Those that read elements are walked with their inputs: see `castsim.running.program_loading`.
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -275,10 +276,10 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     most, entry = request.limits.max_statements, request.entry
     if entry is not None:
         name = entry.removeprefix("@")
-        found = pto.parse(text, file, max_statements=most, go_past_refused=True, only=name)
+        found = parse(text, file, max_statements=most, go_past_refused=True, only=name)
         if name in {one.name for one in found.functions} | {one.name for one in found.refused}:
             return found
-    return pto.parse(text, file, max_statements=most, go_past_refused=True)
+    return parse(text, file, max_statements=most, go_past_refused=True)
 
 
 def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:

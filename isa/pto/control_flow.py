@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import pto_scalars, scalar_memory, tile_forms, tile_operations
+from castsim.isa.pto import pto_scalars, scalar_memory, tile_forms, tile_operation_forms
 from castsim.isa.pto.attributes import Attributes, check_keys, read_attributes, sorted_texts
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro.micro_forms import ROWS as MICRO_ROWS
@@ -29,7 +29,7 @@ from castsim.isa.pto.program import (
     Yield,
 )
 from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement, read_results
-from castsim.isa.pto.tile_operations import Use, read_operands
+from castsim.isa.pto.tile_operation_forms import Use, read_operands
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
 from castsim.isa.pto.vmi.vmi_forms import PREFIX, ROWS, SYNONYMOUS
@@ -401,7 +401,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
     if reason is not None:
         raise reader.error(f"{name} is known, not modelled: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
-        return tile_operations.read_tile_operation
+        return tile_operation_forms.read_tile_operation
     if name in _TILE_NAMES:
         reader.position = index + 1
         reader.unexpected(f"'ins' or 'outs' behind {name}", ("ins", "outs"))
@@ -618,7 +618,7 @@ HANDLERS: dict[str, Handler] = {
     **pto_scalars.HANDLERS,
     **scalar_memory.INDEX_READERS,
     **scalar_memory.MEMORY_READERS,
-    **tile_operations.HANDLERS,
+    **tile_operation_forms.HANDLERS,
     **PRINT_READERS,
     **tile_forms.ALIAS_READERS,
     **tile_forms.TCVT_READERS,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.interpreter import Lowerer
-from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
 from castsim.execution.interpreter.program_structure import bare
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
