@@ -173,9 +173,8 @@ def write_array(path: Path, array: Codes) -> None:
     Raises:
         ReadError: the folder cannot be written.
     """
-    plain = (
-        array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"<u{array.dtype.itemsize}")
-    )
+    native = array.dtype.kind == "U" or (array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1)
+    plain = array if native else array.view(f"<u{array.dtype.itemsize}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:

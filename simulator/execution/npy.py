@@ -127,7 +127,9 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
 
 
 def digest(array: Codes) -> str:
-    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    """Return the SHA-256 of an array's elements in C order, little-endian; of texts that of their code points."""
     plain = np.ascontiguousarray(array)
+    if plain.dtype.kind == "U":
+        return hashlib.sha256(plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
     codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
     return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()

@@ -8,13 +8,14 @@ found.cycles, found.conforms, found.nodes[0].verdict, found.nodes[0].plan, found
 
 from castsim.graphs.comparison import OutputComparison, WrongElement
 from castsim.graphs.execution import MOST_ELEMENTS, GraphRun, NodeRun, make_tensors, read_graph, run_graph
-from castsim.graphs.model import Graph, GraphInput, GraphNode, GraphTensor
+from castsim.graphs.model import TEXT, Graph, GraphInput, GraphNode, GraphTensor
 from castsim.graphs.refusals import refusals
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.graphs.verdict import NodeVerdict
 
 __all__ = [
     "MOST_ELEMENTS",
+    "TEXT",
     "Graph",
     "GraphInput",
     "GraphNode",

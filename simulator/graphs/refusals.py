@@ -12,7 +12,7 @@ import numpy as np
 from castsim.graphs.chip import F32, Chip
 from castsim.graphs.kernel import NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner
-from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
+from castsim.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.graphs.onnx_nodes import placed_operands, run_onnx_node
 from castsim.graphs.program import WRITING
 from castsim.graphs.tosa_nodes import run_tosa_node
@@ -86,6 +86,8 @@ def _input(port: GraphInput) -> GraphTensor:
 
 
 def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:
+    if fmt is TEXT:
+        return np.broadcast_to(np.array("1"), shape)
     try:
         one = convert_codes(_ONE, F32, fmt, abstract_policy(F32, fmt)).astype(code_dtype(fmt))
     except IllegalError:  # a format that no number is converted to

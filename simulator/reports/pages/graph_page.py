@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from castsim.graphs import GraphRun
+from castsim.graphs import TEXT, GraphRun
 from castsim.reports.documents import Document
 from castsim.reports.graph_text import graph_text, seconds_of
 from castsim.reports.pages.blocks import Bars, Block, Figure, Figures, Page, Section, Series
@@ -27,7 +27,10 @@ def graph_page(
     names = tuple(node.node.name for node in found.nodes)
     cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
     values: tuple[Block, ...] = tuple(
-        block for name, tensor in found.outputs.items() for block in value_blocks(name, tensor.array, tensor.format)
+        block
+        for name, tensor in found.outputs.items()
+        if tensor.format is not TEXT
+        for block in value_blocks(name, tensor.array, tensor.format)
     )
     sections = (
         Section("summary", "Summary", (Figures(figures), *text_blocks([graph_text(found, files, emitted)]))),
