@@ -10,9 +10,12 @@ import pytest
 from graph_models import quantise_block
 from onnx import TensorProto, helper
 
+from castsim.__main__ import main
+from castsim.graphs import make_tensors, read_graph, run_graph
 from castsim.graphs.graph_execution import make_tensors, read_graph
 from castsim.graphs.model import Graph
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.targets import load_target
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
 CAST = """func.func @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xi8> {
@@ -262,29 +265,71 @@ def cast_model(src: int, dst: int) -> bytes:
     return helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=10).SerializeToString()
 
 
+TEXTS = np.array([["3.14", "1e-5"], ["-INF", "NaN"]])
+
+
+@pytest.mark.parametrize("opset", [9, 13, 21])
+@pytest.mark.parametrize("kind", ["input", "initializer", "constant"])
+def test_texts_become_numbers_and_numbers_texts(tmp_path: Path, opset: int, kind: str) -> None:
+    """Cast of texts on the host, a program behind it; f32 and f64 of NumPy are the numbers that they spell."""
+    nodes = [helper.make_node("Cast", ["t"], ["x"], name="from_text", to=TensorProto.FLOAT)]
+    nodes += [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Cast", ["y"], ["z"], to=TensorProto.STRING)]
+    held = helper.make_tensor("t", TensorProto.STRING, [2, 2], [text.encode() for text in TEXTS.reshape(-1)])
+    if kind == "constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["t"], value=held))
+    ports = [helper.make_tensor_value_info("t", TensorProto.STRING, [2, 2])] if kind == "input" else []
+    outs = [
+        helper.make_tensor_value_info(*port, [2, 2]) for port in (("y", TensorProto.FLOAT), ("z", TensorProto.STRING))
+    ]
+    graph = helper.make_graph(nodes, "g", ports, outs, [held] if kind == "initializer" else [])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", opset)])
+    path = tmp_path / "texts.onnx"
+    path.write_bytes(model.SerializeToString())
+    for given in (TEXTS, TEXTS.astype(object), np.char.encode(TEXTS)) if kind == "input" else (None,):
+        read_in = read_graph(path)
+        inputs = make_tensors(read_in, {} if given is None else {"t": given}, {})
+        found = run_graph(read_in, load_target("a5"), inputs)
+        expected = TEXTS.astype(np.float32) * 2
+        assert found.agrees, found.nodes
+        assert np.array_equal(found.outputs["y"].array, expected, equal_nan=True)
+        assert found.outputs["z"].array.tolist() == [["6.28", "0.00002"], ["-INF", "NaN"]]
+        document = tmp_path / "found.json"
+        np.save(tmp_path / "t.npy", TEXTS)
+        told = ["--in", f"t={tmp_path / 't.npy'}"] if kind == "input" else []
+        told += ["--out", str(tmp_path), "--json", str(document), "--html", str(tmp_path / "page.html"), "--quiet"]
+        assert main(["run", str(path), "--target", "a5", *told]) == 1  # no cast of texts is proven
+        assert np.load(tmp_path / "z.npy").tolist() == found.outputs["z"].array.tolist()
+        assert "string" in document.read_text()
+        assert [run.verdict.name for run in found.nodes if run.node.op == "Cast"] == ["NO_MISMATCH"] * 2
+
+
 @pytest.mark.parametrize(
-    ("src", "dst"),
+    ("given", "told"),
     [
-        (TensorProto.STRING, TensorProto.FLOAT),
-        (TensorProto.FLOAT, TensorProto.STRING),
-        (TensorProto.STRING, TensorProto.INT32),
+        ("random:1", "holds texts"),
+        (np.zeros((2, 2)), "not float64"),
+        (np.array([["1", "x"], ["2", "3"]]), "not a number"),
     ],
 )
-def test_valid_nodes_on_texts_are_not_supported_and_named(tmp_path: Path, src: int, dst: int) -> None:
-    with pytest.raises(IllegalError, match="node 'to_text': operator Cast with elements of type STRING") as caught:
-        read(tmp_path, cast_model(src, dst), ".onnx")
-    assert caught.value.exit_code == 1
-    assert "FLOAT" in caught.value.legal
+def test_wrong_texts(tmp_path: Path, given: object, told: str) -> None:
+    node = helper.make_node("Cast", ["t"], ["x"], name="from_text", to=TensorProto.FLOAT)
+    ports = [
+        helper.make_tensor_value_info(*port, [2, 2]) for port in (("t", TensorProto.STRING), ("x", TensorProto.FLOAT))
+    ]
+    path = tmp_path / "texts.onnx"
+    path.write_bytes(
+        helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]), ir_version=8).SerializeToString()
+    )
+    graph = read_graph(path)
+    with pytest.raises(ReadError, match=told):
+        run_graph(graph, load_target("a5"), make_tensors(graph, {"t": given}, {}))
 
 
-def test_other_texts_in_models(tmp_path: Path) -> None:
+def test_operators_on_texts_are_named(tmp_path: Path) -> None:
     made = quantise_block()
-    made.graph.node.append(helper.make_node("Constant", [], ["words"], name="words", value_strings=["a", "b"]))
-    with pytest.raises(IllegalError, match="node 'words': operator Constant with elements of type STRING"):
-        read(tmp_path, made.SerializeToString(), ".onnx")
-    made = quantise_block()
-    made.graph.input.append(helper.make_tensor_value_info("unused", TensorProto.STRING, [2]))
-    with pytest.raises(IllegalError, match="input 'unused': element type STRING"):
+    made.graph.node.append(helper.make_node("Identity", ["words"], ["same"], name="same"))
+    made.graph.initializer.append(helper.make_tensor("words", TensorProto.STRING, [1], [b"a"]))
+    with pytest.raises(IllegalError, match="node 'same': operator Identity with elements of type STRING"):
         read(tmp_path, made.SerializeToString(), ".onnx")
 
 

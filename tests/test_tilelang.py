@@ -189,14 +189,21 @@ def factory(which):
             z_ub = T.alloc_shared((64, 128), T.bfloat16)
             T.copy(x, x_ub)
             T.copy(y, y_ub)
-            with T.SimdVF(latency=193 if which == "cast" else 1780):
+            with T.SimdVF(latency={"cast": 193, "divide": 1780, "clear": 142, "rescale": 318}[which]):
                 for i in T.serial(64):
                     for j in T.serial(2):
-                        value = S.vld(x_ub[i, j * 64])
                         if which == "cast":
+                            value = S.vld(x_ub[i, j * 64])
                             S.vsts(z_ub[i, j * 64], S.vcvt(value, T.bfloat16), dist="PK_B32")
-                        else:
+                        elif which == "divide":
+                            value = S.vld(x_ub[i, j * 64])
                             S.vsts(y_ub[i, j * 64], S.vdiv(value, S.vld(y_ub[i, j * 64])))
+                        elif which == "clear":
+                            S.vsts(y_ub[i, j * 64], S.vdup(0.0, T.float32))
+                        else:
+                            factor = S.vld(x_ub[i, 0], dist="BRC_B32")
+                            old = S.vmul(factor, S.vld(y_ub[i, j * 64]))
+                            S.vsts(y_ub[i, j * 64], S.vadd(old, S.vld(x_ub[i, j * 64])))
             T.copy(y_ub, y)
             T.copy(z_ub, z)
     return kernel
@@ -204,9 +211,12 @@ def factory(which):
 
 
 @needs_tilelang
-@pytest.mark.parametrize("which", ["cast", "divide"])
+@pytest.mark.parametrize("which", ["cast", "divide", "clear", "rescale"])
 def test_vector_functions_take_about_what_was_measured(tilelang: Any, which: str, tmp_path: Path) -> None:
-    """The `latency=` that TileLang's authors give in their examples; no number was fitted to them."""
+    """The `latency=` that TileLang's authors give in their examples: 183 of 193, 1,615 of 1,780, 321 of 318 cycles.
+
+    Nothing was fitted to them. Stores alone take 175 of 142: one a cycle by both, the rest is the start of a function.
+    """
     (tmp_path / "measured.py").write_text(MEASURED)
     spec = importlib.util.spec_from_file_location("measured", tmp_path / "measured.py")
     assert spec is not None and spec.loader is not None

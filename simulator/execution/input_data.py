@@ -147,8 +147,10 @@ def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, 
 
 
 def digest(array: Codes) -> str:
-    """Return the SHA-256 of an array's elements in C order, little-endian."""
+    """Return the SHA-256 of an array's elements in C order, little-endian; of texts that of their code points."""
     plain = np.ascontiguousarray(array)
+    if plain.dtype.kind == "U":
+        return hashlib.sha256(plain.astype(plain.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
     codes = plain.view(f"u{plain.dtype.itemsize}") if plain.ndim else plain.reshape(1).view(f"u{plain.dtype.itemsize}")
     return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<"), copy=False).tobytes()).hexdigest()
 
@@ -297,9 +299,8 @@ def write_array(path: Path, array: Codes) -> None:
     Raises:
         ReadError: the folder cannot be written.
     """
-    plain = (
-        array if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1 else array.view(f"<u{array.dtype.itemsize}")
-    )
+    native = array.dtype.kind == "U" or (array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1)
+    plain = array if native else array.view(f"<u{array.dtype.itemsize}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:

@@ -18,7 +18,7 @@ from castsim.graphs.chip import F32, Chip
 from castsim.graphs.graph_comparison import OutputComparison, against_reference, against_sets
 from castsim.graphs.graph_kernels import WRITING, NodeKernel
 from castsim.graphs.kernel_runner import KernelRun, KernelRunner
-from castsim.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
+from castsim.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
 from castsim.graphs.model import judged as judged_by_version
 from castsim.graphs.onnx_nodes import placed_operands, run_onnx_node
 from castsim.graphs.onnx_reader import read_onnx
@@ -29,11 +29,12 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.reading import read_text
-from castsim.numerics import abstract_policy, code_dtype, convert_codes
+from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
 from castsim.planning import Plan
 from castsim.planning.lowering_answers import Answer, changed, setting_of
 from castsim.planning.samples import all_codes
 from castsim.specifications import AcceptanceSets, acceptance
+from castsim.specifications.rescale import is_nan
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 
@@ -97,7 +98,7 @@ class NodeRun:
             return verdict_of_plan(self.plan)
         if self.trial:
             return NodeVerdict.TRIED
-        return NodeVerdict.NO_MISMATCH if self.stages else NodeVerdict.UNCHANGED
+        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op == "Cast" else NodeVerdict.UNCHANGED
 
     @property
     def passes(self) -> bool:
@@ -457,6 +458,9 @@ def _against_evaluator(
         runner.remark(remark)
     comparisons = []
     for name, result, right in zip(node.outputs, outputs, expected, strict=False):
+        if result.format is TEXT:
+            unequal = _unlike(operands[0], result, right)
+            return [], f"its text of element {unequal} is another number than the evaluator's" if unequal else None
         undefined = onnx_nodes.undefined_elements(node, operands, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
@@ -464,6 +468,16 @@ def _against_evaluator(
             )
         )
     return comparisons, None
+
+
+def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> list[int]:
+    """Return the index of the first text that is not that of the evaluator, nor leads to the same number."""
+    if source is None or source.format is TEXT:
+        unequal = result.codes != texts(right)
+    else:
+        ours, theirs = (codes_from_strings(one, source.format) for one in (result.codes, texts(right)))
+        unequal = (ours != theirs) & ~(is_nan(ours, source.format) & is_nan(theirs, source.format))
+    return [int(place) for place in np.argwhere(unequal)[0]] if unequal.any() else []
 
 
 def _against(
@@ -480,6 +494,8 @@ def _whole(
     expected = onnx_nodes.reference_run(graph, dict(inputs))
     found = []
     for name, result in results.items():
+        if result.format is TEXT:
+            continue  # judged by its node: texts of one number may differ
         right = expected[name]
         comparison = against_reference(
             name, result, GraphTensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
@@ -510,6 +526,8 @@ def _tensor(
 ) -> GraphTensor:
     if not isinstance(given, str):
         return _fitting(port, np.asarray(given), sizes, most)
+    if port.format is TEXT and (given == "zeros" or given.startswith("random:")):
+        raise ReadError(f"input '{port.name}' holds texts", legal=(f"--in {port.name}=FILE.npy",))
     if given != "zeros" and not given.startswith("random:"):
         return _fitting(port, read_input(given, port.name), sizes, most)
     shape = tuple(_extent(port, extent, sizes) for extent in port.shape)
@@ -610,6 +628,8 @@ def _input(port: GraphInput) -> GraphTensor:
 
 
 def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:
+    if fmt is TEXT:
+        return np.broadcast_to(np.array("1"), shape)
     try:
         one = convert_codes(_ONE, F32, fmt, abstract_policy(F32, fmt)).astype(code_dtype(fmt))
     except IllegalError:  # a format that no number is converted to

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, Span
+from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, codes_from_array
 
@@ -23,6 +23,17 @@ class GraphLanguage(Enum):
 
     ONNX = "ONNX model"
     TOSA = "TOSA text"
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """What a tensor of texts has for a format; its codes are an array of str."""
+
+    name: str = "string"
+
+
+TEXT: Any = TextFormat()
+"""No chip has texts: a cast from them or to them is made before the program or behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +51,31 @@ class GraphTensor:
     @property
     def array(self) -> Codes:
         """The numbers in their native dtype, or codes where neither NumPy nor ml_dtypes has one."""
-        return array_from_codes(self.codes, self.format)
+        return self.codes if self.format is TEXT else array_from_codes(self.codes, self.format)
 
     @classmethod
     def of(cls, array: Codes, fmt: Format) -> GraphTensor:
-        """Take an array of the format's native dtype or of its codes."""
+        """Take an array of the format's native dtype or of its codes; of texts one of str, or of bytes in UTF-8.
+
+        Raises:
+            ReadError: it has other elements.
+        """
         plain = np.asarray(array)
+        if fmt is TEXT:
+            return cls(fmt, texts(plain))
         return cls(fmt, codes_from_array(plain, fmt).reshape(plain.shape))
+
+
+def texts(array: Codes) -> Codes:
+    """Return an array of str, given one of str, of bytes in UTF-8 or of objects of either.
+
+    Raises:
+        ReadError: it has other elements.
+    """
+    found = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in array.reshape(-1).tolist()]
+    if any(not isinstance(one, str) for one in found) or (not found and array.dtype.kind not in "USOT"):
+        raise ReadError(f"texts come as an array of text, not {array.dtype}", legal=("str", "bytes", "object"))
+    return np.array(found, np.str_).reshape(array.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from castsim.graphs.chip import F32
 from castsim.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner, clamped, extremes, f32
 from castsim.graphs.model import (
+    TEXT,
     Graph,
     GraphNode,
     GraphTensor,
@@ -19,6 +20,7 @@ from castsim.graphs.model import (
     judged,
     operand_shapes,
     shape_of_version,
+    texts,
 )
 from castsim.graphs.onnx_reader import format_of, library
 from castsim.graphs.tosa_nodes import converted
@@ -26,7 +28,15 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Rounding
-from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64, value_of
+from castsim.numerics import (
+    abstract_policy,
+    code_dtype,
+    codes_from_strings,
+    convert_codes,
+    decode_to_float64,
+    strings_from_codes,
+    value_of,
+)
 from castsim.planning import Verdict
 from castsim.planning.lowering_answers import Answer
 from castsim.planning.lowering_answers.answer import setting_text
@@ -407,6 +417,8 @@ def run_onnx_node(
             return [_reshaped(x, values[1], node)], None
         case "Cast":
             dst = format_of(attributes["to"], f"node '{node.name}'", library())
+            if TEXT in (x.format, dst):
+                return [_text_cast(runner, x, dst)], None
             chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
             tensor, found = converted(runner, x, dst, graph.spec, graph.version, chosen)
             return [tensor], found
@@ -423,6 +435,18 @@ def run_onnx_node(
         case "DynamicQuantizeLinear":
             return list(dynamically_quantised(runner, x)), None
     raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
+
+
+def _text_cast(runner: KernelRunner, x: GraphTensor, dst: Format) -> GraphTensor:
+    """Cast between numbers and texts, for which no chip has an instruction.
+
+    Raises:
+        ReadError: a text that the operator does not define for `dst`.
+    """
+    runner.remark("cast on the host: no chip has texts")
+    if x.format is not TEXT:
+        return GraphTensor(TEXT, texts(strings_from_codes(x.codes, x.format)))
+    return x if dst is TEXT else GraphTensor(dst, codes_from_strings(x.codes, dst))
 
 
 def placed_operands(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]) -> list[GraphTensor | None]:

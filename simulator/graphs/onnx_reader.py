@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from castsim.graphs.model import Dimension, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
+from castsim.graphs.model import TEXT, Dimension, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
@@ -41,6 +42,11 @@ _ELEMENTS = {
     "UINT8": "u8", "UINT16": "u16", "UINT32": "u32", "UINT64": "u64", "UINT4": "u4", "UINT2": "u2",
 }  # fmt: skip
 _DOMAINS = ("", "ai.onnx")
+_TEXT = "STRING"
+_OF_TEXTS = ("Cast", "Constant")
+"""Operators that take texts, or give them."""
+_TEXTS_SINCE = 9
+"""Opset since which Cast does."""
 
 
 def library() -> ModuleType:
@@ -73,7 +79,7 @@ def read_onnx(path: Path) -> Graph:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
         raise ReadError(f"{path}: {_first_line(error)}") from None
     graph = model.graph
-    _check_elements(path, graph, onnx)
+    _check_elements(path, graph, onnx, _OF_TEXTS if opset >= _TEXTS_SINCE else ())
     if graph.sparse_initializer:
         raise ReadError(f"graph '{path}': sparse constants are not read")
     constants = {each.name: _tensor(path, each, onnx) for each in graph.initializer}
@@ -98,14 +104,16 @@ def read_onnx(path: Path) -> Graph:
 
 
 def format_of(number: int, what: str, onnx: ModuleType) -> Format:
-    """Return the format of an element type.
+    """Return the format of an element type, `TEXT` for STRING.
 
     Raises:
         ReadError: an unknown one.
-        IllegalError: one that is not a number, such as STRING.
+        IllegalError: one that is neither a number nor a text, such as COMPLEX64.
     """
     known = onnx.TensorProto.DataType
     name = known.Name(number) if number in known.values() else str(number)
+    if name == _TEXT:
+        return TEXT  # type: ignore[no-any-return]
     if name not in _ELEMENTS:
         kind = IllegalError if name in known.keys() and name != "UNDEFINED" else ReadError  # noqa: SIM118 - no mapping
         raise kind(f"{what}: element type {name} has no format", legal=_ELEMENTS)
@@ -204,8 +212,8 @@ def _check_operators(path: Path, model: ModelProto) -> None:
                 )
 
 
-def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
-    """Reject the first node that meets texts or other elements that are not numbers."""
+def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType, of_texts: Sequence[str]) -> None:
+    """Reject the first node that meets elements that are neither numbers nor, for some operators, texts."""
     known = onnx.TensorProto.DataType
     kinds = {each.name: each.type.tensor_type.elem_type for each in graph.input}
     kinds |= {each.name: each.data_type for each in graph.initializer}
@@ -213,7 +221,8 @@ def _check_elements(path: Path, graph: GraphProto, onnx: ModuleType) -> None:
         met = [kinds[name] for name in node.input if name in kinds]
         names = [known.Name(kind) for kind in met if kind in known.values()]
         names += [name for attribute in node.attribute for name in _element_names(node, attribute, onnx)]
-        strange = [name for name in names if name in set(known.keys()) - {*_ELEMENTS, "UNDEFINED"}]
+        legal = {*_ELEMENTS, "UNDEFINED"} | ({_TEXT} if node.op_type in of_texts else set())
+        strange = [name for name in names if name in set(known.keys()) - legal]
         if strange:
             raise IllegalError(
                 f"{path}: node '{label_of(node, place)}': operator {node.op_type} with elements of type {strange[0]} "
@@ -261,6 +270,8 @@ def _constant(path: Path, node: NodeProto, onnx: ModuleType) -> GraphTensor:
         "value_float": (np.float32, "f32"), "value_floats": (np.float32, "f32"),
         "value_int": (np.int64, "i64"), "value_ints": (np.int64, "i64"),
     }  # fmt: skip
+    if attribute.name in ("value_string", "value_strings"):
+        return GraphTensor.of(np.array(value, np.object_), TEXT)
     if attribute.name not in dtypes:
         raise ReadError(f"graph '{path}': a Constant by {attribute.name} has no format", legal=("value", *dtypes))
     dtype, name = dtypes[attribute.name]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from castsim.graphs.graph_execution import GraphRun, NodeRun
+from castsim.graphs.model import TEXT
 from castsim.graphs.verdict import NodeVerdict
 from castsim.reports.documents import Document
 from castsim.reports.graph_text import graph_text, headline, seconds_of
@@ -50,7 +51,10 @@ def graph_page(
     names = tuple(node.node.name for node in found.nodes)
     cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
     values: tuple[Block, ...] = tuple(
-        block for name, tensor in found.outputs.items() for block in value_blocks(name, tensor.array, tensor.format)
+        block
+        for name, tensor in found.outputs.items()
+        if tensor.format is not TEXT
+        for block in value_blocks(name, tensor.array, tensor.format)
     )
     drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
     sections = (
