@@ -130,6 +130,9 @@ READERS = {
     "simulator/reports/listing.py": "takes the end of a line from printed text",
     "simulator/reports/sections/synchronisation.py": "reads lines of program text",
     "simulator/tpc_compiler/builtins/lookup.py": "reads names of builtins as users type them",
+    "simulator/tpc_compiler/compiled_casts/ir_text.py": "reads lines of LLVM IR",
+    "simulator/commands/execution/compiled.py": "reads names of files",
+    "simulator/machines/vliw/elementary.py": "reads names of the vendor's functions",
     "simulator/tpc_compiler/compiled_casts/compiling.py": "reads rounding modes as users type them",
     "simulator/tpc_compiler/scheduling/source.py": "reads lines of program text",
 }

@@ -19,6 +19,7 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.machines.vliw.elementary import BINARY, KNOWN, rounded
 from castsim.machines.vliw.lint import lint
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.tpc_special_functions import FunctionKind, library_functions
@@ -28,13 +29,13 @@ from castsim.tpc_compiler.special_functions import (
     call_function,
     function_program,
 )
-from castsim.tpc_compiler.special_functions.calling import rounded
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))
 AS_COUNTED = {
     *("s_div_fast_f32", "v_exp_cephes_f32", "v_exp_cephes_fast_f32", "v_log_f32", "v_log_fast_f32", "v_log2_f32"),
-    *("v_log2_fast_f32", "v_reciprocal_fast_f32", "v_sqrt_f32", "v_tanh_fast_f32"),
+    *("v_log2_fast_f32", "v_reciprocal_fast_f32", "v_sqrt_f32", "v_tanh_fast_f32", "v_div_fast_f32", "v_rsqrt_f32"),
+    *("v_rsqrt_fast_f32", "v_sqrt_fast_f32", "v_tanh_f32", "v_reciprocal_f32"),
 }
 """Functions with as many instructions as the vendor's library."""
 
@@ -134,6 +135,12 @@ def test_accuracy_is_the_measured_one(name: str, function: Callable, ulp: float)
 
 # -------------------------------------------------------------------------------------------------------- no tables
 
+EXACT: dict[str, Callable[..., np.ndarray]] = {
+    "acos": np.arccos, "asin": np.arcsin, "asinh": np.arcsinh, "cos": np.cos, "div": lambda x: x / x, "exp": np.exp,
+    "pow": lambda x: x**x, "pow2": np.exp2, "reciprocal": np.reciprocal, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin, "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+}  # fmt: skip
+
 
 @pytest.mark.parametrize("name", [name for name in ARITHMETIC if ROWS[name].kind is FunctionKind.TABLE])
 def test_values_without_a_table_are_named_as_not_claimed(name: str) -> None:
@@ -144,9 +151,7 @@ def test_values_without_a_table_are_named_as_not_claimed(name: str) -> None:
     assert "not claimed to be the chip's" in str(warning)
     assert all(f"--in {each.table}=FILE" in str(warning) for each in found.tables)
     assert (result.claimed, result.outputs[found.output].shape, result.calls) == (False, (3, 50), 3)
-    function = {"acos": np.arccos, "asin": np.arcsinh, "cos": np.cos, "reci": np.reciprocal, "sin_": np.sin}
-    function |= {"sqrt": np.sqrt, "tan_": np.tan, "tanh": np.tanh, "pow_": lambda each: each**each, "cos_": np.cos}
-    exact = function[name[2:6]](x.astype(np.longdouble)).astype(np.float32)
+    exact = EXACT[name.split("_")[1]](x.astype(np.longdouble)).astype(np.float32)
     assert np.array_equal(result.outputs[found.output], exact)
 
 
@@ -173,12 +178,12 @@ def test_correct_rounding_where_f64_does_not_decide() -> None:
     assert rounded("acos", np.float32([-1, 2]).view(np.uint32)).tolist() == [0x40490FDB, 0x7FFFFFFF]
 
 
-@pytest.mark.parametrize("function", ["sin", "cos", "tan", "acos", "asinh", "tanh", "pow", "sqrt", "reciprocal"])
+@pytest.mark.parametrize("function", KNOWN)
 def test_decimal_arithmetic_agrees_with_f64(function: str) -> None:
-    from castsim.tpc_compiler.special_functions import calling  # noqa: PLC0415 - its inner rule is tried here
+    from castsim.machines.vliw import elementary as calling  # noqa: PLC0415 - its inner rule is tried here
 
     x = np.random.default_rng(8).uniform(0.01, 0.99, 12).astype(np.float32)
-    given = (x, x[::-1].copy()) if function == "pow" else (x,)
+    given = (x, x[::-1].copy()) if function in BINARY else (x,)
     plain = rounded(function, *(each.view(np.uint32) for each in given))
     for place, code in enumerate(plain):
         near = np.uint32(code).view(np.float32)
@@ -263,6 +268,26 @@ def test_sines_and_cosines_in_all_octants(name: str, function: Callable) -> None
     assert far.tolist() == [0, 0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF]
 
 
+def test_reciprocals_of_roots_and_quotients() -> None:
+    table = np.concatenate([taylor(lambda s: 1 / np.sqrt(s), start * (1 + np.arange(128) / 128), start / 128)
+                            for start in (2, 1)])  # fmt: skip
+    x = np.exp(np.random.default_rng(1).uniform(-60, 60, 500)).astype(np.float32)
+    for name in ("v_rsqrt_f32", "v_rsqrt_fast_f32"):
+        got = called(name, x, where=inferred("gaudi2"), rsqrt=table).view(np.float32)
+        assert np.max(np.abs(got * np.sqrt(x.astype(np.float64)) - 1)) < 1e-6
+    edges = f32([0, 0x80000000, 0x7F800000, 0xBF800000, 0x7FC00000])
+    infinities = [0x7F800000, 0xFF800000]
+    found = called("v_rsqrt_f32", edges, where=inferred("goya"), rsqrt=table).tolist()
+    assert found == [*infinities, 0, 0x7FFFFFFF, 0x7FFFFFFF]
+    assert called("v_reciprocal_f32", edges, rcp=RCP).tolist() == [*infinities, 0, 0xBF800000, 0x7FFFFFFF]
+    y = np.where(np.arange(500) % 2, x, -x)
+    for name in ("v_div_f32", "v_div_fast_f32"):
+        got = called(name, x[::-1].copy(), y, rcp=RCP).view(np.float32)
+        exact = x[::-1].astype(np.float64) / y
+        fine = (np.abs(exact) < 1e37) & (np.abs(exact) > 1e-37)
+        assert np.max(np.abs(got / exact - 1)[fine]) < 2e-6
+
+
 def test_tangent_power_and_tanh() -> None:
     rng = np.random.default_rng(5)
     x = rng.uniform(-1.5, 1.5, 500).astype(np.float32)
@@ -277,6 +302,12 @@ def test_tangent_power_and_tanh() -> None:
     assert np.round(signed[:2], 4).tolist() == [-8, 4]
     assert np.isnan(signed[2])
     assert signed[3:].tolist() == [1, 0]
+    x = rng.uniform(-80, 80, 500).astype(np.float32)
+    for name, exact in (("v_exp", np.exp), ("v_exp_fast", np.exp), ("v_pow2", np.exp2), ("v_pow2_fast", np.exp2)):
+        got = called(f"{name}_f32", x, pow2=POWERS).view(np.float32)
+        assert np.max(np.abs(got / exact(x.astype(np.float64)) - 1)) < 1e-6, name
+    special = called("v_exp_f32", f32([0xFF800000, 0xC2D00000, 0x42D00000, 0x7F800000, 0x7FC00000, 0]), pow2=POWERS)
+    assert special.tolist() == [0, 0, 0x7F800000, 0x7F800000, 0x7FC00000, 0x3F800000]
     x = rng.uniform(-10, 10, 500).astype(np.float32)
     got = called("v_tanh_fast_f32", x, where=inferred("gaudi"), tanh=TANH).view(np.float32)
     assert np.max(np.abs(got - np.tanh(x.astype(np.float64)))) < 1e-4

@@ -182,3 +182,52 @@ def test_a_tensor_is_a_table(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, table[n])
     with pytest.raises(IllegalError, match="set_lut_256 is not available on greco; from gaudi2 on"):
         load(path, "greco", None, {}, launch=request)
+
+
+SPECIAL = """void main(tensor x, tensor y)
+{
+    const int5 start = get_index_space_offset();
+    const int5 end = get_index_space_size() + start;
+    for (int row = start[1]; row < end[1]; row++)
+    {
+        int5 at = {0, row};
+        float64 v = v_f32_ld_tnsr_b(at, x);
+        v = exp_f32(v) + v_rsqrt_f32(v) + v_reciprocal_f32(v) + v_tanh_f32(v) + v_pow2_f32(v) + v_div_f32(v, v + 1);
+        v_f32_st_tnsr(at, y, v);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["goya", "gaudi2"])
+def test_functions_of_private_tables_are_correctly_rounded_and_say_so(tmp_path: Path, target: str) -> None:
+    path = tmp_path / "special.c"
+    path.write_text(SPECIAL, encoding="utf-8")
+    given = {name: tensor_given(name, "f32[64,3]") for name in "xy"}
+    program = load(path, target, None, {}, launch=LaunchRequest(given, (1, 3), 2))
+    x = np.random.default_rng(1).uniform(0.1, 5, (3, 64)).astype(f32)
+    d = x.astype(np.float64)
+    found = run_loaded(program, {"x": x}, stale_reads="stop")
+    parts = [np.exp(d), 1 / np.sqrt(d), 1 / d, np.tanh(d), np.exp2(d), d / (x + f32(1)).astype(np.float64)]
+    total = parts[0].astype(f32)
+    for part in parts[1:]:
+        total = total + part.astype(f32)
+    np.testing.assert_array_equal(found.outputs["y"], total)
+    said = [str(each) for each in found.warnings if "not the chip's" in str(each)]
+    assert len(said) == 6
+    assert any("v_tanh_f32: correctly rounded" in each and "--in tanh=FILE" in each for each in said)
+
+
+def test_a_table_that_is_given_is_what_the_instructions_read(tmp_path: Path) -> None:
+    path = tmp_path / "power.c"
+    body = "v_pow2_f32(v)"
+    start, end = SPECIAL.index("exp_f32(v)"), SPECIAL.index(";\n        v_f32_st")
+    path.write_text(SPECIAL[:start] + body + SPECIAL[end:], encoding="utf-8")
+    given = {name: tensor_given(name, "f32[64,3]") for name in "xy"}
+    program = load(path, "gaudi2", None, {}, launch=LaunchRequest(given, (1, 3)))
+    x = np.random.default_rng(2).integers(-9, 9, (3, 64)).astype(f32)
+    table = np.zeros((64, 3), f32)
+    table[0, 0] = 1.5
+    outputs = [run_loaded(program, {"x": x, **more}, stale_reads="stop").outputs["y"] for more in ({}, {"pow2": table})]
+    np.testing.assert_array_equal(outputs[0], np.exp2(x))
+    np.testing.assert_array_equal(outputs[1], np.exp2(x) * f32(1.5))

@@ -123,6 +123,9 @@ class Feature(StrEnum):
     """Encoding: small immediates inside an operand field, besides the one of 32 bits."""
 
 
+_SIGNED = ("i64", "i32", "i16", "i8", "i4")
+
+
 @dataclass(frozen=True, slots=True)
 class ShortImmediates:
     """Operand codes that stand for the immediates 0, 1, ..; under a signed type only the first `signed` of them do."""
@@ -132,7 +135,7 @@ class ShortImmediates:
 
     def count(self, kind: str | None) -> int:
         """Return how many there are in an instruction of a type."""
-        return self.signed if kind is not None and kind.startswith("i") else len(self.codes)
+        return self.signed if kind in _SIGNED else len(self.codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,17 @@ from dataclasses import replace
 from itertools import product
 
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import Form, OperandSpec, Show, Style, Switch, Value, flag, operand
+from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Show, Style, Switch, Value, flag, operand
 
-_LOAD, _SPU, _STORE = 0, 1, 3
+_LOAD, _SPU, _VPU, _STORE = 0, 1, 2, 3
 _FUNCTION, _POINTER = operand("function", "imm", limit=511), operand("src_b", "S")
 _GOYA_FUNCTION = operand("function", "imm", limit=63)
 _INDICES = operand("src_a", "V")
+_ROUNDED = (
+    *("acos", "asin", "asinh", "cos", "div", "exp", "pow", "pow2", "reciprocal", "rsqrt", "sin", "sqrt", "tan", "tanh"),
+)
+_COMPUTES = Switch("computes", Style.WORD, None, Show.ALWAYS, words=tuple((name, name) for name in _ROUNDED))
+"""castsim's own `rounded.f32 exp V1, V2, V2, V3, 0x100`: no instruction of the chip, and without an opcode."""
 
 
 def _typed(*words: str, aliases: tuple[tuple[str, Value], ...] = ()) -> Switch:
@@ -125,6 +130,14 @@ FORMS: tuple[Form, ...] = (
         types=_UNSIGNED,
         needs=(Feature.FOUR_DIVISION_STEPS,),
         accumulator="src_c",
+    ),
+    Form(
+        "rounded",
+        (_VPU,),
+        (operand("dest", "V"), *(operand(role, "V") for role in ("src_a", "src_b", "src_c")), _FUNCTION),
+        (_COMPUTES,),
+        types=("f32",),
+        predication=Predication.VECTOR,
     ),
     Form("udiv", (_SPU,), _DIVISION, types=_UNSIGNED, needs=(Feature.WHOLE_DIVISION,)),
 )

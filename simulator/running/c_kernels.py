@@ -19,6 +19,7 @@ from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw import stale_modes
 from castsim.machines.vliw.assembled import Assembled, Ran, execute
+from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.machine import VliwCore
@@ -121,7 +122,8 @@ class KernelProgram(WalkedWhenIssued):
         latencies = partial(latency_bound, self.launch.engines[slowest], self.target)
         loaded = Loaded(self.file, self.entry, self.target, executed, source=self.source.text,
                         latencies=latencies, printed=tuple(printed))  # fmt: skip
-        stale = tuple(each for one in runs for each in one.stale_reads) if checked else None
+        beside = StaleReadKind.SAME_BUNDLE  # which the scheduler means: a bundle reads before it writes
+        stale = tuple(each for one in runs for each in one.stale_reads if each.kind is not beside) if checked else None
         return ExecutionResult(loaded, runs[-1].outputs, stale, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:

@@ -36,7 +36,8 @@ class Parameter:
 class Compiled:
     """A kernel for one generation: sequential instructions with their places in C.
 
-    `tables` are the look-up tables that it reads: function id and values of an entry. `notes` say how it was read.
+    `tables` are the look-up tables that it reads: function id and values of an entry; without those in `rounded`, what
+    reads them is correctly rounded. `notes` say how it was read.
     `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column.
     """
 
@@ -45,6 +46,7 @@ class Compiled:
     parameters: tuple[Parameter, ...]
     lines: tuple[Line, ...]
     tables: Mapping[str, tuple[int, int]]
+    rounded: frozenset[str]
     notes: Mapping[str, Span]
     stored: frozenset[int]
     blocked: tuple[CastsimError, ...]
@@ -69,7 +71,7 @@ class Compiler(Statements):
     ) -> None:
         super().__init__(source, target)
         self.memory = self.memory_arrays = memory
-        self.aliases, self.functions, self.tables = {}, {}, {}
+        self.aliases, self.functions, self.tables, self.rounded = {}, {}, {}, set()
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
         self.blocked, self.printing, self.prints, self.hardware = [], False, {}, 0
         self._used, self._assigned = {}, [set()]
@@ -106,6 +108,7 @@ class Compiler(Statements):
             parameters,
             lines,
             dict(self.tables),
+            frozenset(self.rounded),
             dict(self.notes),
             _stored(lines),
             blocked,

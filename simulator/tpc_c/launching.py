@@ -204,7 +204,8 @@ def text_of(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, 
             found.append(f"// castsim: tensor {each.number} {each.name} {direction} {given.format} {list(given.shape)}")
     for name, (function, columns) in compiled.tables.items():
         shape = f"[{columns}, {_entries(name)}]" if columns > 1 else f"[{_entries(name)}]"
-        found.append(f"// castsim: table {name} {function} f32 {shape}")
+        unknown = " = " + ", ".join(["0"] * columns * _entries(name)) if name in compiled.rounded else ""
+        found.append(f"// castsim: table {name} {function} f32 {shape}{unknown}")
     parts = parts_of(request.index_space or (1,), 1)
     for register, values in ((_OFFSET, parts[0][0]), (_SIZE, parts[0][1])):
         if re.search(rf"{re.escape(register)}\b", code):

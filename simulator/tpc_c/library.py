@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
+from castsim.machines.vliw.elementary import computed_by
 from castsim.targets.tpc_special_functions import descriptors_of, function_tables
 from castsim.tpc_c.arithmetic import type_word
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
@@ -31,7 +32,7 @@ from castsim.tpc_c.types import (
     vector_of,
 )
 from castsim.tpc_compiler.code_generation import Value as Held
-from castsim.tpc_compiler.special_functions.functions import FUNCTIONS, Writer
+from castsim.tpc_compiler.special_functions.functions import FUNCTIONS, OPERANDS, Writer
 
 __all__ = ["Library", "TensorType"]
 
@@ -184,20 +185,8 @@ _PAD_TYPES = {"float": "f32", "int": "i32", "uint": "u32", "short": "i16", "usho
               "uchar": "u8", "bf16": "bf16", "half": "f16"}  # fmt: skip
 _DESCRIPTOR = re.compile(r"(?:__builtin_)?(get|set)_(dim_size|dim_stride|pad_value)(?:_(\w+))?")
 _REDUCE = re.compile(r"v_(f32|bf16|i32|u32|i16|u16|i8|u8|f16)_reduce_(?:nolut_)?(max|min|add)")
-_ALIASES = {"log_f32": "v_log_f32", "log2_f32": "v_log2_f32", "sqrt_f32": "v_sqrt_f32", "sin_f32": "v_sin_f32",
-            "cos_f32": "v_cos_f32", "pow_f32": "v_pow_f32", "exp_cephes_f32": "v_exp_cephes_f32"}  # fmt: skip
-_PRIVATE = {
-    "exp_f32": ("pow2", "v_exp_cephes_f32"), "v_exp_f32": ("pow2", "v_exp_cephes_f32"),
-    "v_pow2_f32": ("pow2", "v_exp_cephes_f32"), "pow2_f32": ("pow2", "v_exp_cephes_f32"),
-    "v_reciprocal_f32": ("rcp", "v_reciprocal_fast_f32 with --in rcp=FILE"),
-    "reciprocal_f32": ("rcp", "v_reciprocal_fast_f32 with --in rcp=FILE"),
-    "v_rsqrt_f32": ("rsqrt", "v_sqrt_f32 with --in sqrt=FILE"),
-    "rsqrt_f32": ("rsqrt", "v_sqrt_f32 with --in sqrt=FILE"),
-    "v_tanh_f32": ("tanh", "v_tanh_fast_f32 with --in tanh=FILE"),
-    "tanh_f32": ("tanh", "v_tanh_fast_f32 with --in tanh=FILE"),
-    "v_sigmoid_f32": ("tanh", "v_exp_cephes_f32"), "sigmoid_f32": ("tanh", "v_exp_cephes_f32"),
-}  # fmt: skip
-"""Functions whose instructions are public in no source that may be used: the table, and what to use instead."""
+_PRIVATE = ("v_sigmoid_f32", "sigmoid_f32")
+"""Functions whose instructions are public in no source that may be used."""
 _SEMAPHORE = {"goya": 0x808, "gaudi": 0x908, "gaudib": 0x908, "greco": 0xDB4, "gaudi2": 0xD74}
 _LANES = {"V_LANE_ID_32": "u32", "V_LANE_ID_16": "u16", "V_LANE_ID_8": "u8"}
 _PREFETCH_STRIDE = 0x38
@@ -210,6 +199,8 @@ class Library(Conversions):
     """Why the kernel cannot run, though it is read and its types are right."""
     tables: dict[str, tuple[int, int]]
     """The look-up tables that the kernel reads: function id and values of an entry by name."""
+    rounded: set[str]
+    """Those without which a run can do: functions of the library alone read them."""
 
     def called(self, name: str, arguments: Sequence[Value], into: str | None = None) -> Value:
         """Return the result of a function of the vendor.
@@ -241,14 +232,14 @@ class Library(Conversions):
 
     def known(self) -> list[str]:
         """Return names of functions that are no intrinsics."""
-        return [*self._own(), *_ALIASES, *_PRIVATE, *FUNCTIONS, "get_dim_size", "get_dim_stride"]
+        return [*self._own(), *_PRIVATE, *FUNCTIONS, "get_dim_size", "get_dim_stride"]
 
     def is_function(self, name: str) -> bool:
         """Whether the vendor has a function of this name, as far as names tell."""
         patterns = (_DESCRIPTOR, _REDUCE)
         return (
             name in self._own() or call_named(name) is not None
-            or name in _ALIASES or name in _PRIVATE or name in FUNCTIONS
+            or name in _PRIVATE or name in FUNCTIONS or f"v_{name}" in FUNCTIONS
             or any(each.fullmatch(name) for each in patterns) or name.startswith(("as_", "to_bool", "from_bool"))
         )  # fmt: skip
 
@@ -492,6 +483,7 @@ class Library(Conversions):
         if number is None:
             raise self.refused("a look-up whose table is not a constant is not supported")
         known = next((each for each in function_tables() if each.function(self.target) == number), None)
+        self.rounded = self.rounded - {known.table if known is not None else ""}
         name = known.table if known is not None else f"lut{int(number)}"
         columns = 3 if pairs or known is not None else 1
         old = self.tables.get(name, (int(number), 0))
@@ -499,22 +491,28 @@ class Library(Conversions):
 
     def _function(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
         """A function of the library, from the instructions that are public."""
-        wanted = _ALIASES.get(name, name).removeprefix("__builtin_")
-        if wanted in _PRIVATE:
-            table, instead = _PRIVATE[wanted]
-            self.blocked.append(self.refused(f"{name} uses the table {table}, which is not public", instead))
-            return self.dest(vector_of("f32"), into)
+        wanted = name.removeprefix("__builtin_")
+        wanted = wanted if wanted in FUNCTIONS else f"v_{wanted}"
+        kind = vector_of("f32")
+        if name in _PRIVATE:
+            self.blocked.append(self.refused(f"{name}: its instructions are not public", "v_exp_f32, v_reciprocal_f32"))
+            return self.dest(kind, into)
         if wanted not in FUNCTIONS:
             return None
-        kind = vector_of("f32")
-        count = 2 if wanted == "v_pow_f32" else 1
+        count = len(OPERANDS.get(wanted, ("x",)))
         self._need(name, list(given), count, count)
         known = {each.table: each for each in function_tables()}
         writer = Writer(self.target, {table: each.function(self.target) for table, each in known.items()})
         inputs = tuple(writer.sequence.input(f"x{place}", "f32")[0] for place in range(count))
         result = FUNCTIONS[wanted](writer, inputs)
         for table in writer.tables:
-            self.tables[table] = (known[table].function(self.target), known[table].columns)
+            function = known[table].function(self.target)
+            if table not in self.tables:
+                self.tables[table], self.rounded = (function, known[table].columns), {*self.rounded, table}
+            text = f"{name}: correctly rounded, not the chip's, unless --in {table}=FILE gives its table, not public"
+            self.note(text)
+            operands = (*inputs, *inputs)[:2]
+            result = writer.do(f"rounded.f32 {computed_by(wanted)}", *operands, result, function)
         names: dict[int, str] = {}
         for held, value in zip(inputs, given, strict=True):
             register = self.temp(kind)

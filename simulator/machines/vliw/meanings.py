@@ -10,13 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.program import Register, TpcInstruction
 from castsim.machines.vliw import semantics
+from castsim.machines.vliw.elementary import Rounded
 from castsim.machines.vliw.lookups import prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.accumulation import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.bit_fields import BIT_FIELDS, prepare_bit_field
+from castsim.machines.vliw.semantics.lanes import merged
 from castsim.machines.vliw.semantics.registers import plain_registers
 from castsim.machines.vliw.semantics.shuffles import prepare_shuffle
 from castsim.machines.vliw.semantics.special_results import (
@@ -52,6 +56,23 @@ class NoEffect:
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return no effects."""
         return Effects(operands.income)
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class NoEntry:
+    """An entry of a table that has no values, so that none counts: the first."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return zeros."""
+        zeros = np.zeros(self.target.registers.vector_bytes, np.uint8)
+        return Effects(merged((zeros, zeros), operands))
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers that the operands stand for."""
@@ -110,11 +131,15 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
         unit: _Unit
         if instruction.mnemonic in LOOKUPS:
             unit = prepare_lookup(instruction, target, tables)
+        elif instruction.mnemonic == "rounded":
+            unit = Rounded(instruction, target, tables)
         else:
             unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
         return Prepared(instruction, unit.registers(), unit)
     except UnstatedError as error:
         unit = NotComputed(instruction, target, error)
+        if instruction.mnemonic == "get_lut_entry_and_interval_start" and tables.codes and not tables.any():
+            unit = NoEntry(instruction, target)
         return Prepared(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None

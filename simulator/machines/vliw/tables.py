@@ -64,6 +64,10 @@ class Tables:
             legal=legal or (f"// castsim: table NAME {some}{number} FORMAT [ENTRIES]",),
         )
 
+    def any(self) -> bool:
+        """Whether a table has values: one of zeros is not known."""
+        return any(codes.any() for codes in self.codes.values())
+
     def _sorted(self) -> list[tuple[tuple[bool, int], TableDeclaration]]:
         return sorted(self.declared.items(), key=lambda item: item[0])
 

@@ -117,8 +117,8 @@ class Distances:
                 found.append(self._target.issue_rules.product_write_distance)
             if one.into_predicate and one.loads and not two.loads:
                 found.append(self._target.distances.predicate_load_then_write)
-        if (before.reads | before.old) & behind.writes:
-            found.append(1)
+        if before.reads & behind.writes:
+            found.append(0)  # a bundle reads before it writes: what a register held goes to who reads it beside
         return found
 
     # ------------------------------------------------------------------------------------------- state and memory

@@ -16,8 +16,10 @@ from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.names import FIRST, Names, Unit, unit_of
 
-_PARTLY = ("shuffle", "calc", "lookup", "udiv", "get", "form")
+_PARTLY = ("shuffle", "calc", "udiv")
 """First words of instructions of which operands decide what they write."""
+_WHOLE_ENTRIES = (None, "bv32", "bv16")
+"""Words of look-ups that fill all of a register; others fill a part of each lane."""
 
 
 class WideRegisters(Registers):
@@ -166,6 +168,7 @@ def _keeps(instruction: TpcInstruction) -> bool:
     """Whether part of the destination may keep its old value, or the instruction reads it as an operand."""
     first = instruction.mnemonic.partition("_")[0]
     partly = first in _PARTLY or instruction.mnemonic == "mov_dg.pack"
+    partly |= instruction.switch("entries") not in _WHOLE_ENTRIES
     return keeps_income(instruction) or partly or instruction.form.accumulator is not None
 
 

@@ -27,6 +27,8 @@ def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
     if not here:
         having = dict.fromkeys(generation for row in found for generation in row.generations)
         raise IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+    if name in (each for row in here for each in _spellings(row)):  # one of the table of builtins, not its twin
+        here = [row for row in here if row.published] or here
     if len(here) > 1:
         raise ReadError(f"several builtins are called '{name}'", legal=[row.builtin for row in here])
     return here[0]

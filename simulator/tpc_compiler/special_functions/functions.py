@@ -114,25 +114,59 @@ class Writer:
 
 def reciprocal_fast(w: Writer, x: Value) -> Value:
     """Append 1 / x: significand by table, exponent by integers."""
+    return _reciprocal(w, x)[0]
+
+
+def _reciprocal(w: Writer, x: Value) -> tuple[Value, Value]:
     m = w.do("form_fp_num.f32 force_sign0", ONE, x, x)
     r = w.table_step(m, "rcp", 7)
     of_r, of_x = w.do("and.i32", r, EXPONENT), w.do("and.i32", x, EXPONENT)
     away = w.do("sub.i32", of_r, of_x)
     y = w.do("form_fp_num.f32 exp_add_bias", away, x, r)
     y = w.select("sel_less.i32", of_x, _SMALLEST_NORMAL, INFINITY, y)
-    return w.select("sel_leq.i32", away, -ONE & 0xFFFFFFFF, 0, y)
+    return w.select("sel_leq.i32", away, -ONE & 0xFFFFFFFF, 0, y), of_x
 
 
-def sqrt(w: Writer, x: Value) -> Value:
-    """Append the square root: significand and parity of the exponent by table, half the exponent by integers."""
+def reciprocal(w: Writer, x: Value) -> Value:
+    """Append 1 / x with the results of special operands."""
+    y, of_x = _reciprocal(w, x)
+    y = w.select("sel_less.i32", of_x, _SMALLEST_NORMAL, INFINITY, y)
+    y = w.do("form_fp_num.f32", y, x, y)
+    y = w.select("sel_grt.i32", x, INFINITY, NAN, y)
+    return w.select("sel_grt.u32", x, MINUS_INFINITY, NAN, y)
+
+
+def _halved(w: Writer, x: Value, table: str, binade_bits: int) -> tuple[Value, Value]:
+    """Append a table step of the significand with the parity of the exponent; return it and half the even exponent."""
     e = w.exponent(x)
     parity = w.do("and.i32", e, 1)
     even = w.do("sub.i32", e, parity)
     m = w.do("form_fp_num.f32 exp_add_bias force_sign0 exp_is_num", parity, x, x)
-    r = w.table_step(m, "sqrt", 6, "sqrt_rsqrt")
-    y = w.do("add.i32", r, w.do("shl.i32", even, _FRACTION_BITS - 1))
+    r = w.table_step(m, table, binade_bits, "sqrt_rsqrt")
+    return r, w.do("shl.i32", even, _FRACTION_BITS - 1)
+
+
+def rsqrt(w: Writer, x: Value, *, full: bool) -> Value:
+    """Append 1 / sqrt(x); `full` with the results of special operands."""
+    r, half = _halved(w, x, "rsqrt", 7)
+    y = w.do("sub.i32", r, half)
+    y = w.select("sel_less.i32", w.do("and.i32", x, EXPONENT), _SMALLEST_NORMAL, INFINITY, y)
+    if not full:
+        return y
+    y = w.select("sel_grt.u32", x, INFINITY, NAN, y)
+    y = w.select("sel_eq.f32", x, 0, INFINITY, y)
+    y = w.select("sel_eq.i32", x, SIGN, MINUS_INFINITY, y)
+    return w.select("sel_eq.i32", x, INFINITY, 0, y)
+
+
+def sqrt(w: Writer, x: Value, *, full: bool = True) -> Value:
+    """Append the square root: significand and parity of the exponent by table, half the exponent by integers."""
+    r, half = _halved(w, x, "sqrt", 6)
+    y = w.do("add.i32", r, half)
     y = w.select("sel_less.f32", x, 0, NAN, y)
     y = w.select("sel_eq.i32", w.do("and.i32", x, EXPONENT), 0, 0, y)
+    if not full:
+        return y
     y = w.select("sel_eq.f32", x, 0, x, y)
     y = w.select("sel_eq.f32", x, INFINITY, INFINITY, y)
     return w.select("sel_grt.i32", x, INFINITY, NAN, y)
@@ -189,14 +223,36 @@ def exp_cephes(w: Writer, x: Value, *, full: bool) -> Value:
     return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
 
 
-def pow2(w: Writer, x: Value) -> Value:
+def _power_of(w: Writer, m: Value, whole: Value) -> Value:
+    """Append a power of two: of m - 1 with m in [1, 2) by table, of an integer as the exponent."""
+    r = w.table_step(m, "pow2", 6)
+    power = w.do("convert.f32 target_type=int32 rhne", whole)
+    return w.do("form_fp_num.f32 exp_add_bias force_sign0 exp_is_num", power, r, r)
+
+
+_EXP_LOWEST, _EXP_HIGHEST = 0xC2AEAC50, 0x42B17218
+
+
+def exp(w: Writer, x: Value, *, full: bool) -> Value:
+    """Append the exponential function by table; `full` with the results of special operands."""
+    z = w.do("nearbyint.f32 rd", w.do("mul.f32", x, _LOG2E))
+    r = w.fma(x, z, _LN2_HIGH, negative=True)
+    w.sequence.vpu("mac.f32 neg", r, z, _LN2_LOW)
+    y = _power_of(w, w.fma(ONE, r, _LOG2E), z)
+    if not full:
+        return y
+    y = w.select("sel_leq.f32", x, _EXP_LOWEST, 0, y)
+    y = w.select("sel_geq.f32", x, _EXP_HIGHEST, INFINITY, y)
+    return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
+
+
+def pow2(w: Writer, x: Value, *, full: bool = True) -> Value:
     """Append 2 ** x: the fraction in [1, 2) by table, the integer as the exponent."""
     low = w.do("max.f32", w.do("min.f32", x, bits(128.0)), bits(-127.0))
     whole = w.do("nearbyint.f32 rd", low)
-    m = w.do("add.f32", w.do("sub.f32", low, whole), ONE)
-    r = w.table_step(m, "pow2", 6)
-    power = w.do("convert.f32 target_type=int32 rhne", whole)
-    y = w.do("form_fp_num.f32 exp_add_bias force_sign0 exp_is_num", power, r, r)
+    y = _power_of(w, w.do("add.f32", w.do("sub.f32", low, whole), ONE), whole)
+    if not full:
+        return y
     y = w.select("sel_geq.f32", x, bits(128.0), INFINITY, y)
     y = w.select("sel_less.f32", x, bits(-126.0), 0, y)
     return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
@@ -319,14 +375,18 @@ def _tan(w: Writer, x: Value) -> Value:
 _EIGHT, _NINE, _ALMOST_ONE = 0x41000000, 0x41100000, 0x3F7FFFFE
 
 
-def _tanh_fast(w: Writer, x: Value) -> Value:
-    """Append tanh: a table up to 8, below 1 as a factor of |x|; constants beyond; the sign by FORM_FP_NUM."""
+def _tanh(w: Writer, x: Value, *, full: bool) -> Value:
+    """Append tanh: a table up to 8, below 1 as a factor of |x|; constants beyond; the sign by FORM_FP_NUM.
+
+    `full` with NaN.
+    """
     size = w.do("and.i32", x, MAGNITUDE)
     r = w.table_step(size, "tanh", 6, "tanh")
     w.change("mul.f32", r, r, size, where=w.mask("cmp_less.i32", w.exponent(x), 0))
     r = w.select("sel_less.f32", size, _EIGHT, r, _ALMOST_ONE)
     r = w.select("sel_geq.f32", size, _NINE, ONE, r)
-    return w.do("form_fp_num.f32", r, x, r)
+    y = w.do("form_fp_num.f32", r, x, r)
+    return w.select("sel_grt.i32", size, INFINITY, NAN, y) if full else y
 
 
 def _pow(w: Writer, x: Value, y: Value) -> Value:
@@ -345,19 +405,34 @@ def _pow(w: Writer, x: Value, y: Value) -> Value:
 
 FUNCTIONS: Mapping[str, Build] = {
     "v_acos_cephes_f32": lambda w, given: _acos(w, given[0]),
+    "v_asin_cephes_f32": lambda w, given: _asin(w, given[0]),
     "v_asinh_f32": lambda w, given: _asinh(w, given[0]),
     "v_cos_f32": lambda w, given: _sin_cos(w, given[0], sine=False),
+    "v_div_f32": lambda w, given: w.do("mul.f32", given[0], reciprocal(w, given[1])),
+    "v_div_fast_f32": lambda w, given: w.do("mul.f32", given[0], reciprocal_fast(w, given[1])),
     "v_exp_cephes_f32": lambda w, given: exp_cephes(w, given[0], full=True),
     "v_exp_cephes_fast_f32": lambda w, given: exp_cephes(w, given[0], full=False),
+    "v_exp_f32": lambda w, given: exp(w, given[0], full=True),
+    "v_exp_fast_f32": lambda w, given: exp(w, given[0], full=False),
     "v_log2_f32": lambda w, given: log2(w, given[0], full=True),
     "v_log2_fast_f32": lambda w, given: log2(w, given[0], full=False),
     "v_log_f32": lambda w, given: log2(w, given[0], full=True, natural=True),
     "v_log_fast_f32": lambda w, given: log2(w, given[0], full=False, natural=True),
+    "v_pow2_f32": lambda w, given: pow2(w, given[0]),
+    "v_pow2_fast_f32": lambda w, given: pow2(w, given[0], full=False),
     "v_pow_f32": lambda w, given: _pow(w, *given),
+    "v_reciprocal_f32": lambda w, given: reciprocal(w, given[0]),
     "v_reciprocal_fast_f32": lambda w, given: reciprocal_fast(w, given[0]),
+    "v_rsqrt_f32": lambda w, given: rsqrt(w, given[0], full=True),
+    "v_rsqrt_fast_f32": lambda w, given: rsqrt(w, given[0], full=False),
     "v_sin_f32": lambda w, given: _sin_cos(w, given[0], sine=True),
     "v_sqrt_f32": lambda w, given: sqrt(w, given[0]),
+    "v_sqrt_fast_f32": lambda w, given: sqrt(w, given[0], full=False),
     "v_tan_cephes_f32": lambda w, given: _tan(w, given[0]),
-    "v_tanh_fast_f32": lambda w, given: _tanh_fast(w, given[0]),
+    "v_tanh_f32": lambda w, given: _tanh(w, given[0], full=True),
+    "v_tanh_fast_f32": lambda w, given: _tanh(w, given[0], full=False),
 }
 """What appends each function of vectors, by the vendor's name."""
+
+OPERANDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(("v_pow_f32", "v_div_f32", "v_div_fast_f32"), ("x", "y"))
+"""The operands of those that have not only x."""
