@@ -40,7 +40,7 @@ def test_a_cast_that_nothing_found_does_says_why(capsys: pytest.CaptureFixture[s
     """CTRL[48] is held at 0, with which f16 results clamp."""
     code, out, _ = lower(capsys, "f32", "f16", "--spec", "tosa", "--target", "a5", "--option", "ctrl_48_at_start=0")
     assert code == 1
-    assert "does not conform to tosa@1.1: of chains of up to 4 instructions each fails" in out
+    assert "does not conform to TOSA 1.1: of chains of up to 4 instructions each fails" in out
     assert "65504" in out
     assert "correct: inf" in out
 
