@@ -245,7 +245,7 @@ def test_pointing_tells_bytes_cause_and_line(pipelined: Opened) -> None:
     tip.wait_for(timeout=5000)
     text = tip.inner_text()
     assert "load src" in text
-    assert "writes ub 0 .. 32767" in text
+    assert "writes ub bytes 0 .. 32,767" in text
     assert "line 32" in text
     assert "memory latency" in text
 
