@@ -149,7 +149,7 @@ def test_options_given_hold_for_all_cells(capsys: pytest.CaptureFixture[str]) ->
     assert (cell["way"], cell["options"]) == ("none found", {})
     assert main(["conform", *cast, "--option", "ctrl_48_at_start=1", "--markdown"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("# Casts of tosa@1.1 on the targets with ctrl_48_at_start=1: conformance\n")
+    assert page.startswith("# Casts of TOSA 1.1 on the targets with ctrl_48_at_start=1: conformance\n")
     assert "`castsim conform --spec tosa@1.1 --option ctrl_48_at_start=1 --markdown`" in page
     # A target without the option refuses it.
     assert main(["conform", *cast, "--target", "goya", "--option", "ctrl_48_at_start=1"]) == 2

@@ -11,8 +11,7 @@ from graph_models import quantise_block
 from onnx import TensorProto, helper
 
 from castsim.__main__ import main
-from castsim.graphs import make_tensors, read_graph, run_graph
-from castsim.graphs.graph_execution import make_tensors, read_graph
+from castsim.graphs.graph_execution import make_tensors, read_graph, run_graph
 from castsim.graphs.model import Graph
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.targets import load_target

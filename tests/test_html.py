@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections import Counter
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,34 @@ def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
     data, _, _, _ = run_page([*run, "--sync", "program"], tmp_path, advised=True)
     assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "No changes were tried: the run has --sync."
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["targets", "--diff", "a5", "a2a3"],
+        ["targets", "gaudi2"],
+        ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
+        ["check", "programs/f32_to_f16.pto", "nosuch.pto"],
+        ["expand", "programs/a5_bf16_to_e2m1.pto"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_pages_of_reports_say_what_is_printed(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every word that is printed stands in the page, in its data and in what is read without scripts."""
+    data, document, text, code = run_page(words, tmp_path)
+    assert data["result"] == document
+    capsys.readouterr()
+    assert main(words) == code
+    printed = {word.strip("-") for word in capsys.readouterr().out.split()} - {""}
+    shown = json.dumps(data["sections"], ensure_ascii=False)
+    plain = unescape(re.sub("<[^>]*>", " ", text.partition("<noscript>")[2].partition("</noscript>")[0]))
+    assert [word for word in printed if word not in shown.replace('\\"', '"')] == []
+    assert len([word for word in printed if word not in plain]) <= len(printed) // 20  # rows that scripts show
+    assert main([*words, "--html", str(tmp_path)]) == 2
+    assert "itself a folder" in capsys.readouterr().err
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_pointing_tells_bytes_cause_and_line(pipelined: Opened) -> None:
     tip.wait_for(timeout=5000)
     text = tip.inner_text()
     assert "load src" in text
-    assert "writes ub 0 .. 32767" in text
+    assert "writes ub bytes 0 .. 32,767" in text
     assert "line 32" in text
     assert "memory latency" in text
 
@@ -312,6 +313,39 @@ def test_light_dark_and_narrow(browser: Any, tmp_path: Path) -> None:
         opened.tab.close()
     assert backgrounds["light"] == "rgb(255, 255, 255)"
     assert backgrounds["dark"] != backgrounds["light"]
+
+
+@pytest.mark.skipif(
+    find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python, of the extra `test`"
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        run_command(PROGRAMS / "f32_to_i8_own_barriers.pto"),
+        run_command(PROGRAMS / "tpc_f32_i8_quantise_gaudi2.tpc"),
+        graph_command("quantise_block.onnx"),
+        ["targets", "--diff", "a5", "a2a3"],
+        ["expand", "programs/a5_bf16_to_e2m1.pto"],
+        ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
+        ["check", "programs/f32_to_f16.pto", "programs/bank_conflict.pto"],
+        ["advise", "programs/f32_to_i8_own_barriers.pto"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> None:
+    _, document, _, _ = run_page(words, tmp_path, advised=True)
+    rules = Path(str(find_spec("axe_playwright_python").submodule_search_locations[0])) / "axe.min.js"  # type: ignore
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, color_scheme=scheme)
+        opened.tab.set_viewport_size({"width": 400, "height": 800})
+        opened.tab.add_init_script(path=rules)
+        opened.go(tmp_path / "page.html")
+        assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= 400
+        opened.tab.evaluate("() => { for (const each of document.querySelectorAll('details')) each.open = true; }")
+        found = opened.tab.evaluate("() => axe.run()")
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == []
+        assert opened.tab.evaluate("() => page.data.result.schema_version") == document["schema_version"]
+        opened.quiet(tmp_path / "page.html")
 
 
 def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_cast_that_nothing_found_does_says_why(capsys: pytest.CaptureFixture[s
     """CTRL[48] is held at 0, with which f16 results clamp."""
     code, out, _ = lower(capsys, "f32", "f16", "--spec", "tosa", "--target", "a5", "--option", "ctrl_48_at_start=0")
     assert code == 1
-    assert "does not conform to tosa@1.1: of chains of up to 4 instructions each fails" in out
+    assert "does not conform to TOSA 1.1: of chains of up to 4 instructions each fails" in out
     assert "65504" in out
     assert "correct: inf" in out
 
@@ -114,9 +114,9 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_version_in_force_that_is_not_the_one_asked_for_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     cast = ("f32", "f16", "--target", "gaudi2")
-    assert "as onnx@1 asks (onnx@5 has the cast of version 1): native" in lower(capsys, *cast, "--spec", "onnx@5")[1]
-    assert "as onnx@13 asks: native" in lower(capsys, *cast, "--spec", "onnx@13")[1]
-    assert "as onnx@28 asks: native" in lower(capsys, *cast, "--spec", "onnx")[1]
+    assert "as ONNX 1 asks (ONNX 5 has the cast of version 1): native" in lower(capsys, *cast, "--spec", "onnx@5")[1]
+    assert "as ONNX 13 asks: native" in lower(capsys, *cast, "--spec", "onnx@13")[1]
+    assert "as ONNX 28 asks: native" in lower(capsys, *cast, "--spec", "onnx")[1]
 
 
 def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -338,7 +338,17 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
     assert {(each["below"], each["above"], each["x"]) for each in found["crossings"]} == expected
     assert (found["rows"], found["failed"]) == (3 * len(sizes), 0)
     text = page.read_text()
-    assert all(name in text for name in ("f32 -\\u003e i32", "Heat maps", "Where routes cross"))
+    assert all(name in text for name in ("f32 -\\u003e i32", "Heat map", "Where routes cross"))
+    winners: list[tuple[str, int]] = []
+    for k, size in enumerate(sizes):
+        least = min(cycles[name][k] for name in targets)
+        if not winners or cycles[winners[-1][0]][k] > least:
+            winners.append((min(targets, key=lambda name: cycles[name][k]), size))
+    changes = len(winners) - 1
+    turns = ", ".join(f"{name} from {size:,}" for name, size in winners[1:])
+    many = f"the fastest route changes {changes} times; {winners[-1][0]} wins at the largest size."
+    few = f"{winners[0][0]} wins below {winners[1][1]:,} elements, {turns} on."
+    assert (many if changes > 3 else few) in text
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     (tmp_path / "none.parquet").write_text("rows")
     for name, said in (("other", "another schema"), ("none", "not a Parquet file"), ("nosuch", "nosuch")):

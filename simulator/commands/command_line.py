@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from castsim import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from _typeshed import SupportsWrite
 
@@ -90,6 +90,14 @@ class CommandModule(Protocol):
 
     def execute(self, options: Namespace) -> Outcome:
         """Do it."""
+        ...
+
+
+class PageModule(Protocol):
+    """The interface of the module that makes pages of reports."""
+
+    def paged(self, name: str, options: Namespace, execute: Callable[[Namespace], Outcome]) -> Outcome:
+        """Do what a command is for, and write the page."""
         ...
 
 
@@ -260,9 +268,8 @@ def execute(name: str, options: Namespace) -> Outcome:
     """
     execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
     if name in PAGED and options.html is not None:
-        from castsim.commands.execution.page_files import paged  # noqa: PLC0415 - few ask for a page
-
-        return paged(name, options, execution.execute)
+        pages: PageModule = import_module("castsim.commands.execution.page_files")
+        return pages.paged(name, options, execution.execute)
     return execution.execute(options)
 
 

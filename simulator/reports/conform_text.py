@@ -9,6 +9,7 @@ from castsim.planning import PlanKind
 from castsim.planning.conformance import Matrix
 from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.reports.conform import cast_text, cell_text
+from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 
 LEGEND_LINES = (
@@ -44,7 +45,7 @@ def conform_summary(found: Matrix) -> RenderableType:
 
 def _head(found: Matrix) -> str:
     options = f" with {setting_text(found.options)}" if found.options else ""
-    return f"Casts of {found.spec.name}@{found.version} on the targets{options}"
+    return f"Casts of {specification_words(f'{found.spec.name}@{found.version}')} on the targets{options}"
 
 
 def _notes(found: Matrix) -> tuple[str, ...]:

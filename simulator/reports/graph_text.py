@@ -21,6 +21,7 @@ from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.run_report import output_of
+from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 
 # A graph that ran, as JSON, and what its text shares with it.
@@ -147,13 +148,14 @@ _DETAILED = 64
 def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> RenderableType:
     """Return the report; `files` are those of outputs, `emitted` those of programs by node and place."""
     graph = found.graph
-    head = f"{graph.file}: {graph.name}, {graph.spec}@{graph.version}, on {found.target.name}: "
+    spec = specification_words(f"{graph.spec}@{graph.version}")
+    head = f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: "
     head += headline(found)
     rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
     for node in found.nodes:
         rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
     parts: list[RenderableType] = [Text(head), Text(""), indented(rows)]
-    parts.append(Text(f"\ntotal: {found.cycles} cycles, {seconds_of(found) * 1e6:.3f} us"))
+    parts.append(Text(f"\ntotal: {found.cycles:,} cycles, {seconds_of(found) * 1e6:.3f} us"))
     parts += [indented(Text(line)) for line in CONVENTIONS]
     shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
     for node in shown:

@@ -12,6 +12,7 @@ from castsim.planning.lowering_answers.answer import options_text, setting_text
 from castsim.planning.steps import path_of
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
+from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 
@@ -68,15 +69,15 @@ def _asked(found: Plan) -> str:
     version, cast = found.request.version, found.demand.cast
     if version is None or str(version) == cast.version:
         return ""
-    return f" ({cast.spec.name}@{version} has the cast of version {cast.version})"
+    return f" ({specification_words(f'{cast.spec.name}@{version}')} has the cast of version {cast.version})"
 
 
 def headline(answer: Answer) -> str:
     """Return what goes on from `SRC -> DST on TARGET`: how, with which options and what is known, or that it fails."""
     found = answer.plan
     if found.kind.fails or found.verdict is Verdict.DIFFERS:
-        return f" does not conform to {found.demand.label}{_asked(found)}: {_failing(found)}"
-    asked = f", as {found.demand.label} asks{_asked(found)}"
+        return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
+    asked = f", as {specification_words(found.demand.label)} asks{_asked(found)}"
     if not answer.chosen:
         return f"{asked}: {answer.kind.value}, {found.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"

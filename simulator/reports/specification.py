@@ -11,6 +11,8 @@ from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.targets import Specification
 from castsim.targets.specification import TEXT, AcceptanceRule
 
+_ACRONYMS = {"tosa", "onnx", "ocp"}
+
 _LEFT_OUT = {"informational", "evidence"}
 """Of facts about hardware: a specification is a text."""
 
@@ -24,6 +26,16 @@ class PairRule:
     when: Mapping[str, str]
     name: str
     rule: AcceptanceRule
+
+
+def specification_words(label: str) -> str:
+    """Return a specification in words: `tosa@1.1:input_unsigned=1` is TOSA 1.1 with input_unsigned=1."""
+    named, _, further = label.partition(" ")
+    head, *attributes = named.split(":")
+    name, _, version = head.partition("@")
+    name = name.upper() if name in _ACRONYMS else name
+    given = f" with {', '.join(attributes)}" if attributes else ""
+    return f"{name} {version}".rstrip() + given + (f", {further}" if further else "")
 
 
 def header(spec: Specification) -> Document:

@@ -12,15 +12,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from castsim.commands.execution.page_files import check_file, write_page
-from castsim.commands.option_parsers import assignments, run_limits_of, scalar
-from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.sources import Language, Source
+from castsim.isa.errors import ReadError
 from castsim.reports.views.recording import Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.exploration.advice.searching import Advice
     from castsim.reports.documents import Document
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
@@ -119,15 +116,6 @@ def timeline_text(
         yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")
 
 
-# `castsim run --html FILE`: the report of a run as a page, with the changes that were tried.
-
-_ADVICE_SECONDS = 1.0
-"""Processor time for making changes of a run that is shown, and as much for checking them."""
-
-_MOST_ADVISED = 20_000
-"""Executions of a program that is changed beside its run: each change is run again, on both engines."""
-
-
 def write_run_page(options: Namespace, report: RunReport, document: Document, *, is_read: bool) -> list[str]:
     """Write the page if one was asked for, whole or not at all; return a sentence on it.
 
@@ -138,41 +126,7 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
     """
     if options.html is None:
         return []
-    from castsim.editor.grammars import page_grammar  # noqa: PLC0415 - as the page
-    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - takes a while, and few ask for a page
-
-    result = report.result
+    pages = import_module("castsim.commands.execution.run_pages")  # takes a while, and few ask for a page
     window = None if options.window is None else window_of(options)
-    grammar = page_grammar("pto" if result.loaded.target.has_tiles else "tpc")
-    advice = advice_of(options, result, is_read=is_read)
-    write_page(options.html, run_page(report, document, window, advice, grammar))
+    write_page(options.html, pages.page_of_run(options, report, document, window, is_read=is_read))
     return [f"html: written to {options.html}"]
-
-
-def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
-    """Return the changes that save cycles of a run, or why none was tried; None where the run itself is in doubt."""
-    if result.untimed or result.races or result.stale_reads:
-        return None
-    loaded = result.loaded
-    changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
-    given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
-    if not is_read or not loaded.source:
-        return "castsim advise changes kernels in C and C++" if loaded.source else "a binary has no text"
-    if given:
-        return f"the run has --{given[0].replace('_', '-')}"
-    if len(result.timing.executions) > _MOST_ADVISED:
-        return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
-    from castsim.exploration.advice.equivalence import original  # noqa: PLC0415 - as the page
-    from castsim.exploration.advice.searching import advice_on  # noqa: PLC0415
-    from castsim.exploration.advice.suggestion import RunConfig  # noqa: PLC0415
-
-    setting = RunConfig(
-        loaded.target, loaded.entry if loaded.target.has_tiles else None,
-        {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
-    )  # fmt: skip
-    language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
-    try:
-        return advice_on(original(Source(loaded.file, language, loaded.source), setting))
-    except (CastsimError, EngineError) as error:
-        return f"castsim advise refuses it: {str(error).partition(chr(10))[0]}"

@@ -170,6 +170,15 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
+class Maps:
+    """Matrices of which one is shown, chosen by its caption."""
+
+    caption: str
+    maps: tuple[Matrix, ...]
+    kind: str = field(default="maps", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
     """Columns of numbers and texts that may be long: their JSON, deflated, in base 64."""
 
@@ -299,6 +308,7 @@ Block: TypeAlias = (
     | Curves
     | Plot
     | Matrix
+    | Maps
     | Lanes
     | Program
     | Listing

@@ -4,7 +4,7 @@
 page.blocks.changes = page.view((_, data, host) => {
   const [tools, chosen] = page.choices([
     { name: "change", values: page.distinct(data.lines.map((line) => line.change)), all: "all" }], () => show());
-  const place = page.make("div", "wide");
+  const place = page.wide("lines that differ");
   const show = () => {
     const kept = data.lines.filter((line) => !chosen.change || line.change === chosen.change);
     host.dataset.lines = String(kept.length);

@@ -134,6 +134,16 @@ page.blocks.curves = (block) => {
   return page.framed(block, page.legend(entries), page.chart(230, words, option));
 };
 
+// Lines differ by marks, too, as colours may not be told apart.
+const SYMBOLS = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect", "emptyTriangle", "emptyDiamond"];
+
+// Returns the ends of an axis that fit its points.
+page.fitted = (block, axis) => {
+  const values = block.lines.flatMap((each) => each.points.map((point) => point[axis]));
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return block.logarithmic && low < high ? { min: low, max: high } : { scale: true };
+};
+
 page.blocks.plot = (block) => {
   const type = block.logarithmic ? "log" : "value";
   const option = (ink) => ({
@@ -142,10 +152,12 @@ page.blocks.plot = (block) => {
     tooltip: { ...page.tooltip(ink), trigger: "item", formatter: (at) => page.tip([
       at.seriesName, `${block.x}: ${page.number(at.value[0])}`, `${block.y}: ${page.number(at.value[1])}`,
     ]) },
-    xAxis: page.axis(ink, { type, name: block.x, nameLocation: "middle", nameGap: 28, scale: true }),
-    yAxis: page.axis(ink, { type, name: block.y, scale: true }),
+    xAxis: page.axis(ink, { type, name: block.x, nameLocation: "middle", nameGap: 28, ...page.fitted(block, 0),
+      axisLabel: { color: ink.dim, hideOverlap: true, formatter: (value) => page.short(value) } }),
+    yAxis: page.axis(ink, { type, name: block.y, ...page.fitted(block, 1),
+      axisLabel: { color: ink.dim, hideOverlap: true, formatter: (value) => page.short(value) } }),
     series: block.lines.map((each, number) => ({
-      type: "line", name: each.name, data: each.points, symbolSize: 5,
+      type: "line", name: each.name, data: each.points, symbolSize: 7, symbol: SYMBOLS[number % SYMBOLS.length],
       lineStyle: { width: 1.5, color: page.colour("", number) }, itemStyle: { color: page.colour("", number) },
     })),
   });
@@ -153,6 +165,20 @@ page.blocks.plot = (block) => {
   const rows = block.lines.flatMap((each) => each.points.map(([x, y]) => [each.name, x, y]));
   return page.framed(block, page.legend(entries), page.chart(340, `${block.y} against ${block.x}`, option),
     page.asTable(["", block.x, block.y], rows, [1, 2]));
+};
+
+// Of Nunez, Anderton and Renslow (2018): its brightness grows evenly, for all eyes.
+const CIVIDIS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"];
+
+page.blocks.maps = (block) => {
+  const found = page.framed(block);
+  const place = page.make("div");
+  const names = block.maps.map((each) => each.caption);
+  const [tools, chosen] = page.choices([{ name: "map", values: names }], () => show());
+  const show = () => place.replaceChildren(page.blocks.matrix(block.maps[names.indexOf(chosen.map)]));
+  page.add(found, tools, place);
+  show();
+  return found;
 };
 
 page.blocks.matrix = (block) => {
@@ -170,14 +196,14 @@ page.blocks.matrix = (block) => {
     xAxis: page.axis(ink, { type: "category", data: block.columns, axisLabel: { color: ink.dim, rotate: tilted ? 55 : 0 } }),
     yAxis: page.axis(ink, { type: "category", data: block.rows, inverse: true }),
     visualMap: { show: false, min: least, max: most > least ? most : least + 1, inRange: {
-      color: [page.colour("good"), page.colour("initiation_interval"), page.colour("bad")] } },
+      color: CIVIDIS } },
     series: [{ type: "heatmap", data: block.cells.map(([column, row, value]) => [column, row, value]),
       itemStyle: { borderColor: ink.paper, borderWidth: 1 },
       label: { show: width / block.columns.length >= 60, color: "#fff", textBorderColor: "rgba(0, 0, 0, .6)",
         textBorderWidth: 2, formatter: (at) => page.short(at.value[2]) } }],
   });
   const rows = block.cells.map(([column, row, value, what]) => [block.rows[row], block.columns[column], value, what]);
-  const scale = page.make("p", "caption", `from ${page.short(least)} (green) to ${page.short(most)} (red)`);
+  const scale = page.make("p", "caption", `from ${page.short(least)} (dark blue) to ${page.short(most)} (yellow)`);
   return page.framed(block, page.chart((tilted ? 110 : 56) + 22 * block.rows.length, block.caption, option), scale,
     page.asTable(["row", "column", "value", ""], rows, [2]));
 };

@@ -29,6 +29,7 @@ from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_timeline import interval_columns
 from castsim.reports.pages.run_values import value_blocks
 from castsim.reports.sections.head import clock, duration
+from castsim.reports.specification import specification_words
 
 _TONES = {
     NodeVerdict.PROVEN: "sound",
@@ -66,7 +67,8 @@ def graph_page(
         Section("outputs", "Outputs", values),
     )
     title = f"{graph.file}: {graph.name}"
-    subtitle = f"castsim graph, {graph.spec.upper()} {graph.version} on target {target.name} ({target.title})"
+    spec = specification_words(f"{graph.spec}@{graph.version}")
+    subtitle = f"castsim graph, {spec} on target {target.name} ({target.title})"
     return Page("graph", title, subtitle, tuple(each for each in sections if each.blocks), document)
 
 

@@ -23,7 +23,7 @@ page.blocks.lanes = (block, section) => {
     page.button("\u2212", "zoom out", () => lanes.zoom(view, 2)),
     page.button("\u25c0", "move left", () => lanes.move(view, -0.25)),
     page.button("\u25b6", "move right", () => lanes.move(view, 0.25)),
-    page.button("All", "show everything", () => lanes.show(view, block.start, block.end)),
+    page.button("All", "show all", () => lanes.show(view, block.start, block.end)),
     page.make("span", "line dim", "Ctrl and wheel zoom, dragging moves; or + \u2212 \u2190 \u2192 , . on the focused chart; a click selects"));
   for (const note of block.notes) page.add(found, page.make("p", "line dim", note));
   page.add(found, host, page.legend(block.tones.filter((tone) => tone.name)), tools, detail);

@@ -138,7 +138,7 @@ lanes.bytes = (operations, execution) => {
   if (place === undefined || place < 0) return [];
   return operations.templates[place].map(([space, verb, length, shape], k) => {
     const start = operations.addresses[operations.firstAddress[execution] + k];
-    return `${verb} ${space} ${start} .. ${start + length - 1}${shape}`;
+    return `${verb} ${space} bytes ${page.number(start)} .. ${page.number(start + length - 1)}${shape}`;
   });
 };
 
@@ -148,7 +148,7 @@ lanes.describe = (block, data, item) => {
   const execution = operations.execution[item];
   const told = operations.instructions[operations.instruction[execution]];
   const causes = [...lanes.causes(rows, operations, item)].map(
-    ([tone, cycles]) => `${block.tones[tone].name} ${page.number(cycles)}`);
+    ([tone, cycles]) => `${block.tones[tone].name} ${page.number(cycles)} ${block.unit}`);
   const lines = [operations.names[operations.name[item]]];
   if (told.text !== lines[0]) lines.push(told.text);
   lines.push(`${told.line ? `line ${told.line}, ` : ""}${block.rows[operations.row[item]]}, operation ` +

@@ -48,6 +48,7 @@ from castsim.reports.pages.blocks import (
 )
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
+from castsim.reports.specification import specification_words
 from castsim.reports.tuning import command_of, row_entry, tuning_document
 from castsim.reports.tuning_text import answer_lines, choices_text
 from castsim.timing import Cause
@@ -299,7 +300,7 @@ def conform_page(found: Matrix) -> Page:
     matrix = View("conformance", "", Packed(columns))
     return Page(
         kind="conform",
-        title=f"Casts of {found.spec.name}@{found.version}",
+        title=f"Casts of {specification_words(f'{found.spec.name}@{found.version}')}",
         subtitle=f"castsim conform on {', '.join(found.targets)}",
         sections=(
             Section("summary", "Summary", (_conform_page_figures(found), _ways(found))),
@@ -439,7 +440,8 @@ def lower_page(answer: Answer, out: str | None) -> Page:
     return Page(
         kind="lower",
         title=f"{demand.src.name} -> {demand.dst.name} on {found.target.name}",
-        subtitle=f"castsim lower, as {demand.label} asks; target {found.target.name} ({found.target.title})",
+        subtitle=f"castsim lower, as {specification_words(demand.label)} asks; target {found.target.name} "
+        f"({found.target.title})",
         sections=tuple(sections),
         result=answer_document(answer, out),
     )

@@ -16,6 +16,7 @@ from castsim.reports.pages.blocks import (
     Folded,
     Histogram,
     Listing,
+    Maps,
     Page,
     Program,
     Table,
@@ -23,6 +24,8 @@ from castsim.reports.pages.blocks import (
 )
 
 _NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
+_MOST_FIELDS = 2000
+"""Fields of maps that are listed."""
 
 
 def page_body(page: Page) -> str:
@@ -54,6 +57,13 @@ def _block(block: Block) -> Iterator[str]:
         case Diagram():
             boxes = [(each.name, ", ".join(each.lines), each.word) for each in block.nodes]
             yield _table(block.caption, ("node", "", "verdict"), boxes, set())
+        case Maps():
+            fields = [
+                (each.caption, each.rows[row], each.columns[column], told)
+                for each in block.maps
+                for column, row, _, told in each.cells
+            ]
+            yield _table(block.caption, ("map", "down", "across", "value"), fields[:_MOST_FIELDS], {1, 2, 3})
         case Listing():
             yield f"<p>{_text(block.caption)}</p><pre>{_text(block.text)}</pre>"
         case Program():

@@ -452,9 +452,9 @@ def _line_blocks(report: RunReport) -> Iterator[Block]:
     rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
     for number, cost in sorted(spent.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
         found, work, waits = instructions[number], cost.work, cost.cycles - cost.work
-        times = counts.get((found.span.line, found.span.column, found.text))
-        if times is not None:
-            row = (found.span.line, found.text, found.pipe, times, work, waits, share(work, result.cycles))
+        executed = counts.get((found.span.line, found.span.column, found.text))
+        if executed is not None:
+            row = (found.span.line, found.text, found.pipe, executed, work, waits, share(work, result.cycles))
             rows[work > 0].append(row)
     columns = ("line", "instruction", "pipe", "times", "work, cycles", "waiting, cycles", "work of the run")
     made = {

@@ -46,7 +46,7 @@ def value_blocks(name: str, array: Codes, fmt: Format) -> Iterator[Block]:
         yield Histogram(f"{caption}: no finite values", (), (), marks)
         return
     finite, weights = values[known], None if times is None else times[known]
-    counts, edges = _histogram(finite, weights)
+    counts, edges = _histogram(finite, weights, fmt)
     low, high = finite.min(), finite.max()
     mean = np.average(finite, weights=weights)
     caption = f"{caption}, {low:.6g} .. {high:.6g}, mean {mean:.6g}"
@@ -88,12 +88,22 @@ def finite_range(fmt: Format) -> tuple[float, float]:
 
 
 def _histogram(
-    finite: NDArray[np.float64], weights: NDArray[np.int64] | None
+    finite: NDArray[np.float64], weights: NDArray[np.int64] | None, fmt: Format
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return counts and edges of bins: one a value where there are few whole numbers, else equal ones."""
+    """Return counts and edges of bins.
+
+    Of integers each bin holds equally many; a format of few values has one for each; of others they are equally wide.
+    """
     low, high = float(finite.min()), float(finite.max())
-    if high - low < _BINS and np.array_equal(finite, np.rint(finite)):
-        counts, edges = np.histogram(finite, bins=np.arange(low, high + 2), weights=weights)
+    if isinstance(fmt, IntFormat) or (high - low < _BINS and np.array_equal(finite, np.rint(finite))):
+        step = max(1.0, -(-(high - low + 1) // _BINS))
+        counts, edges = np.histogram(finite, bins=np.arange(low, high + step + 1, step), weights=weights)
+        if edges[-2] > high:
+            counts, edges = counts[:-1], edges[:-1]
+        return counts, edges
+    distinct = np.unique(finite)
+    if len(distinct) <= _BINS:
+        counts, edges = np.histogram(finite, bins=np.append(distinct, np.nextafter(high, np.inf)), weights=weights)
     elif np.isfinite(high - low):
         counts, edges = np.histogram(finite, bins=_BINS, range=(low, high), weights=weights)
     else:

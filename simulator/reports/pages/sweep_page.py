@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from castsim.exploration.sweeps.summary import Heat, Summary, summary
+from castsim.exploration.sweeps.summary import Summary, summary
 from castsim.reports.documents import Document
+from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import (
     Block,
-    Figure,
-    Figures,
     Line,
+    Maps,
     Matrix,
     Page,
     Plot,
@@ -19,6 +22,9 @@ from castsim.reports.pages.blocks import (
     Table,
     Text,
 )
+
+_MOST_TOLD, _MOST_TURNS = 3, 3
+"""Things that routes do, and changes of the fastest one, that the answer tells."""
 
 
 def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
@@ -38,15 +44,57 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
             for each in found.crossings
         ],
     }
-    figures = Figures((Figure("points", found.rows), Figure("failed", found.failed)))
     sections = (
-        Section("summary", "Summary", (figures,)),
+        Section("summary", "Summary", (Text(tuple(_answer(found))),)),
         Section("cycles", "Cycles by size", _plots(found)),
         Section("crossings", "Where routes cross", (_crossings(found),)),
-        Section("heat", "Heat maps", tuple(_heat(each, found) for each in found.heats)),
+        Section("heat", "Heat map", (_heat(found),) if found.heats else ()),
     )
     page = Page("sweep", path.name, "castsim sweep", tuple(each for each in sections if each.blocks), result)
     return page, result
+
+
+def _answer(found: Summary) -> Iterator[Line]:
+    """Yield which route wins, of each thing that routes do, and how many points that rests on."""
+    whats = dict.fromkeys(route.what for route in found.routes)
+    for number, what in enumerate(whats):
+        if number == _MOST_TOLD:
+            yield Line(f"and {len(whats) - _MOST_TOLD} more, below", "dim")
+            break
+        head = f"{what}: " if len(whats) > 1 and what else ""
+        yield Line(f"{head}{_winner(what, found)}.", "answer")
+    failed = f"; {grouped(found.failed)} failed" if found.failed else ""
+    yield Line(f"{grouped(found.rows)} points{failed}; whatever takes fewest cycles wins", "dim")
+
+
+def _winner(what: str, found: Summary) -> str:
+    """Return in words which route takes fewest cycles, and from which size on, of sizes that several have."""
+    routes = {route.how or route.name: dict(route.points) for route in found.routes if route.what == what}
+    counts = Counter(x for points in routes.values() for x in points)
+    sizes = sorted(x for x, count in counts.items() if count > 1)
+    fastest: list[tuple[str, float]] = []  # a route, and the size from which on it wins
+    for size in sizes:
+        here = {name: points[size] for name, points in routes.items() if size in points}
+        least = min(here.values())
+        if not fastest or here.get(fastest[-1][0], math.inf) > least:
+            fastest.append((next(name for name, cycles in here.items() if cycles == least), size))
+    unit = found.x or "points"
+    if len(routes) < 2:
+        (points,) = routes.values()
+        return f"{grouped_number(min(points.values()))} to {grouped_number(max(points.values()))} cycles"
+    if not fastest:
+        return "no size is there for two routes"
+    if len(fastest) == 1:
+        return f"{fastest[0][0]} takes fewest cycles at every size"
+    if len(fastest) > _MOST_TURNS:
+        return f"the fastest route changes {len(fastest) - 1} times; {fastest[-1][0]} wins at the largest size"
+    turns = ", ".join(f"{name} from {grouped_number(size)}" for name, size in fastest[1:])
+    return f"{fastest[0][0]} wins below {grouped_number(fastest[1][1])} {unit}, {turns} on"
+
+
+def grouped_number(value: float) -> str:
+    """Return a number with separators, a whole one without a point."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
 
 
 def _plots(found: Summary) -> tuple[Block, ...]:
@@ -68,8 +116,13 @@ def _crossings(found: Summary) -> Block:
     return Table(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
 
 
-def _heat(heat: Heat, found: Summary) -> Matrix:
+def _heat(found: Summary) -> Maps:
     unit = "cycles per element" if found.x == "elements" else "cycles"
-    cells = tuple((column, row, value, f"{value:.4g} {unit}") for column, row, value in heat.cells)
-    caption = f"{heat.name}: {unit}, {found.keys[0]} across, {found.keys[1]} down"
-    return Matrix(caption, tuple(map(str, heat.columns)), tuple(map(str, heat.rows)), cells)
+    maps = tuple(
+        Matrix(
+            each.name, tuple(map(str, each.columns)), tuple(map(str, each.rows)),
+            tuple((column, row, value, f"{value:.4g} {unit}") for column, row, value in each.cells),
+        )
+        for each in found.heats
+    )  # fmt: skip
+    return Maps(f"{unit}: {found.keys[0]} across, {found.keys[1]} down", maps)

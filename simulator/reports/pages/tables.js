@@ -26,8 +26,8 @@ page.blocks.table = (block) => {
   const head = page.make("tr");
   const numeric = new Set(block.numbers);
   block.columns.forEach((name, column) => {
-    const cell = page.make("th", numeric.has(column) ? "number" : "", name);
-    cell.scope = "col";
+    const cell = page.make(name ? "th" : "td", numeric.has(column) ? "number" : "", name);
+    if (name) cell.scope = "col";
     page.add(head, cell);
   });
   page.add(table, page.add(page.make("thead"), head));
@@ -35,7 +35,7 @@ page.blocks.table = (block) => {
   const most = block.heat === null ? 0 : Math.max(0, ...block.rows.map((row) => row[block.heat] || 0));
   const more = (rows) => { for (const row of rows) page.add(body, page.tableRow(block, row, numeric, most)); };
   more(block.rows.slice(0, block.most));
-  const frame = page.add(page.make("div", "wide"), page.add(table, body));
+  const frame = page.wide(block.caption || "table", page.add(table, body));
   const lines = () => [block.columns, ...block.rows].map((row) => row.map((cell) => cell ?? "").join("\t")).join("\n");
   page.add(found, frame, page.add(page.make("div", "tools"), page.copyButton("the table", lines)));
   if (block.rows.length > block.most) {
@@ -46,6 +46,17 @@ page.blocks.table = (block) => {
     page.add(found, rest);
   }
   return found;
+};
+
+// A frame that scrolls what is wider than it, by keys too.
+page.wide = (name, content) => {
+  const frame = page.add(page.make("div", "wide"), content);
+  frame.setAttribute("role", "group");
+  frame.setAttribute("aria-label", name);
+  new ResizeObserver(() => {
+    if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
+  }).observe(frame);
+  return frame;
 };
 
 page.tableRow = (block, row, numeric, most) => {
@@ -109,7 +120,7 @@ page.hottest = (block) => {
   const hot = block.rows.filter((row) => row.share).sort((one, other) => other.share - one.share);
   let next = 0;
   if (!hot.length) return null;
-  return page.add(page.make("div", "tools"), page.button("Hottest line", "go to the line with most work, then the next",
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line with most work, then the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
@@ -127,8 +138,7 @@ page.programRows = (lines, most, coloured) => {
       const opener = page.add(page.make("tr", "fold"), cell);
       const open = () => { for (const row of folded) row.hidden = false; opener.remove(); };
       for (const row of folded) row.unfold = open;
-      page.add(cell, page.button(`lines ${lines[k].number} .. ${lines[end - 1].number}: ${end - k} constants`,
-        `show the constants of lines ${lines[k].number} to ${lines[end - 1].number}`, open));
+      page.add(cell, page.button(`lines ${lines[k].number} .. ${lines[end - 1].number}: ${end - k} constants`, "", open));
       found.push(opener, ...folded);
       k = end;
     } else {
@@ -206,7 +216,8 @@ page.blocks.listing = (block) => {
   const frame = page.make("div", "program");
   frame.tabIndex = 0;
   frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", block.caption || "text");
+  page.listings = (page.listings || 0) + 1;
+  frame.setAttribute("aria-label", `text ${page.listings}: ${block.caption || "listing"}`);
   const code = page.make("code");
   const isDiff = block.text.startsWith("--- ");
   block.text.split("\n").forEach((line, k) => {

@@ -334,6 +334,8 @@ def _waited(
 
 
 _PROCESS = 1
+_APART = 1000
+"""From the number of a pipe to that of the next; viewers call a thread main if it has the number of its process."""
 _LINES = "inside launches"
 _PIECE = 4096
 """Events that are written at once."""
@@ -395,7 +397,7 @@ def _events(
     instructions = instruction_slices(timeline)
     threads = _threads(timeline, instructions)
     lines = [each for each in inside if each.start < timeline.end and each.end > timeline.start]
-    threads |= {_LINES: len(threads) + 1} if lines else {}
+    threads |= {_LINES: _APART * (len(timeline.pipes) + 1)} if lines else {}
     yield from _names(threads, target)
     yield from _slices(timeline, threads)
     yield from _moments((row for row in timeline.rows if row.start == row.end and timeline.holds(row.end)), threads)
@@ -410,12 +412,14 @@ def _events(
 def _threads(timeline: Timeline, instructions: Iterable[InstructionSlice]) -> dict[str, int]:
     """Return the number of every track by name, in the order in which they are to be shown: each pipe, then its own.
 
-    The numbers of pipes do not depend on the window.
+    Viewers that know no order of threads show them by number. The numbers of pipes do not depend on the window.
     """
     tracks = sorted({(each.span.pipe, each.cause is not None, len(each.track), each.track) for each in instructions})
-    numbers = {name: number for number, name in enumerate((*timeline.pipes, *(track[-1] for track in tracks)), 1)}
-    shown = [name for pipe in timeline.pipes for name in (pipe, *(each[-1] for each in tracks if each[0] == pipe))]
-    return {name: numbers[name] for name in shown}
+    return {
+        name: _APART * place + number
+        for place, pipe in enumerate(timeline.pipes, 1)
+        for number, name in enumerate((pipe, *(each[-1] for each in tracks if each[0] == pipe)))
+    }
 
 
 def _names(threads: Mapping[str, int], target: str) -> Iterator[Event]:
