@@ -48,6 +48,7 @@ from castsim.running.stepping.breakpoints import (
 from castsim.running.stepping.journal import Bytes
 from castsim.running.stepping.places import BUFFER, Place, argument_place, dense, global_space, part_place, tile_place
 from castsim.running.stepping.recording import Recording
+from castsim.running.stepping.scalars import Scalars
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import Cause, IgnoresBlocks
@@ -379,8 +380,11 @@ class Stepper:
     position: int = 0
     breakpoints: Breakpoints = field(init=False)
     lines: list[int] = field(init=False)
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    """Values of scalar arguments."""
     _positions: dict[int, list[int]] = field(init=False)
     _pipes: PipeStates | None = None
+    _scalars: Scalars | None = None
 
     def __post_init__(self) -> None:
         self.lines = [self.trace.instructions[step.instruction].span.line for step in self.trace.steps]
@@ -424,6 +428,27 @@ class Stepper:
             self._pipes = PipeStates(loaded.tree, loaded.target)
         return self._pipes
 
+    def scalars(self) -> Mapping[str, int | float]:
+        """Return the scalars that are known before the operation about to be executed; none at the end."""
+        if self.ended or self.trace.recording.core is not None:
+            return {}
+        if self._scalars is None:
+            self._scalars = Scalars(self.trace.result.loaded, self.args)
+        places = self._positions[self.line]
+        return self._scalars.at(self.line, bisect_left(places, self.position), len(places))
+
+    def bytes_of(self, name: str, offset: int, count: int) -> tuple[int, bytes]:
+        """Return where what a name stands for begins in its memory, and bytes from there.
+
+        Raises:
+            ReadError: nothing in memory has this name, or begins within a byte.
+        """
+        place = self.trace.symbols.at(name, self.position)
+        if place is None or place.offset % 8:
+            raise ReadError(f"nothing in memory is called '{name}'", legal=self.trace.symbols.names())
+        start = place.offset // 8
+        return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
+
     def pipe(self, name: str) -> str:
         """Return the cause that a pipe spends the cycle of the stop on."""
         return self.pipes.at(name, self.cycle).value
@@ -461,6 +486,30 @@ class Stepper:
         """Execute the rest of a line: all its trips, of a loop or section all of its body; breakpoints are passed."""
         if not self.ended:
             self.go_to(self._last_of_line() + 1)
+
+    def step_over(self) -> None:
+        """Execute the operations of a line in one trip: go to the next line, or to the next trip of a loop of one."""
+        if self.ended:
+            return
+        line, last, position = self.line, self.trace.steps[self.position].instruction, self.position + 1
+        while position < len(self.lines) and self.lines[position] == line:
+            instruction = self.trace.steps[position].instruction
+            if instruction <= last:
+                break
+            last, position = instruction, position + 1
+        self.go_to(position)
+
+    def step_out(self) -> None:
+        """Execute what is left of the innermost loop or section, of a function all that is left."""
+        around = [(head, last) for head, last in self.trace.regions.items() if head < self.line <= last]
+        if not around:
+            self.go_to(len(self.lines))
+            return
+        head, last = max(around)
+        position = self.position
+        while position < len(self.lines) and head <= self.lines[position] <= last:
+            position += 1
+        self.go_to(position)
 
     def reverse_next(self) -> None:
         """Take a line back, with all its trips: that of the operation before; go to where it was first executed."""
@@ -668,4 +717,4 @@ class Launch:
             lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
             launch=self.kernel,
         )  # fmt: skip
-        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits))
+        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits), args=self.args)
