@@ -20,19 +20,16 @@ from castsim.execution.limits import DEFAULT_LIMITS, Limits
 from castsim.execution.micro.unit import Pointer
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
-from castsim.isa import pto
-from castsim.isa.errors import CastsimError, LimitError, ReadError
+from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.micro.nodes import MicroOperation
 from castsim.isa.pto.packed import element_format, held_element
-from castsim.isa.pto.regions import nodes
 from castsim.isa.pto.value_types import MaskType, VectorType
 from castsim.isa.sources import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
 from castsim.machines.mechanisms import machine_of
-from castsim.machines.vliw.machine import VliwCore
-from castsim.running.loaded import Inputs, Loaded, LoadedProgram
+from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.loading import load
 from castsim.running.runs import Result, run_loaded
 from castsim.running.stepping.breakpoints import (
@@ -48,45 +45,13 @@ from castsim.running.stepping.breakpoints import (
 from castsim.running.stepping.journal import Bytes
 from castsim.running.stepping.places import BUFFER, Place, argument_place, dense, global_space, part_place, tile_place
 from castsim.running.stepping.recording import Recording
-from castsim.running.stepping.scalars import Scalars
+from castsim.running.stepping.source import Scalars, regions_of
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import Cause, IgnoresBlocks
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest
-
-
-# Which lines belong to a line of a program: the bodies of its loops and sections.
-
-
-def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
-    """Return, by the line that a loop, branch or section begins in, the last line of its body."""
-    if core is not None:
-        bundles = core.program.bundles
-        return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
-    try:
-        parsed = pto.parse(loaded.source, loaded.file, go_past_refused=True)
-    except CastsimError:  # the text as a whole: only the entry needs to be without errors
-        return {}
-    found: dict[int, int] = {}
-    for function in parsed.functions:
-        for node in nodes(function.body or ()):
-            inner = [each.span.line for each in _inside(node)]
-            if inner:
-                found[node.span.line] = max(*inner, found.get(node.span.line, 0))
-    return found
-
-
-def _inside(node: pto.Operation) -> list[pto.Operation]:
-    match node:
-        case pto.For() | pto.Section():
-            return list(nodes(node.body))
-        case pto.While():
-            return [*nodes(node.before), *nodes(node.after)]
-        case pto.If():
-            return [*nodes(node.then_body), *nodes(node.else_body)]
-    return []
 
 
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.

@@ -1,7 +1,8 @@
-"""The scalars of a stopped `.pto` program: its arguments, constants, index arithmetic, variables of loops.
+"""What the text of a stopped program tells: which lines its loops and sections have, and its scalars.
 
-A recorded run holds bytes and registers alone. Scalars are computed again from the text, up to the operation that the
-run has stopped at; what comes from memory, or from an operation that is no scalar arithmetic, is not known.
+A recorded run holds bytes and registers alone. Arguments, constants, index arithmetic and variables of loops are
+computed again, up to the operation that the run has stopped at; what comes from memory, or from an operation that is no
+scalar arithmetic, is not known.
 """
 
 from __future__ import annotations
@@ -16,7 +17,43 @@ from castsim.execution.interpreter.scalars import constant, evaluate
 from castsim.isa import pto
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.inlining import inlined
+from castsim.isa.pto.regions import nodes
+from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Loaded
+
+# Which lines belong to a line of a program: the bodies of its loops and sections.
+
+
+def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
+    """Return, by the line that a loop, branch or section begins in, the last line of its body."""
+    if core is not None:
+        bundles = core.program.bundles
+        return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
+    try:
+        parsed = pto.parse(loaded.source, loaded.file, go_past_refused=True)
+    except CastsimError:  # the text as a whole: only the entry needs to be without errors
+        return {}
+    found: dict[int, int] = {}
+    for function in parsed.functions:
+        for node in nodes(function.body or ()):
+            inner = [each.span.line for each in _inside(node)]
+            if inner:
+                found[node.span.line] = max(*inner, found.get(node.span.line, 0))
+    return found
+
+
+def _inside(node: pto.Operation) -> list[pto.Operation]:
+    match node:
+        case pto.For() | pto.Section():
+            return list(nodes(node.body))
+        case pto.While():
+            return [*nodes(node.before), *nodes(node.after)]
+        case pto.If():
+            return [*nodes(node.then_body), *nodes(node.else_body)]
+    return []
+
+
+# The scalars of a `.pto` program.
 
 MOST_VISITS = 300_000
 """Operations that are followed; behind them no scalar is known."""
