@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -19,6 +20,7 @@ from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from dap_client import Client
 from debug_programs import PROGRAMS
 
+from castsim.commands.execution.debug import kernel_of
 from castsim.commands.option_parsers import scalar
 from castsim.editor.debugging.messages import Channel
 from castsim.editor.debugging.server import Session
@@ -90,7 +92,7 @@ def look_at_variables(client: Client) -> None:
     (frame,) = client.body("stackTrace", threadId=1)["stackFrames"]
     assert re.search(r"cycle \d+$", frame["name"])
     scopes = {each["name"]: each["variablesReference"] for each in client.body("scopes", frameId=frame["id"])["scopes"]}
-    assert set(scopes) == {"Tiles", "Tensors", "Memory", "Pipes"}
+    assert set(scopes) == {"Locals", "Tiles", "Tensors", "Memory", "Pipes"}
     tiles = {each["name"]: each for each in client.body("variables", variablesReference=scopes["Tiles"])["variables"]}
     assert set(tiles) == {"wide", "slim"}
     assert tiles["slim"]["indexedVariables"] == 4
@@ -150,7 +152,7 @@ def answers(*requests: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
     for command, arguments in requests:
         client.send(command, **arguments)
     got = BytesIO()
-    Session(Channel(BytesIO(sent.getvalue()), got), scalar).run()
+    Session(Channel(BytesIO(sent.getvalue()), got), scalar, kernel=kernel_of).run()
     reader = Client(BytesIO(), BytesIO(got.getvalue()))
     found = []
     while reader.source.tell() < len(got.getvalue()):
@@ -215,10 +217,82 @@ def test_arguments_as_the_command_line_has_them(tmp_path: Path) -> None:
         launch = ("launch", {"program": str(kernel), "in": ["x=zeros"], "arg": arg})
         found = answers(("initialize", {}), launch, ("configurationDone", {}))
         counts.add(events(found, "stopped")[0].get("description", ""))
-        found = answers(("initialize", {}), launch, ("configurationDone", {}), ("next", {}), ("stackTrace", {}))
+        behind = (("next", {}), ("stepOut", {}), ("stackTrace", {}))
+        found = answers(("initialize", {}), launch, ("configurationDone", {}), *behind)
         counts.add(re.sub("cycle .*", "", found[-1]["body"]["stackFrames"][0]["name"]).split(":")[0])
     assert sorted(counts)[-1] == "operation 13 of 13"  # loop, arithmetic, load, cast: three times, and the store
     assert len(counts) == 2
+
+
+def moved(path: Path, moves: list[str], **more: Any) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line and locals behind each move from the entry."""
+    requests: list[tuple[str, dict[str, Any]]] = [("initialize", {}), start(path, **more), ("configurationDone", {})]
+    for move in moves:
+        look = (("scopes", {}), ("variables", {"variablesReference": 1}), ("stackTrace", {}))
+        requests += [(move, {}), *look]
+    bodies: dict[str, dict[str, Any]] = {}
+    for each in answers(*requests):
+        if each["type"] == "response":
+            bodies[each["command"]] = each["body"]
+            if each["command"] == "stackTrace":
+                assert bodies["scopes"]["scopes"][0]["name"] == "Locals"
+                values = {one["name"]: one["value"] for one in bodies["variables"]["variables"]}
+                yield bodies["stackTrace"]["stackFrames"][0]["line"], values
+
+
+def test_step_over_stays_in_the_trip_and_locals_have_its_scalars(tmp_path: Path) -> None:
+    kernel = Path(written(tmp_path, LOOP))
+    lines = LOOP.split("\n")
+    head = next(n for n, line in enumerate(lines, 1) if "scf.for" in line)
+    variable = lines[head - 1].split("%")[1].split(" ")[0]
+    found = list(moved(kernel, ["next"] * 5 + ["stepOut"]))
+    assert [line for line, _ in found[:-1]] == [head + 1, head + 2, head + 3, head, head + 1]
+    assert found[-1][0] > head + 3
+    assert [values[f"%{variable}"] for _, values in found[:-1]] == ["0", "0", "0", "1", "1"]
+    assert f"%{variable}" not in found[-1][1]
+
+
+def test_locals_follow_carried_values_of_vector_programs() -> None:
+    """What `plt` leaves is no scalar arithmetic, so that nothing is claimed of it behind the first trip."""
+    path = PROGRAMS / "micro" / "masked_tail.pto"
+    loads = [n for n, line in enumerate(path.read_text().split("\n"), 1) if "pto.vlds" in line]
+    found = [values for line, values in moved(path, ["next"] * 19) if line == loads[0]]
+    assert [one["%i"] for one in found] == ["0", "64", "128", "192"]
+    assert [one.get("%left") for one in found] == ["200", None, None, None]
+    assert {one["%far"] for one in found} == {"8192"}
+
+
+def test_memory_is_shown_and_nothing_is_changed(kernel: Path) -> None:
+    np.save(kernel.parent / "x.npy", VALUES)
+    reads = [{"offset": 4, "count": 12}, {"count": 0}, {"offset": VALUES.nbytes - 4, "count": 9}]
+    found = answers(
+        ("initialize", {}), start(kernel, **{"in": {"x": str(kernel.parent / "x.npy")}}), ("configurationDone", {}),
+        *(("readMemory", {"memoryReference": "x", **each}) for each in reads),
+        ("readMemory", {"memoryReference": "nobody", "count": 4}),
+        ("setVariable", {"variablesReference": 1, "name": "x", "value": "3"}),
+    )  # fmt: skip
+    *memory, nobody, changed = [each for each in found if each["type"] == "response"][3:]
+    data = VALUES.tobytes()
+    assert [b64decode(each["body"]["data"]) for each in memory] == [data[4:16], b"", data[-4:]]
+    assert memory[2]["body"]["unreadableBytes"] == 5
+    assert "nobody" in nobody["message"] and not nobody["success"]
+    assert not changed["success"] and "no value of it can be changed" in changed["message"]
+
+
+def test_a_kernel_in_c_is_launched_with_its_tensors() -> None:
+    """As `castsim debug kernel.c --tensor .. --index-space ..`: the same operations of the same line."""
+    path = PROGRAMS / "tpc_c" / "cast_f32_bf16.c"
+    given = {"in": {"x": "zeros"}, "target": "gaudi2", "tensor": {"x": "f32[64,16]", "y": "bf16[64,16]"}}
+    launch = {"program": str(path), **given, "index-space": "1,16"}
+    found = answers(("initialize", {}), ("launch", launch), ("configurationDone", {}), ("scopes", {}),
+                    ("variables", {"variablesReference": 1}))  # fmt: skip
+    (entry,) = events(found, "stopped")
+    assert entry["reason"] == "entry", found
+    assert {each["name"] for each in found[-1]["body"]["variables"]} >= {"x", "y"}
+    refused = answers(("initialize", {}), ("launch", {**launch, "index-space": "x"}))
+    assert "one to five numbers" in refused[2]["message"]
+    elsewhere = answers(("initialize", {}), ("launch", {**launch, "program": str(PROGRAMS / "f32_to_f16.pto")}))
+    assert not elsewhere[2]["success"] and ".c" in elsewhere[2]["body"]["error"]["format"]
 
 
 def test_registers_and_bundles() -> None:

@@ -60,13 +60,23 @@ def test_words_have_their_scopes(language: str, text: str, word: str, name: str)
 def test_the_extension_names_its_files() -> None:
     package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
     contributes = package["contributes"]
-    places = [package["main"], *(one["path"] for one in contributes["grammars"])]
+    bundled = package["scripts"]["vscode:prepublish"].split()  # esbuild makes `main` of it
+    assert bundled[0] == "esbuild" and f"--outfile={package['main'].removeprefix('./')}" in bundled
+    places = [bundled[1], *(one["path"] for one in contributes["grammars"])]
     places += [one["configuration"] for one in contributes["languages"]]
     assert all((VSCODE / place).is_file() for place in places)
     assert package["version"] == __version__
     assert [one["scopeName"] for one in contributes["grammars"]] == [
         json.loads(written(language))["scopeName"] for language in FILES
     ]
+
+
+def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
+    package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
+    (debugger,) = package["contributes"]["debuggers"]
+    read = (ROOT / "simulator" / "editor" / "debugging" / "server.py").read_text(encoding="utf-8")
+    attributes = debugger["configurationAttributes"]["launch"]["properties"]
+    assert [name for name in attributes if f'"{name}"' not in read] == []
 
 
 def test_edits_in_long_texts_are_answered_within_the_limit() -> None:

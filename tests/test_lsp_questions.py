@@ -10,6 +10,9 @@ from lsp_client import Editor, applied, session, uri
 from lsprotocol import types as lsp
 
 from castsim import check_text
+from castsim.editor.actions import repairs
+from castsim.editor.checker import line_cycles
+from castsim.editor.document import Settings, Text
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 PIPELINED = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text(encoding="utf-8")
@@ -195,3 +198,40 @@ def test_the_legal_word_is_written() -> None:
         return await repaired(one, "k.pto", text, "cannot be read", "Write index")
 
     assert errors("k.pto", session(work)) == []
+
+
+def test_programs_of_vector_instructions_have_cycles() -> None:
+    """Those of the functions and transfers that a run times; of the masked tail, one function between two transfers."""
+    path = PROGRAMS / "micro" / "masked_tail.pto"
+    text = path.read_text(encoding="utf-8")
+    found = {one.line: one.cycles for one in line_cycles(Text(path.name, "pto", text), Settings())}
+    words = {line: text.split("\n")[line - 1].split()[0] for line, cycles in found.items() if cycles}
+    assert {"pto.mte_gm_ub", "pto.vecscope", "pto.mte_ub_gm"} <= set(words.values())
+
+
+TYPED = """module attributes {pto.target_arch = "a5"} {
+func.func @k(%tile: !pto.ptr<f32>) {
+  %tilf = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
+  %tilg = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+  pto.texp ins(%tils : !pto.tile_buf<vec, 16x64xf32>) outs(%tilg : !pto.tile_buf<vec, 16x64xf32>)
+  pto.texp ins(%tilg : !pto.tile_buf<vec, 16x64xf33>) outs(%tilg : !pto.tile_buf<vec, 16x64xf32>)
+  return
+}
+}
+"""
+BUNDLES = "// castsim: target gaudi2\nnop; nop; mulx.f32 V4, V2, V3; nop\nnop; halt; halt; nop\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "titles"),
+    [
+        ("k.pto", TYPED, 5, ["Write %tilg"]),
+        ("k.pto", TYPED, 6, ["Write f32"]),
+        ("k.tpc", BUNDLES, 2, ["Write mul.f32"]),
+    ],
+)
+def test_only_words_of_the_right_type_are_offered(name: str, text: str, line: int, titles: list[str]) -> None:
+    findings = check_text(name, text)
+    (found,) = [one for one in findings if one.line == line and one.severity == "error"]
+    assert len(found.legal) == (3 if line == 5 else 1)
+    assert [one.title for one in repairs(Text(name, name[2:], text), found, findings, Settings())] == titles

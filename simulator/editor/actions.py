@@ -11,7 +11,7 @@ from functools import lru_cache
 from castsim.checking import Finding, Severity, check_text
 from castsim.editor.alone import node_at
 from castsim.editor.document import Settings, Text
-from castsim.editor.program_slice import excerpt
+from castsim.editor.program_slice import excerpt, findings_in
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
@@ -261,22 +261,32 @@ def repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings:
     Raises:
         CastsimError: what a repair rests on cannot be read.
     """
-    found = _words(text, finding)
+    found = _words(text, finding, settings)
     if text.language == "pto":
         found += chain_repairs(text, finding, settings)
         found += flag_repairs(text, finding, findings, settings)
     return found
 
 
-def _words(text: Text, finding: Finding) -> list[Repair]:
-    """Return replacements of a word by the legal ones, where these are words."""
+def _words(text: Text, finding: Finding, settings: Settings) -> list[Repair]:
+    """Return replacements of a word by the legal ones, where these are words and fit their place."""
     if finding.line is None or finding.column is None or finding.end_column is None:
         return []
     written = text.lines[finding.line - 1][finding.column - 1 : finding.end_column - 1]
     legal = [word for word in finding.legal if _TOKEN.fullmatch(word) and word != written]
     if not _TOKEN.fullmatch(written) or len(legal) != len(finding.legal) or not 0 < len(legal) <= _MOST:
         return []
-    return [
-        Repair(f"Write {word}", (Edit(finding.line, finding.column, finding.end_column, word),), len(legal) == 1)
-        for word in legal
+    kept = written[written.index(".") :] if text.language == "tpc" and "." in written else ""
+    edits = [
+        Edit(finding.line, finding.column, finding.end_column, word if "." in word else word + kept) for word in legal
     ]
+    fitting = [edit for edit in edits if _fits(text, edit, settings)]
+    return [Repair(f"Write {edit.text}", (edit,), len(fitting) == 1) for edit in fitting]
+
+
+def _fits(text: Text, edit: Edit, settings: Settings) -> bool:
+    """Whether a word may stand in its place: nothing is found there any more, nor is it of another type."""
+    for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
+        if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
+            return False
+    return True

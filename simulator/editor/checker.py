@@ -25,7 +25,8 @@ from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import Language, Source
-from castsim.running.program_loading import load
+from castsim.isa.warning_text import WarningKind
+from castsim.running.program_loading import DataDependentProgram, load
 from castsim.running.program_runs import run_loaded
 from castsim.running.source_lines import SourceLine, source_lines
 from castsim.synchronisation.races import IGNORE
@@ -92,14 +93,15 @@ def _lines(source: Source, settings: Settings, entry: str | None) -> Iterator[So
     request = settings.request()
     try:
         loaded = load(source, request.target, entry, request.args)
-        if loaded.tree is None and source.language is Language.TILES:
+        if isinstance(loaded, DataDependentProgram):
             return  # its path rests on what memory holds
         result = run_loaded(
             loaded, {}, timing_only=True, max_cycles=_MOST_CYCLES, races=IGNORE, stale_reads=IGNORE
         )  # fmt: skip
     except (CastsimError, EngineError):
         return
-    if not result.untimed:
+    guessed = any(one.kind is WarningKind.DEFAULT_READ for one in result.loaded.executed.warnings)
+    if not result.untimed and not guessed:
         yield from source_lines(result.loaded.tree, result.timing)
 
 

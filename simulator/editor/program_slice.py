@@ -275,6 +275,12 @@ def quick_findings(text: Text, edit: Change, before: Sequence[Finding], settings
     return in_order([*(one for one in kept if not (fresh and found.holds(one.line))), *fresh])
 
 
+def findings_in(text: Text, first: int, last: int, settings: Settings) -> list[Finding] | None:
+    """Return what the syntax and types of lines, from 0, are wrong in; None where only the whole text tells."""
+    found = excerpt(text, first, last)
+    return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
+
+
 def _read(found: Excerpt, settings: Settings) -> list[Finding]:
     text = found.text
     try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group
 
+from castsim.commands.execution.cpp_kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.execution.cpp_kernels import launch_of as kernel_launch
-from castsim.commands.execution.cpp_kernels import recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
@@ -29,6 +30,9 @@ from castsim.reports.stepping import (
 )
 from castsim.running.stepping.stepper import Launch, Stepper
 from castsim.running.stepping.stops import Breakpoint, parse_selection
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
 
 # The commands of `castsim debug`, typed or read from standard input.
 
@@ -308,13 +312,30 @@ def launch_of(options: Namespace) -> Launch:
     )
 
 
+def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
+    """Return what a launch of an editor says of a kernel in C, by the names of the options; None of other programs.
+
+    Raises:
+        ReadError: an attribute that cannot be read, or that is given for another program.
+    """
+    if not is_kernel(program) and not any(given[key] for key in given if key != "in"):
+        return None
+    last = {key: ",".join(given[key]) or None for key in ("index-space", "tpcs", "accumulators")}
+    options = Namespace(
+        program=program, tensors=[*given["tensor"]], index_space=last["index-space"], tpcs=last["tpcs"],
+        accumulators=last["accumulators"], macros=[*given["define"]], folders=[*given["include"]],
+        inputs=[*given["in"]],
+    )  # fmt: skip
+    return kernel_launch(options)
+
+
 def _serve(options: Namespace) -> Outcome:
     given = None if options.program is None else launch_of(options)
     if options.port is None:
-        serve(given, scalar)
+        serve(given, scalar, kernel_of)
     else:
         port = integer_from("--port", options.port, least=0)
         if port > LAST_PORT:
             raise ReadError(f"--port {port}: no port", legal=(f"0 .. {LAST_PORT}",))
-        serve_port(port, given, scalar)
+        serve_port(port, given, scalar, kernel_of)
     return Outcome({}, lambda _: Group())

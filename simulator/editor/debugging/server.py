@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.editor.debugging.messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
@@ -17,10 +19,15 @@ from castsim.reports.stepping import element_value, operation_text, stop_line
 from castsim.running.stepping.stepper import Launch, Stepper
 from castsim.running.stepping.stops import Breakpoint, Named, Selection, parse_selection
 
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
+
 # What an editor shows of a stopped program: scopes, and below them names, rows and elements, page by page.
 
 _SCOPES = {"Tiles": ("tile",), "Tensors": ("tensor",), "Registers": ("register",), "Memory": ("pointer", "memory")}
-_PIPES = "Pipes"
+_PIPES, _LOCALS = "Pipes", "Locals"
+_MOST_BYTES = 1 << 20
+"""Bytes of memory that one request gets."""
 MOST_SHOWN = 1000
 """Variables that one request gets unless it asks for so many."""
 
@@ -48,7 +55,8 @@ class Variables:
     def scopes(self) -> list[Document]:
         """Return the scopes of the one frame that there is."""
         kinds = {each.kind for each in self._names()}
-        shown = [name for name, own in _SCOPES.items() if kinds.intersection(own)]
+        shown = [_LOCALS] if self.stepper.scalars() else []
+        shown += [name for name, own in _SCOPES.items() if kinds.intersection(own)]
         if self.stepper.trace.timed:
             shown.append(_PIPES)
         return [{"name": name, "variablesReference": self._refer(name), "expensive": name == _PIPES} for name in shown]
@@ -86,10 +94,17 @@ class Variables:
             for pipe, cause in self.stepper.pipes.all(self.stepper.cycle).items():
                 yield {"name": pipe, "value": cause.value, "variablesReference": 0}
             return
+        if scope == _LOCALS:
+            for name, value in self.stepper.scalars().items():
+                yield {"name": f"%{escaped(name)}", "value": str(value), "variablesReference": 0,
+                       "evaluateName": f"%{name}"}  # fmt: skip
+            return
         for each in self._names():
             if each.kind not in _SCOPES[scope]:
                 continue
             own: Document = {"name": escaped(each.name), "type": each.format, "evaluateName": each.name}
+            if each.kind != "register":
+                own["memoryReference"] = each.name
             if each.shape:
                 reference = self._refer(_Rows(each.name, (), each.shape))
                 yield {**own, "value": _summary(each), "variablesReference": reference,
@@ -137,6 +152,9 @@ def _expression(name: str, index: tuple[int, ...]) -> str:
 
 
 Move = Callable[[], object]
+Kernel = Callable[[str, Mapping[str, Sequence[str]]], "LaunchRequest | None"]
+KERNEL_KEYS = ("tensor", "define")
+"""Attributes of a launch that are by name; `include`, `index-space`, `tpcs` and `accumulators` are texts."""
 
 
 # One session of an editor with a program: its requests and the events that follow them.
@@ -151,6 +169,7 @@ _FRAME = 1
 _CAPABILITIES = (
     "supportsConfigurationDoneRequest", "supportsStepBack", "supportsConditionalBreakpoints",
     "supportsFunctionBreakpoints", "supportsEvaluateForHovers", "supportsTerminateRequest", "supportTerminateDebuggee",
+    "supportsReadMemoryRequest",
 )  # fmt: skip
 
 
@@ -174,6 +193,8 @@ class Session:
     channel: Channel
     number: Callable[[str, str], int | float]
     launch: Launch | None = None
+    kernel: Kernel | None = None
+    """Reads what a launch says of a kernel in C: attributes by name."""
     stepper: Stepper | None = None
     variables: Variables | None = None
     _first: int = 1
@@ -237,9 +258,11 @@ class Session:
             "scopes": lambda *_: {"scopes": [*self._shown().scopes()]},
             "variables": self._variables,
             "evaluate": self._evaluate,
-            "next": lambda _, after: self._move(after, self._program().next),
+            "readMemory": self._read_memory,
+            **dict.fromkeys(("setVariable", "setExpression", "writeMemory"), _change_nothing),
+            "next": lambda _, after: self._move(after, self._program().step_over),
             "stepIn": lambda _, after: self._move(after, self._program().step),
-            "stepOut": lambda _, after: self._move(after, self._program().next),
+            "stepOut": lambda _, after: self._move(after, self._program().step_out),
             "stepBack": lambda _, after: self._move(after, self._program().reverse_step),
             "continue": lambda _, after: self._run(after, self._program().run),
             "reverseContinue": lambda _, after: self._run(after, self._program().reverse_run),
@@ -268,6 +291,11 @@ class Session:
             args={**launch.args, **{name: self.number(name, text) for name, text in given.pairs("arg").items()}},
             options={**launch.options, **given.pairs("option")},
         )
+        if self.kernel is not None and launch.program:
+            texts = {key: _words(given, key) for key in ("include", "index-space", "tpcs", "accumulators")}
+            named = {key: [f"{name}={text}" for name, text in given.pairs(key).items()] for key in KERNEL_KEYS}
+            named["in"] = [f"{name}={text}" for name, text in launch.inputs.items()]
+            launch = replace(launch, kernel=self.kernel(launch.program, {**texts, **named}) or launch.kernel)
         if not launch.program:
             raise ReadError("a launch needs a 'program'", legal=("the path of a .pto or .tpc file",))
         if "stopOnEntry" in given.given:
@@ -446,6 +474,9 @@ class Session:
         """Return elements, or whether a condition holds."""
         del after
         text = (given.text("expression") or "").strip().removeprefix("print ")
+        scalars = self._program().scalars()
+        if text.startswith("%") and text[1:] in scalars:
+            return {"result": str(scalars[text[1:]]), "variablesReference": 0}
         try:
             return self._shown().result(parse_selection(text))
         except ReadError as error:
@@ -454,6 +485,19 @@ class Session:
             except ReadError:
                 raise error from None
             return {"result": str(holds).lower(), "variablesReference": 0}
+
+    def _read_memory(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+        """Return bytes of what has a name; behind the end of its memory there are none."""
+        del after
+        name, count = given.text("memoryReference") or "", min(given.number("count"), _MOST_BYTES)
+        offset = given.given.get("offset", 0)
+        if not isinstance(offset, int):
+            raise ReadError("'offset' is not a number")
+        start, data = self._program().bytes_of(name, offset, count)
+        return {
+            "address": f"{max(0, start + offset):#x}", "data": b64encode(data).decode(),
+            "unreadableBytes": count - len(data),
+        }  # fmt: skip
 
     def _name(self) -> str:
         if self.stepper is None:
@@ -475,6 +519,23 @@ class Session:
         self.channel.send("event", event=name, body=body)
 
 
+def _words(given: Arguments, key: str) -> list[str]:
+    """Return an attribute that may be a text, a number or a list of them. Raises ReadError for anything else."""
+    value = given.given.get(key)
+    found = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    if not all(isinstance(each, str | int) for each in found):
+        raise ReadError(f"'{key}' is neither a text nor a list of them")
+    return [str(each) for each in found]
+
+
+def _change_nothing(given: Arguments, after: list[Callable[[], None]]) -> Document:
+    del given, after
+    raise ReadError(
+        "the run is recorded, so that no value of it can be changed; launch it again with other inputs",
+        legal=("in", "arg"),
+    )
+
+
 def _same_file(asked: str, file: str) -> bool:
     return asked in ("", file) or Path(asked).resolve() == Path(file).resolve()
 
@@ -490,7 +551,7 @@ _HOST = "127.0.0.1"
 Number = Callable[[str, str], int | float]
 
 
-def serve(launch: Launch | None, number: Number) -> None:
+def serve(launch: Launch | None, number: Number, kernel: Kernel | None = None) -> None:
     """Serve the editor that has started this process; see `Session` for the parameters.
 
     Raises:
@@ -498,10 +559,10 @@ def serve(launch: Launch | None, number: Number) -> None:
     """
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     with sink:
-        Session(Channel(sys.stdin.buffer, sink), number, launch).run()
+        Session(Channel(sys.stdin.buffer, sink), number, launch, kernel).run()
 
 
-def serve_port(port: int, launch: Launch | None, number: Number) -> None:
+def serve_port(port: int, launch: Launch | None, number: Number, kernel: Kernel | None = None) -> None:
     """Wait for one editor at a port, 0 for any that is free, and serve it.
 
     Raises:
@@ -517,4 +578,4 @@ def serve_port(port: int, launch: Launch | None, number: Number) -> None:
         print(f"listening on {_HOST}:{waiting.getsockname()[1]}", file=sys.stderr, flush=True)
         taken, _ = waiting.accept()
     with taken, taken.makefile("rb") as source, taken.makefile("wb") as sink:
-        Session(Channel(source, sink), number, launch).run()
+        Session(Channel(source, sink), number, launch, kernel).run()

@@ -20,21 +20,18 @@ from castsim.execution.micro.vector_unit import Pointer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
-from castsim.isa.errors import CastsimError, LimitError, ReadError
+from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format, held_element
-from castsim.isa.pto.program import nodes
-from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
 from castsim.isa.sources import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
 from castsim.machines.mechanisms import machine_of
-from castsim.machines.vliw.machine import VliwCore
-from castsim.running.loaded import Inputs, Loaded, LoadedProgram
+from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
+from castsim.running.stepping.source import Scalars, regions_of
 from castsim.running.stepping.step_recording import (
     BUFFER,
     Bytes,
@@ -62,38 +59,6 @@ from castsim.timing import Cause, IgnoresBlocks
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest
-
-
-# Which lines belong to a line of a program: the bodies of its loops and sections.
-
-
-def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
-    """Return, by the line that a loop, branch or section begins in, the last line of its body."""
-    if core is not None:
-        bundles = core.program.bundles
-        return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
-    try:
-        parsed = parse(loaded.source, loaded.file, go_past_refused=True)
-    except CastsimError:  # the text as a whole: only the entry needs to be without errors
-        return {}
-    found: dict[int, int] = {}
-    for function in parsed.functions:
-        for node in nodes(function.body or ()):
-            inner = [each.span.line for each in _inside(node)]
-            if inner:
-                found[node.span.line] = max(*inner, found.get(node.span.line, 0))
-    return found
-
-
-def _inside(node: pto.Operation) -> list[pto.Operation]:
-    match node:
-        case pto.For() | pto.Section():
-            return list(nodes(node.body))
-        case pto.While():
-            return [*nodes(node.before), *nodes(node.after)]
-        case pto.If():
-            return [*nodes(node.then_body), *nodes(node.else_body)]
-    return []
 
 
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.
@@ -387,8 +352,11 @@ class Stepper:
     position: int = 0
     breakpoints: Breakpoints = field(init=False)
     lines: list[int] = field(init=False)
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    """Values of scalar arguments."""
     _positions: dict[int, list[int]] = field(init=False)
     _pipes: PipeStates | None = None
+    _scalars: Scalars | None = None
 
     def __post_init__(self) -> None:
         self.lines = [self.trace.instructions[step.instruction].span.line for step in self.trace.steps]
@@ -432,6 +400,27 @@ class Stepper:
             self._pipes = PipeStates(loaded.tree, loaded.target)
         return self._pipes
 
+    def scalars(self) -> Mapping[str, int | float]:
+        """Return the scalars that are known before the operation about to be executed; none at the end."""
+        if self.ended or self.trace.recording.core is not None:
+            return {}
+        if self._scalars is None:
+            self._scalars = Scalars(self.trace.result.loaded, self.args)
+        places = self._positions[self.line]
+        return self._scalars.at(self.line, bisect_left(places, self.position), len(places))
+
+    def bytes_of(self, name: str, offset: int, count: int) -> tuple[int, bytes]:
+        """Return where what a name stands for begins in its memory, and bytes from there.
+
+        Raises:
+            ReadError: nothing in memory has this name, or begins within a byte.
+        """
+        place = self.trace.symbols.at(name, self.position)
+        if place is None or place.offset % 8:
+            raise ReadError(f"nothing in memory is called '{name}'", legal=self.trace.symbols.names())
+        start = place.offset // 8
+        return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
+
     def pipe(self, name: str) -> str:
         """Return the cause that a pipe spends the cycle of the stop on."""
         return self.pipes.at(name, self.cycle).value
@@ -469,6 +458,30 @@ class Stepper:
         """Execute the rest of a line: all its trips, of a loop or section all of its body; breakpoints are passed."""
         if not self.ended:
             self.go_to(self._last_of_line() + 1)
+
+    def step_over(self) -> None:
+        """Execute the operations of a line in one trip: go to the next line, or to the next trip of a loop of one."""
+        if self.ended:
+            return
+        line, last, position = self.line, self.trace.steps[self.position].instruction, self.position + 1
+        while position < len(self.lines) and self.lines[position] == line:
+            instruction = self.trace.steps[position].instruction
+            if instruction <= last:
+                break
+            last, position = instruction, position + 1
+        self.go_to(position)
+
+    def step_out(self) -> None:
+        """Execute what is left of the innermost loop or section, of a function all that is left."""
+        around = [(head, last) for head, last in self.trace.regions.items() if head < self.line <= last]
+        if not around:
+            self.go_to(len(self.lines))
+            return
+        head, last = max(around)
+        position = self.position
+        while position < len(self.lines) and head <= self.lines[position] <= last:
+            position += 1
+        self.go_to(position)
 
     def reverse_next(self) -> None:
         """Take a line back, with all its trips: that of the operation before; go to where it was first executed."""
@@ -676,4 +689,4 @@ class Launch:
             lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
             launch=self.kernel,
         )  # fmt: skip
-        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits))
+        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits), args=self.args)
