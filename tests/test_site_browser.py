@@ -107,7 +107,7 @@ def test_the_playground_says_how_to_build_it_where_it_is_not_built(
     site: Path, page: Any, complaints: list[str]
 ) -> None:
     page.goto((site / "playground.html").as_uri())
-    assert "python docs/playground/build.py" in page.inner_text("#playground")
+    assert "python docs/playground/build.py" in page.inner_text("#playground-app")
     assert not complaints
 
 
@@ -117,13 +117,13 @@ def test_the_playground_says_how_to_build_it_where_it_is_not_built(
 )
 def test_the_playground_runs_a_sample_from_disk(page: Any, complaints: list[str]) -> None:
     page.goto(PLAYGROUND.as_uri())
-    assert "wasm32" in page.inner_text("#playground")  # a wheel that cannot be had is named
-    page.click("#playground button >> nth=0")
+    assert "wasm32" in page.inner_text("#playground-app")  # a wheel that cannot be had is named
+    page.click("#playground-app button >> nth=0")
     page.wait_for_function(
-        "document.querySelector('#playground [role=status]').textContent.startsWith('Exit')", timeout=200_000
+        "document.querySelector('#playground-app [role=status]').textContent.startsWith('Exit')", timeout=200_000
     )
-    assert "450 cycles" in page.inner_text("#playground pre")
-    assert page.frame_locator("#playground iframe").locator("text=Timeline").count()
+    assert "450 cycles" in page.inner_text("#playground-app pre")
+    assert page.frame_locator("#playground-app iframe").locator("text=Timeline").count()
     assert '"run program.pto' in page.evaluate("atob(location.hash.slice(1))")
     assert not complaints
 

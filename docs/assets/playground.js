@@ -1,7 +1,7 @@
 // The page "Playground": castsim in a worker, by Pyodide, from scripts that docs/playground/build.py writes.
 (() => {
   "use strict";
-  const place = document.getElementById("playground");
+  const place = document.getElementById("playground-app");
   const built = PLAYGROUND_BUILT;
   const node = (tag, text = "", attributes = {}) => {
     const made = document.createElement(tag);
