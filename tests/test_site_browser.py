@@ -124,6 +124,8 @@ def test_the_playground_runs_a_sample_from_disk(page: Any, complaints: list[str]
     )
     assert "450 cycles" in page.inner_text("#playground-app pre")
     assert page.frame_locator("#playground-app iframe").locator("text=Timeline").count()
+    page.set_viewport_size({"width": 400, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert '"run program.pto' in page.evaluate("atob(location.hash.slice(1))")
     assert not complaints
 
