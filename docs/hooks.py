@@ -23,8 +23,10 @@ _NOTEBOOK = re.compile(r"(\]\([^)\s]+)\.ipynb\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add a page for each notebook."""
+    """Add a page for each notebook, and say that there is no playground: docs/playground/build.py adds it."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - linters need no MkDocs
+
+    files.append(File.generated(config, "playground/manifest.js", content="const PLAYGROUND_BUILT = null;\n"))
 
     for path in sorted(DOCS.rglob("*.ipynb")):
         text, pictures = _notebook(path)

@@ -107,6 +107,16 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch, capsys):
     capsys.readouterr()
 
 
+def test_messages_of_the_page_by_messages_are_said(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    sections = re.split(r"^## ", (DOCS / "how-to" / "troubleshooting.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(sections) > 5
+    for section in sections:
+        [line] = re.findall(r"^castsim (.*)", section, re.MULTILINE)
+        main(shlex.split(line))
+        assert section.splitlines()[0] in "".join(capsys.readouterr()), line
+
+
 def test_every_generated_part_is_shown(made):
     assert {name for path in pages() for name in GENERATED.findall(path.read_text())} == made.keys()
 

@@ -17,9 +17,9 @@ from castsim.editor.signatures import shown, signatures
 from castsim.editor.symbols import Kind
 from castsim.editor.symbols_assembly import AssemblyIndex
 from castsim.editor.symbols_tiles import TileIndex
-from castsim.isa import pto
 from castsim.isa.errors import ReadError
-from castsim.isa.pto import reader
+from castsim.isa.pto import pto_parser
+from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc import Immediate, LabelUse, Register, parse
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.source import chosen_target
@@ -58,7 +58,7 @@ def test_the_index_resolves_values_as_the_reader_does(monkeypatch: pytest.Monkey
     for path in TILES:
         uses.clear()
         text = path.read_text(encoding="utf-8")
-        pto.parse(text)
+        pto_parser.parse(text)
         index = TileIndex(text.split("\n"))
         for use, definition in uses:
             symbol = index.symbol_at(*place(text, use))
@@ -352,7 +352,7 @@ def test_formatting_keeps_programs_and_comments() -> None:
         assert comments(found) == comments(text), path.name
         wild = "\n".join(f"{' ' * (n % 7)}{line.strip()} " for n, line in enumerate(found.split("\n")))
         if language == "pto":
-            assert pto.parse(found) == pto.parse(text), path.name
+            assert pto_parser.parse(found) == pto_parser.parse(text), path.name
             assert formatted(Text(path.name, language, wild), Settings()) == found, path.name
 
 

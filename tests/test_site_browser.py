@@ -12,6 +12,7 @@ import pytest
 from built_site import built_site
 from chromium import NEEDED
 
+PLAYGROUND = Path(__file__).resolve().parent.parent / "build" / "site" / "playground.html"
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 
 pytestmark = [
@@ -49,15 +50,28 @@ def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
     found.close()
 
 
-@pytest.mark.parametrize("words", ["saturation", "tmp", "stale read"])
-def test_search_finds(site: Path, page: Any, complaints: list[str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("saturation", "how-to/numerics-researcher.html#choose-rounding-overflow-and-saturation"),
+        ("stale read", "how-to/tpc-programmer.html#avoid-stale-reads"),
+        ("--html", "how-to/kernel-author.html#see-a-run-as-a-page-html"),
+        ("trowexpandmul", "reference/pto.html#operations"),
+    ],
+)
+def test_search_finds_the_page_that_explains_first(
+    site: Path, page: Any, complaints: list[str], words: str, first: str
+) -> None:
     page.goto((site / "index.html").as_uri())
-    page.fill("input[name=query]", words)
+    page.locator("input[name=query]").press_sequentially(words)
     page.wait_for_selector(".md-search-result__item a", timeout=20_000)
+    page.wait_for_timeout(500)  # the list follows the letters
     hits = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
-    assert any("glossary.html" in hit for hit in hits)
+    plain = [hit.rpartition("/site/")[2].partition("?")[0] + "#" * ("#" in hit) + hit.partition("#")[2] for hit in hits]
+    assert first.partition("#")[0] == plain[0].partition("#")[0]
+    assert first in plain[:3]
     page.goto(hits[0])
-    assert words in page.inner_text("article").lower()
+    assert words.strip("-") in page.inner_text("article").lower()
     assert not complaints
 
 
@@ -86,6 +100,33 @@ def test_casts_at_a_glance_answers_a_choice_and_keeps_it_in_the_address(
     page.goto((site / "casts.html").as_uri() + "#a2a3:f32:f16")
     rows = page.eval_on_selector_all("#glance table:first-of-type tr", "rows => rows.map(row => row.innerText)")
     assert any(row.split()[:1] == ["inf"] and "inf" in row.split()[2:] for row in rows)
+    assert not complaints
+
+
+def test_the_playground_says_how_to_build_it_where_it_is_not_built(
+    site: Path, page: Any, complaints: list[str]
+) -> None:
+    page.goto((site / "playground.html").as_uri())
+    assert "python docs/playground/build.py" in page.inner_text("#playground-app")
+    assert not complaints
+
+
+@pytest.mark.skipif(
+    not (PLAYGROUND.parent / "playground" / "session.py.js").is_file(),
+    reason="`python docs/playground/build.py` builds the playground",
+)
+def test_the_playground_runs_a_sample_from_disk(page: Any, complaints: list[str]) -> None:
+    page.goto(PLAYGROUND.as_uri())
+    assert "wasm32" in page.inner_text("#playground-app")  # a wheel that cannot be had is named
+    page.click("#playground-app button >> nth=0")
+    page.wait_for_function(
+        "document.querySelector('#playground-app [role=status]').textContent.startsWith('Exit')", timeout=200_000
+    )
+    assert "450 cycles" in page.inner_text("#playground-app pre")
+    assert page.frame_locator("#playground-app iframe").locator("text=Timeline").count()
+    page.set_viewport_size({"width": 400, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert '"run program.pto' in page.evaluate("atob(location.hash.slice(1))")
     assert not complaints
 
 

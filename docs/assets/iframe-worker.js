@@ -14,8 +14,10 @@ if (location.protocol === "file:") {
         ),
       Promise.resolve(),
     );
+  const Own = window.Worker;
   window.Worker = class extends EventTarget {
-    constructor(url) {
+    constructor(url, options) {
+      if (String(url).startsWith("blob:")) return new Own(url, options); // not of the disk: allowed
       super();
       this.onmessage = null;
       this.frame = document.createElement("iframe");

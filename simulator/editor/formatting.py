@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from castsim.editor.document import Settings, Text
 from castsim.editor.symbols_tiles import TileIndex
 from castsim.editor.targeted import target_of_text
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import For, If, Section, While, nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
@@ -43,11 +44,11 @@ def formatted(text: Text, settings: Settings) -> str:
 
 
 def _tiles(text: Text) -> str:
-    program = pto.parse(text.text, text.name)
+    program = parse(text.text, text.name)
     for statements in (_statements(text, program), {}):
         found = _indented(text.lines, statements)
         try:
-            if pto.parse(found, text.name) == program:
+            if parse(found, text.name) == program:
                 return found
         except CastsimError:
             continue

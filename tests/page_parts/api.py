@@ -13,6 +13,7 @@ import castsim
 from castsim.execution.notebook_display import NotebookMixin
 from page_parts.markdown import codes, first_sentence, prose
 
+FIRST = ("cast", "run", "estimate", "lower", "check")
 _END = re.compile(r"(?<=[^.]\.)\s(?=[A-Z`])|(?<=:)\s*$")
 
 
@@ -33,11 +34,21 @@ def _section(name: str) -> str:
     found = getattr(castsim, name)
     heading = f"### castsim.{name}\n"
     if not isinstance(found, type):
-        signature = fill(_signature(found), 100, subsequent_indent="    ", break_long_words=False)
-        return f"{heading}\n```python\n{signature}\n```\n\n{_said(found)}"
+        return f"{heading}\n```python\n{_on_lines(_signature(found))}\n```\n\n{_said(found)}"
     shown = "It [can be shown in a notebook](#results-in-notebooks)." if issubclass(found, NotebookMixin) else ""
     parts = [heading.rstrip("\n"), f"{_said(found)} {shown}".strip(), _fields(found), _members(found)]
     return "\n\n".join(text for text in parts if text)
+
+
+def _on_lines(signature: str) -> str:
+    """Return a signature that is too long for one line with its parameters on lines of their own."""
+    if len(signature) <= 100:
+        return signature
+    name, _, rest = signature.partition("(")
+    parameters, _, result = rest.rpartition(")")
+    kept = re.sub(r"(?<!,) ", "\N{NO-BREAK SPACE}", parameters)  # lines end behind parameters only
+    lines = fill(f"{kept},", 96, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    return f"{name}(\n{lines}\n){result}".replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _said(owner: object) -> str:
@@ -78,8 +89,10 @@ def _signature(function: Callable[..., Any]) -> str:
     return f"{node.name}({parameters}){result}"
 
 
-def _functions() -> Iterator[str]:
-    return (name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name)))
+def _functions() -> list[str]:
+    """Return the functions, those that most readers come for first."""
+    found = [name for name in castsim.__all__ if inspect.isfunction(getattr(castsim, name))]
+    return [*FIRST, *(name for name in found if name not in FIRST)]
 
 
 def _errors() -> Iterator[str]:

@@ -14,10 +14,11 @@ from itertools import islice
 from castsim.execution.interpreter.arguments import bind_arguments
 from castsim.execution.interpreter.dependence import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import constant, evaluate
-from castsim.isa import pto
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.pto_parser import parse
 from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Loaded
 
@@ -30,7 +31,7 @@ def regions_of(loaded: Loaded, core: VliwCore | None) -> Mapping[int, int]:
         bundles = core.program.bundles
         return {bundles[loop.head].span.line: bundles[loop.end - 1].span.line for loop in core.structure.loops}
     try:
-        parsed = pto.parse(loaded.source, loaded.file, go_past_refused=True)
+        parsed = parse(loaded.source, loaded.file, go_past_refused=True)
     except CastsimError:  # the text as a whole: only the entry needs to be without errors
         return {}
     found: dict[int, int] = {}
@@ -72,7 +73,7 @@ class Scalars:
         self._function: pto.Function | None = None
         self._arguments: Values = {}
         try:
-            parsed = pto.parse(loaded.source, loaded.file, go_past_refused=True)
+            parsed = parse(loaded.source, loaded.file, go_past_refused=True)
             self._function = inlined(parsed, next(one for one in parsed.functions if one.name == loaded.entry))
             bound = bind_arguments(self._function, args)
         except (CastsimError, StopIteration):  # assembly, or what only the run could read
