@@ -13,8 +13,8 @@ from castsim.editor.symbols_tiles import TileIndex
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto import program as pto
+from castsim.isa.pto import pto_parser
 from castsim.isa.pto.program import For, If, Section, While, nodes
-from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
@@ -44,11 +44,11 @@ def formatted(text: Text, settings: Settings) -> str:
 
 
 def _tiles(text: Text) -> str:
-    program = parse(text.text, text.name)
+    program = pto_parser.parse(text.text, text.name)
     for statements in (_statements(text, program), {}):
         found = _indented(text.lines, statements)
         try:
-            if parse(found, text.name) == program:
+            if pto_parser.parse(found, text.name) == program:
                 return found
         except CastsimError:
             continue
