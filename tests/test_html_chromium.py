@@ -62,16 +62,22 @@ ON_THE_FIRST_SCREEN = """() => [".answer", ".line.strong", "#timeline-lanes"].ma
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (400, 800)], ids=["desktop", "phone"])
-@pytest.mark.parametrize("name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc"])
+@pytest.mark.parametrize(
+    "name", ["f32_to_f16_pipelined.pto", "tpc_f32_i32_pipelined_stale_goya.tpc", "f32_to_i8_own_barriers.pto"]
+)
 def test_the_first_screen_has_the_answer(name: str, size: tuple[int, int], browser: Any, tmp_path: Path) -> None:
-    """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows."""
-    run_page(run_command(PROGRAMS / name), tmp_path)
+    """The sentence, the line that costs most, and the strip of the timeline with at least two of its rows.
+
+    Where changes save cycles, they are there, too.
+    """
+    run_page(run_command(PROGRAMS / name), tmp_path, advised="own" in name)
     opened = Opened(browser)
     opened.tab.set_viewport_size({"width": size[0], "height": size[1]})
     opened.go(tmp_path / "page.html")
     assert all(opened.tab.evaluate(ON_THE_FIRST_SCREEN))
     assert opened.tab.locator("#summary .strong").count() == int("stale" not in name)  # bundles lose none
     assert opened.tab.locator(".alarm").count() == int("stale" in name)
+    assert (opened.tab.locator("#summary details").count() > 0) == ("own" in name)
 
 
 def test_addresses_lead_to_lines(opened: Opened, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.run_report import output_of
+from castsim.reports.sections.head import clock, duration
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 
@@ -155,7 +156,8 @@ def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tupl
     for node in found.nodes:
         rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
     parts: list[RenderableType] = [Text(head), Text(""), indented(rows)]
-    parts.append(Text(f"\ntotal: {found.cycles:,} cycles, {seconds_of(found) * 1e6:.3f} us"))
+    time = f"{duration(seconds_of(found))} at {clock(found.target)}"
+    parts.append(Text(f"\ntotal: {found.cycles:,} cycles, {time}"))
     parts += [indented(Text(line)) for line in CONVENTIONS]
     shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
     for node in shown:
