@@ -55,7 +55,7 @@ def page(browser: Any, complaints: list[str]) -> Iterator[Any]:
     [
         ("saturation", "how-to/numerics-researcher.html#choose-rounding-overflow-and-saturation"),
         ("stale read", "how-to/tpc-programmer.html#avoid-stale-reads"),
-        ("--html", "how-to/kernel-author.html#see-a-run-as-a-page-html"),
+        ("--html", "how-to/kernel-author.html#see-a-run-as-a-page---html"),
         ("trowexpandmul", "reference/pto.html#operations"),
     ],
 )

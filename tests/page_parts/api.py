@@ -35,7 +35,7 @@ def _section(name: str) -> str:
     heading = f"### castsim.{name}\n"
     if not isinstance(found, type):
         return f"{heading}\n```python\n{_on_lines(_signature(found))}\n```\n\n{_said(found)}"
-    shown = "It [can be shown in a notebook](#results-in-notebooks)." if issubclass(found, NotebookMixin) else ""
+    shown = "[Shown in notebooks](#results-in-notebooks)." if issubclass(found, NotebookMixin) else ""
     parts = [heading.rstrip("\n"), f"{_said(found)} {shown}".strip(), _fields(found), _members(found)]
     return "\n\n".join(text for text in parts if text)
 
