@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from random import Random
 
@@ -124,6 +125,17 @@ def test_a_name_longer_than_any_file_is_refused(words: list[str], capsys: pytest
     named = [word.format("n" * 300) for word in words]
     assert main(["run", str(seeds.ROOT / "programs" / "f32_to_f16.pto"), "--timing-only", *named]) == 2
     assert "internal error" not in capsys.readouterr().err
+
+
+def test_engines_of_today_were_compared_on_the_programs_of_the_record() -> None:
+    """Program k is that of seed 5,000,000 + k: some from all over the record are compared anew."""
+    record = json.loads((seeds.ROOT / "docs" / "measured" / "fuzz.json").read_text(encoding="utf-8"))["engines"]
+    again = {name: record[name]["again"] for name in ("strided-repeat", "vector-function", "vector-scopes")}
+    assert sum(one["programs"] for one in again.values()) >= 60_000
+    for name, one in again.items():
+        assert one["differences"] == 0
+        for number in range(0, one["programs"], one["programs"] // (100 if THOROUGH else 4)):
+            assert engines.difference(name, number) is None, (name, number)
 
 
 def test_records_add_up_inputs_and_take_the_longer_count_of_programs() -> None:

@@ -4,6 +4,7 @@
     python -m tests.fuzz --minutes 30 --readers tile tpc
     python -m tests.fuzz --guided tile --minutes 10
     python -m tests.fuzz --merge build/other.json
+    python -m tests.fuzz --merge build/other.json --again
 
 It resumes from its record, and from the folder of its state: inputs that reached new lines, lines reached. Findings are
 written to `tests/fuzz/regressions/READER-DIGEST`. Ctrl-C ends it after the round.
@@ -47,7 +48,7 @@ def main() -> int:
     before = len(record.findings)
     if options.merge:
         for path in options.merge:
-            record.merge(Record.load(path, options.seed))
+            (record.repeat if options.again else record.merge)(Record.load(path, options.seed))
         record.save(options.record)
     elif options.guided:
         from fuzz.guided import guide  # noqa: PLC0415 - needs atheris
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--engines", nargs="*", default=list(engines.MECHANISMS), choices=list(engines.MECHANISMS), help="mechanisms")
     add("--guided", nargs="*", choices=list(READERS), help="guide these readers by coverage instead (needs atheris)")
     add("--merge", nargs="+", type=Path, metavar="RECORD", help="only add what campaigns with other records came to")
+    add("--again", action="store_true", help="with --merge: enter programs beside those of earlier engines")
     return parser
 
 

@@ -76,6 +76,12 @@ class Record:
                 self.engines[name] = one
         self.findings += [one for one in other.findings if one not in self.findings]
 
+    def repeat(self, other: Record) -> None:
+        """Enter what a campaign found on engines that have changed since, beside what stood of the mechanism."""
+        for name, one in other.engines.items():
+            if one["programs"] and name in self.engines and one != self.engines[name]:
+                self.engines[name]["again"] = {key: one[key] for key in ("programs", "differences", "seconds")}
+
     def add(self, name: str, tally: Tally, coverage: Coverage, memory: int) -> None:
         """Add a round of a reader; `memory` is what it took at most, in bytes."""
         entry = self.reader(name)
