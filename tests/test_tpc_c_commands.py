@@ -28,7 +28,7 @@ def test_debug_stops_at_lines_of_c(capsys: Capture, monkeypatch: pytest.MonkeyPa
     assert main(["debug", *LAUNCH]) == 0
     printed = capsys.readouterr().out
     assert f"cast_f32_bf16.c:{load} cycle" in printed
-    assert "ld_tnsr on LOAD" in printed
+    assert "ld_tnsr|add.i32 on LOAD" in printed  # with the increment of its coordinates
     assert "x[0,0] = " in printed
 
 

@@ -12,6 +12,7 @@ from castsim.isa.reading import read_text
 from castsim.reports.compiled import cast_document, compiled_document, table_document
 from castsim.reports.listing import plain_text
 from castsim.tpc_compiler.compiled_casts import cast_table, compare, compile_cast, source_format, tpc_target
+from castsim.tpc_compiler.compiled_casts.ir_text import casts_of_text
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.compiled_casts import CompiledCast
@@ -62,8 +63,6 @@ def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
 
 def _text(options: Namespace) -> Outcome:
     """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
-    from castsim.tpc_compiler.compiled_casts.ir_text import casts_of_text  # noqa: PLC0415 - only if there is a text
-
     for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
         if getattr(options, name) != usual:
             raise ReadError(f"--{name} does not go with a text of LLVM IR, which says it itself", legal=("--order",))

@@ -188,8 +188,8 @@ class Rounded:
         """Return the values of all lanes."""
         number = function_of(self.instruction)
         assert number is not None
-        table = self.tables.find(number, by_pointer=False)
-        known = self.tables.codes.get(table.name)
+        table = self.tables.declared.get((False, number))
+        known = None if table is None else self.tables.codes.get(table.name)
         if known is not None and known.any():
             return Effects(merged(operands.sources["src_c"], operands))
         fmt = FORMATS["f32"]
