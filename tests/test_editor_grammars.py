@@ -84,3 +84,11 @@ def test_edits_in_long_texts_are_answered_within_the_limit() -> None:
     found = rows(read(MEASURED / "editing.json")["tables"][0])
     assert len(found) == 3
     assert all(row["lines"] >= 9_990 and row["median ms"] < 200 for row in found)
+
+
+def test_names_and_colours_in_long_texts_are_found_within_the_limits() -> None:
+    """As measured by `tests/benchmarks/navigation.py`: the server's own time, 99th percentile of each question."""
+    found = rows(read(MEASURED / "navigation.json")["tables"][0])
+    assert {row["question"] for row in found} == {"definition", "references", "colours", "colours that changed"}
+    assert len(found) == 12
+    assert all(row["lines"] >= 9_990 and row["own 99 % ms"] <= row["limit ms"] for row in found)

@@ -235,3 +235,62 @@ def test_only_words_of_the_right_type_are_offered(name: str, text: str, line: in
     (found,) = [one for one in findings if one.line == line and one.severity == "error"]
     assert len(found.legal) == (3 if line == 5 else 1)
     assert [one.title for one in repairs(Text(name, name[2:], text), found, findings, Settings())] == titles
+
+
+TILE, HALF = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf16>"
+LANES = "!pto.vreg<64xf32>, !pto.mask<b32>"
+THREE = {
+    "k.pto": f"""module attributes {{pto.target_arch = "a5"}} {{
+func.func @k() {{
+  %a = pto.alloc_tile : {TILE}
+  %b = pto.alloc_tile : {HALF}
+  pto.tcvt ins(%a {{rmode = #pto<round_mode RANT>}} : {TILE}) outs(%b : {HALF})
+  pto.tfoo ins(%a : {TILE}) outs(%a : {TILE})
+  pto.texp ins(%nope : {TILE}) outs(%a : {TILE})
+  return
+}}
+}}
+""",
+    "m.pto": f"""module attributes {{pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>}} {{
+func.func @m(%y: !pto.ptr<f32, gm>) attributes {{pto.kernel}} {{
+  %l0 = arith.constant 0 : i64
+  %x = pto.castptr %l0 : i64 -> !pto.ptr<f32, ub>
+  %c0 = arith.constant 0 : index
+  pto.vecscope {{
+    %p = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+    %v = pto.vlds %x[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+    %h = pto.vcvt %v, %p {{rnd = "Q", sat = "NOSAT", part = "EVEN"}} : {LANES} -> !pto.vreg<128xf16>
+    %g = pto.vfoo %v, %p : {LANES} -> !pto.vreg<64xf32>
+    %w = pto.vabs %nope, %p : {LANES} -> !pto.vreg<64xf32>
+  }}
+  return
+}}
+}}
+""",
+    "k.tpc": """// castsim: target gaudi2
+nop; nop; convert.f32 target_type=int16 rhnx V4, V2; nop
+nop; nop; mulx.f32 V4, V2, V3; nop
+nop; jmpr Nowhere; nop; nop
+nop; nop; nop; nop
+nop; nop; nop; nop
+nop; nop; nop; nop
+nop; halt; halt; nop
+""",
+}
+
+
+def test_a_wrong_mode_an_unknown_operation_and_an_undefined_name_are_told_at_once() -> None:
+    words = {
+        "k.pto": ("RANT", "tfoo", "%nope"),
+        "m.pto": ("'Q'", "vfoo", "%nope"),
+        "k.tpc": ("rhnx", "mulx", "Nowhere"),
+    }
+
+    async def work(one: Editor) -> None:
+        for name, text in THREE.items():
+            one.open(uri(name), text)
+            found = [each.message for each in await one.checked(uri(name)) if each.severity == 1]
+            assert len(found) == 3, found
+            assert all(word in message for word, message in zip(words[name], found, strict=True)), found
+
+    session(work)

@@ -3,7 +3,8 @@
 python tests/benchmarks/navigation.py [QUESTIONS]
 
 Every question follows an edit, so that nothing of the answer can be kept from the one before. The lines of a text
-differ from each other, and a value is used in many of them. Times are from the question to its decoded answer.
+differ from each other, and a value is used in many of them. Times are from the question to its decoded answer; those
+of the server's processor alone, of Linux's `schedstat`, do not rest on what else the machine does.
 """
 
 from __future__ import annotations
@@ -75,13 +76,23 @@ TEXTS = {
 }
 
 
-async def measured(name: str, lines: list[str], questions: int) -> dict[str, list[float]]:
-    """Return milliseconds of the answers by question."""
+Times = dict[str, list[tuple[float, float]]]
+"""Milliseconds that have passed, and those of the server's processor, by question."""
+
+
+def processor(pid: int) -> float:
+    """Return the milliseconds that a process has had of processors."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks) / 1e6
+
+
+async def measured(name: str, lines: list[str], questions: int) -> Times:
+    """Return the times of the answers by question."""
     editor = import_module("lsp_client").editor  # of the tests, whose folder is on the path by now
     numbers = random.Random(1)
     uri = (Path("/bench") / name).as_uri()
     document = lsp.TextDocumentIdentifier(uri)
-    found: dict[str, list[float]] = {each: [] for each in LIMITS}
+    found: Times = {each: [] for each in LIMITS}
     async with editor() as one:
         one.open(uri, "\n".join(lines))
         await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
@@ -97,7 +108,8 @@ async def measured(name: str, lines: list[str], questions: int) -> dict[str, lis
             version = one.change(uri, lsp.Range(end, lsp.Position(line, len(written) + 1)), "")
             await one.of_version(uri, version)
             what = list(LIMITS)[number % len(LIMITS)]
-            began = time.perf_counter()
+            pid = one.client._server.pid  # type: ignore[union-attr]
+            used, began = processor(pid), time.perf_counter()
             if what == "definition":
                 params = lsp.DefinitionParams(document, place)
                 answer = await one.client.text_document_definition_async(params)
@@ -114,27 +126,30 @@ async def measured(name: str, lines: list[str], questions: int) -> dict[str, lis
                 colours = await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
                 assert colours is not None and len(colours.data) > 5 * 3 * len(lines)
                 held = colours.result_id or ""
-            found[what].append(1000 * (time.perf_counter() - began))
+            passed = 1000 * (time.perf_counter() - began)
+            found[what].append((passed, processor(pid) - used))
     return found
 
 
-def report(rows: dict[str, tuple[int, dict[str, list[float]]]]) -> str:
+def report(rows: dict[str, tuple[int, Times]]) -> str:
     shown = []
     for name, (lines, times) in rows.items():
         for what, each in times.items():
-            figures = " | ".join(f"{one:.0f}" for one in (median(each), quantiles(each, n=100)[-1]))
+            columns = zip(*each, strict=True)
+            figures = " | ".join(f"{one:.0f}" for own in columns for one in (median(own), quantiles(own, n=100)[-1]))
             shown.append(f"| {name} | {what} | {lines:,} | {len(each)} | {figures} | {LIMITS[what]} |")
     return "\n".join(
         [
             "# Names and colours in long texts",
             "",
             "Written by `python tests/benchmarks/navigation.py`: milliseconds from a question to its answer, with a",
-            "client of `castsim lsp` over standard input and output, each right after an edit.",
+            "client of `castsim lsp` over standard input and output, each right after an edit. `own` is what the",
+            "server had of a processor for it. Limits are those of a machine with nothing else to do.",
             "",
             f"python {sys.version.partition(' ')[0]}, two processor cores shared with other work",
             "",
-            "| text | question | lines | answers | median ms | 99 % ms | limit ms |",
-            "| --- | --- | --- | --- | --- | --- | --- |",
+            "| text | question | lines | answers | median ms | 99 % ms | own median ms | own 99 % ms | limit ms |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *shown,
             "",
         ]
@@ -148,7 +163,6 @@ def main() -> None:
     for title, (name, make) in TEXTS.items():
         lines = make()
         rows[title] = len(lines), asyncio.run(measured(name, lines, questions))
-        print(title, {what: round(median(each)) for what, each in rows[title][1].items()}, file=sys.stderr)
     text = report(rows)
     print(text)
     import_module("measured_record").write(RECORD, text)
