@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
-import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -213,9 +211,6 @@ def test_bounds_hold_and_are_said(tmp_path, monkeypatch, capsys):
 
 
 def test_without_scipy_one_line_names_the_extra(tmp_path, monkeypatch, capsys):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "scipy" else find(name, *rest))
-    monkeypatch.delitem(sys.modules, "castsim.evidence.calibration", raising=False)
-    monkeypatch.delattr("castsim.evidence.calibration", raising=False)
+    monkeypatch.setattr("castsim.evidence.calibration.find_spec", lambda name: None)
     said = refusal([(*LOADS[0], 300)], tmp_path, monkeypatch, capsys)
     assert "pip install 'castsim[calibrate]'" in said

@@ -209,6 +209,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
     (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
+    (tmp_path / "casts.ll").write_text(
+        "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
+    )
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
@@ -245,6 +248,8 @@ def to_fp8(x):
 def to_bf16(x):
     return x.astype(ml_dtypes.bfloat16)
 """
+LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
+
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>

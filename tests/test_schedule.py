@@ -95,7 +95,7 @@ def test_a_loop_is_pipelined_where_the_text_may_grow(generation: str) -> None:
     usual, longer = check(text, generation, 1), check(text, generation, 1, longer=True)
     assert longer.method == "pipelined"
     assert longer.length.executed is not None and usual.length.executed is not None
-    assert longer.length.executed * 2 < usual.length.executed
+    assert longer.length.executed * 3 < usual.length.executed * 2
     assert longer.length.static > usual.length.static
 
 

@@ -122,13 +122,12 @@ def weighed(
 def _issued(node: Node) -> int:
     """Return how many instructions the launches in a node issue, each launch counted once."""
     from castsim.machines.vector_function.scopes.operation import MicroFunction  # noqa: PLC0415 - few need it
-    from castsim.machines.vector_function.scopes.scope import issues  # noqa: PLC0415
 
     if isinstance(node, Block):
         return sum(map(_issued, node.items))
     if isinstance(node, Loop | Lowered):
         return _issued(node.body)
-    return sum(1 for _ in issues(node.scope.body)) if isinstance(node, MicroFunction) else 0
+    return node.issued if isinstance(node, MicroFunction) else 0
 
 
 def lift_limits(

@@ -328,6 +328,11 @@ class MicroFunction(Unaddressed):
     pipe: str
     _timed: list[tuple[VectorFunctionTarget, ScopeTiming]] = field(default_factory=list, repr=False)
 
+    @property
+    def issued(self) -> int:
+        """How many instructions the launch issues."""
+        return sum(1 for _ in issues(self.scope.body))
+
     def timed(self, target: VectorFunctionTarget) -> ScopeTiming:
         """Return its time; of the target that asked last it is remembered."""
         if not self._timed or self._timed[0][0] is not target:
