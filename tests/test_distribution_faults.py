@@ -9,9 +9,8 @@ import pytest
 from distributed import LocalCluster
 
 from castsim.execution.distribution import cluster as client_side
-from castsim.execution.distribution import origins
 from castsim.execution.distribution.distributing import Ledger, LedgerLabels, Workers, distributed
-from castsim.execution.distribution.origins import Task
+from castsim.execution.distribution.origins import Task, installation
 from castsim.isa.errors import EngineError, ReadError
 
 BOOK = LedgerLabels("trial", "--ledger")
@@ -28,7 +27,7 @@ def test_a_scheduler_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     try:
         address = cluster.scheduler_address
-        work = distributed(Task("trial", doubled, origins()), range(1000), Workers(1, address))
+        work = distributed(Task("trial", doubled, installation()), range(1000), Workers(1, address))
         one = next(work)
         assert one.result == 2 * one.piece
         cluster.close()

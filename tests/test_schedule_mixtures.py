@@ -30,7 +30,7 @@ def test_mixtures(generation: str, first: int) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_mixtures_hold_all_kinds_of_instructions(generation: str) -> None:
-    texts = [named(mixture(seed, generation)) for seed in range(60)]
+    texts = [named(mixture(seed, generation)) for seed in range(120)]
     missing = [kind for kind in KINDS if not any(kind in text for text in texts)]
     assert set(missing) <= ({"%a.", "%z.", "mov_dg", "udiv"} if generation == "goya" else {"%z.", "udiv"})
     crowded = [text for text in texts if "%v.r39" in text]

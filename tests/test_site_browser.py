@@ -63,6 +63,7 @@ def test_search_finds_the_page_that_explains_first(
     site: Path, page: Any, complaints: list[str], words: str, first: str
 ) -> None:
     page.goto((site / "index.html").as_uri())
+    page.wait_for_timeout(1500)  # the index is read first
     page.locator("input[name=query]").press_sequentially(words)
     page.wait_for_selector(".md-search-result__item a", timeout=20_000)
     page.wait_for_timeout(500)  # the list follows the letters
