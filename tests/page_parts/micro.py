@@ -53,9 +53,9 @@ def logical() -> str:
 
 def words() -> str:
     """Return the legal words of every kind and the meaning of the roundings."""
-    rows = ((code(kind), codes(legal)) for kind, legal in LEGAL.items())
-    letters = ", ".join(f"`{letter}` is {mode.value}" for letter, mode in ROUNDINGS.items())
-    return f"{table(('word', 'values'), rows)}\nRoundings: {letters}.\n"
+    kinds = "\n".join(f"* {code(kind)}: {codes(legal)}" for kind, legal in LEGAL.items())
+    letters = ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())
+    return f"{kinds}\n\nRoundings: {letters}.\n"
 
 
 def word_file() -> str:
