@@ -8,7 +8,7 @@ from castsim.isa.pto.micro.micro_words import LEGAL, SYNONYMS, forms_of
 from castsim.isa.pto.vmi.vmi_forms import DISTRIBUTIONS, LEGACY, PREFIX
 from castsim.isa.pto.vmi.vmi_forms import ROWS as LOGICAL
 from castsim.isa.pto.vmi.vmi_forms import SYNONYMS as LOGICAL_SYNONYMS
-from page_parts.markdown import code, codes, csv_text, table
+from page_parts.markdown import code, codes, csv_text
 
 
 def operation_file() -> str:
@@ -53,9 +53,8 @@ def logical() -> str:
 
 def words() -> str:
     """Return the legal words of every kind and the meaning of the roundings."""
-    rows = ((code(kind), codes(legal)) for kind, legal in LEGAL.items())
-    letters = ", ".join(f"`{letter}` is {mode.value}" for letter, mode in ROUNDINGS.items())
-    return f"{table(('word', 'values'), rows)}\nRoundings: {letters}.\n"
+    said = {"rnd": ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())}
+    return "".join(f"* {code(kind)}: {said.get(kind) or codes(legal)}\n" for kind, legal in LEGAL.items())
 
 
 def word_file() -> str:

@@ -90,9 +90,10 @@ def operations() -> str:
         name for name in HANDLERS
         if name.startswith(("pto.", "scf.", "func.")) and not name.startswith(f"pto.{PREFIX}") and name not in named
     )  # fmt: skip
-    rows = ((kind, codes(names)) for kind, names in kinds.items())
+    single = ", ".join(f"{kind} {codes(names)}" for kind, names in kinds.items() if len(names) == 1)
+    several = "\n".join(f"* {kind}: {codes(names)}" for kind, names in kinds.items() if len(names) > 1)
     return (
-        f"{table(('kind', 'operations'), rows)}\nOperations of another form: {codes(others)}; "
+        f"{several}\n* {single}\n\nOperations of another form: {codes(others)}; "
         "`arith`, `math` and `index` as in [section 7.6](#76-scalar-operations).\n\n"
         f"Pipes of flags and barriers: {codes(PIPES)}. Events: {codes((min(EVENTS), max(EVENTS)), ' to ')}.\n"
     )
