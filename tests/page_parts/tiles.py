@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from textwrap import fill
+
+from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
@@ -20,24 +22,21 @@ CHIPS = ("a2a3", "a5")
 
 
 def formats() -> str:
-    """Return a table of all number formats."""
+    """Return the names of all number formats, with those of `.pto` types where they differ."""
     spellings: dict[str, list[str]] = {}
     for spelling, name in (*ELEMENTS.items(), *EXTENSIONS.items(), *PREFIXED.items()):
         spellings.setdefault(name, []).append(spelling)
-    rows = (
-        (code(name), _kind(fmt), codes(spellings.get(name, ()))) for name, fmt in FORMATS.items()
-        if not isinstance(fmt, IntFormat)
-    )  # fmt: skip
-    integers = codes(name for name, fmt in FORMATS.items() if isinstance(fmt, IntFormat))
-    return f"{table(('format', 'what it is', 'in a `.pto` type'), rows)}\nIntegers and truth values: {integers}.\n"
-
-
-def _kind(fmt: Format) -> str:
-    if isinstance(fmt, FloatFormat):
-        has = (("infinity", fmt.has_infinity), ("NaN", fmt.has_nan), ("-0", fmt.has_negative_zero))
-        named = ", ".join(word for word, there in has if there)
-        return f"E{fmt.exponent_bits}M{fmt.fraction_bits}, bias {fmt.bias}; {named}"
-    return "tapered precision, 8 bits"
+    names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for name, fmt in FORMATS.items():
+        kind = None if isinstance(fmt, IntFormat) else name in spellings
+        other = [each for each in spellings.get(name, ()) if each != name]
+        names[kind].append(f"{code(name)} ({codes(other)})" if kind and other else code(name))
+    parts = (
+        ("In `.pto` types, by another name where one is in brackets", names[True]),
+        ("Elsewhere", names[False]),
+        ("Integers and truth values", names[None]),
+    )
+    return "\n".join(fill(f"* {what}: {', '.join(each)}.", 120, subsequent_indent="  ") for what, each in parts)
 
 
 def modes() -> str:
