@@ -238,6 +238,7 @@ def test_all_but_two_instructions_have_values() -> None:
                 "form_fp_num.f32 V1, V2, V3, V4",
                 "shuffle.u8 V1, V2, V3",
             ),
+            "rounded.f32 exp V1, V2, V3, V4, 0x100",
             *("calc_fp_special.f32 func=exp V1, V2, V3", "get_lut_entry_and_interval_start.f32 D2, V4, 17"),
         ),
     }

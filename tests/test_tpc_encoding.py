@@ -252,6 +252,10 @@ def test_the_bundles_by_hand_cover_all_layouts() -> None:
 # ------------------------------------------------------------------------------------------------ published tables
 
 
+CASTSIMS_OWN = (Slot.VPU, "rounded")
+"""An instruction of no chip, which has no code."""
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_opcodes_are_the_published_ones(generation: str) -> None:
     order, tables = list(GENERATIONS), encoding(generation)
@@ -268,7 +272,7 @@ def test_opcodes_are_the_published_ones(generation: str) -> None:
             assert any(available(form, tables.dialect) for form in forms) == expected, row
     assert dict(tables.opcodes) == published
     for slot, forms in rows(generation).items():
-        assert {(slot, form.mnemonic) for form in forms} <= set(published)
+        assert {(slot, form.mnemonic) for form in forms} - {CASTSIMS_OWN} <= set(published)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -302,7 +306,7 @@ def test_operand_and_switch_fields_do_not_overlap(generation: str) -> None:
     """In one instruction every placed item has bits of its own."""
     tables = encoding(generation)
     for slot, forms in rows(generation).items():
-        for form in forms:
+        for form in (each for each in forms if (slot, each.mnemonic) != CASTSIMS_OWN):
             taken: dict[tuple[str, int], str] = {}
             for switch in form.switches:
                 row = tables.placement(slot, form.mnemonic, switch.name)

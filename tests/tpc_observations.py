@@ -160,7 +160,11 @@ def code(chip: VliwTarget) -> object:
 
 def short_code(chip: VliwTarget) -> object:
     """Bytes of bundles with more immediates than one."""
-    texts = [f"ld_l_v V0, 0x100; add.i32 S1, S2, {value}; nop; nop" for value in (0, 1, 13, 14, 15, 16, 30)]
+    texts = [
+        f"ld_l_v V0, 0x100; add.{element} S1, S2, {value}; nop; nop"
+        for element in ("i32", "u32")
+        for value in (0, 1, 7, 8, 13, 14, 15, 16, 30)
+    ]
     return [
         seen(lambda _, t=text: encode_bundle(parse(t, chip.dialect).bundles[0], encoding_of(chip)), chip)
         for text in texts
