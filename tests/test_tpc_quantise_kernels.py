@@ -14,6 +14,7 @@ from schedule_programs import target_of
 from castsim import run
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.assembled import assemble, execute
+from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint import lint
 from castsim.numerics import codes_from_array
 from castsim.tpc_compiler.scheduling import schedule
@@ -116,7 +117,7 @@ def test_scheduled_lines_against_the_bundles_by_hand(kind: str, longer: bool) ->
     else:
         wanted = tpc_programs_oracle.outputs(f"tpc_{kind}_gaudi2", 7)["y"]
     ran = execute(assembled, given, values=True, checked=True, max_bundles=10**5)
-    assert ran.stale_reads == ()
+    assert {each.kind for each in ran.stale_reads} <= {StaleReadKind.SAME_BUNDLE}
     np.testing.assert_array_equal(codes_from_array(ran.outputs["y"], assembled.arguments["y"].format), wanted)
     hand = executed_bundles(by_hand, "hand", chip)
     assert found.length.executed is not None and hand is not None

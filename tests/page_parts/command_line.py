@@ -29,14 +29,8 @@ def commands() -> str:
 
 
 def shared_options() -> str:
-    """Return a row per option that several commands take: what it is, and which they are."""
-    takers = defaultdict(list)
-    for name in COMMANDS:
-        for action in _actions(name):
-            for option in action.option_strings[-1:]:
-                takers[option].append(name)
-    rows = ((code(_spelling(action)), _help(action), codes(takers[action.option_strings[-1]])) for action in _shared())
-    return table(("option", "what it is", "commands"), rows)
+    """Return a row per option that several commands take: what it is."""
+    return table(("option", "what it is"), ((code(_spelling(action)), _help(action)) for action in _shared()))
 
 
 def _shared() -> Iterator[argparse.Action]:
