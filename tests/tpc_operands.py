@@ -105,7 +105,7 @@ def places(generation: str) -> Iterator[Place]:
     """All results and operands that distances of stages concern, of every form, slot, type and register file."""
     chip, language = target(generation), dialect(generation)
     for form in FORMS:
-        if not available(form, language):
+        if not available(form, language) or form.mnemonic == "rounded":  # castsim's own, in no table
             continue
         kinds = [kind for kind in form.types if kind == "b" or kind in chip.elements.formats] or [None]
         for kind in kinds:
