@@ -23,7 +23,7 @@ from castsim.targets.description import TargetHeader
 from castsim.targets.tpc_builtins import builtins_of
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}
-FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/mechanism.py"))
+FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))
 
 TOLD = {
     "simulator/machines/registry.py": "the one place where tables are looked up",

@@ -174,10 +174,11 @@ class Worker:
         """Have a job done and wait for that; None if the process was ended meanwhile."""
         if self._process is None or self._connection is None:
             context = get_context("spawn")
-            self._connection, other = context.Pipe()
-            self._process = context.Process(target=work, args=(other,), daemon=True)
-            self._process.start()
+            connection, other = context.Pipe()
+            process = context.Process(target=work, args=(other,), daemon=True)
+            process.start()  # before `end` sees it: one that was not started cannot be ended
             other.close()
+            self._process, self._connection = process, connection
         connection = self._connection
         try:
             connection.send(job)
