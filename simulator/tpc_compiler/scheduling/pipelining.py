@@ -515,8 +515,9 @@ def _at_interval(
     stages = 1 + max(place for place, _ in places.values()) // interval
     if rounds < stages:
         return None
-    order = sorted(places, key=lambda each: (places[each][0] % interval, trip.operations.index(each)))
-    stage = {each: places[each][0] // interval for each in order}
+    stage = {each: place // interval for each, (place, _) in places.items()}
+    # In a bundle the earlier trips first: what they read there, a later trip may overwrite.
+    order = sorted(places, key=lambda each: (places[each][0] % interval, -stage[each], trip.operations.index(each)))
     before = [copies(each) for number in range(stages - 1) for each in order if stage[each] <= number]
     behind = [copies(each) for number in range(stages - 1) for each in order if stage[each] > number]
     kernel = Block([], list(order))
