@@ -96,7 +96,7 @@ SHORT = [
 def test_a_short_immediate_makes_room_for_a_long_one(
     generation: str, line: str, most: int, one: dict[str, int], field: str, other: dict[str, int]
 ) -> None:
-    """docs/reference/tpc.md 3.1: 0x70 + n in every slot, 0x6f is 15; signed types 0 .. 7, others 0 .. 15."""
+    """docs/reference/tpc.md 8: 0x70 + n in every slot, 0x6f is 15; signed types 0 .. 7, others 0 .. 15."""
     tables = encoding(generation)
     for number in range(most + 1):
         text = line.format(hex(number))

@@ -230,7 +230,7 @@ def test_generations_without_a_rule(rule: str, exempt: str) -> None:
 
 
 def test_short_immediates_need_no_field() -> None:
-    """From Greco every slot has immediates of its own: 0 to 15, of signed types 0 to 7 (docs/reference/tpc.md 3.1)."""
+    """From Greco every slot has immediates of its own: 0 to 15, of signed types 0 to 7 (docs/reference/tpc.md 8)."""
     text = "ld_l_v V0, 0x100; {}; nop\n" + GAP + "nop; nop; nop; st_l_v S1, V0\n" + END
     for line, fits in (
         ("add.u32 S1, S2, 0xf; nop", True), ("add.u32 S1, S2, 0x10; nop", False), ("add.i32 S1, S2, 0x7; nop", True),
