@@ -74,7 +74,7 @@ exploration       22   6300
 files              2    300
 graphs            15   4300
 isa               68  16100
-machines         113  28200
+machines         113  28300
 numerics          26   3700
 planning          38   5500
 pto_cpp            4   1500
