@@ -87,9 +87,7 @@ def test_random_programs_with_longer_texts(generation: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- loops
 
 
-@pytest.mark.parametrize(
-    "generation", [pytest.param(name, marks=pytest.mark.smoke if name == "goya" else ()) for name in GENERATIONS]
-)
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_loop_is_pipelined_where_the_text_may_grow(generation: str) -> None:
     text = HEAD.format(target=generation, out="i16", lanes=128, rows=8) + QUANTISE
     usual, longer = check(text, generation, 1), check(text, generation, 1, longer=True)
