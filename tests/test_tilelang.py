@@ -403,17 +403,12 @@ def factory(which):
             if which == "beyond":
                 with T.SimtVF(threads=128):
                     x_ub[T.get_thread_binding() + 70000] = 1.0
-            if which == "difference":
-                with T.SimdVF():
-                    a = S.vld(x_ub[0])
-                    S.vsts(x_ub[64], S.vabsdif(a, a))
             if which == "arrives":
                 T.ascend_cross_core_set_flag(2, "PIPE_MTE3", 0)
             T.copy(x_ub, y)
     return kernel
 
 def simt(): return factory.get_tir("simt")
-def difference(): return factory.get_tir("difference")
 def arrives(): return factory.get_tir("arrives")
 def overlaps(): return factory.get_tir("plain")
 def asks(): return factory.get_tir(str(__import__("torch").npu.current_device()))
@@ -425,7 +420,6 @@ def asks(): return factory.get_tir(str(__import__("torch").npu.current_device())
     ("function", "message"),
     [
         ("simt", r"refused\.py:14:17: a call of own_function in SIMT functions is not supported"),
-        ("difference", r"refused\.py:23: T\.simd\.vabsdif has no vector instruction"),
         ("arrives", r"a flag of mode 2 is one of the cube core, which is not modelled"),
         ("asks", r"refused\.py:\d+: AttributeError: module 'torch' has no attribute 'npu'"),
         ("nothing", r"has no function nothing"),
