@@ -29,8 +29,7 @@ from castsim.isa.tpc import (
     print_instruction,
 )
 from castsim.isa.tpc.program import GROUPED
-from castsim.machines.vliw.meanings import NotComputed, computes, prepare
-from castsim.machines.vliw.plans import prepared
+from castsim.machines.vliw.plans import NotComputed, computes, prepare, prepared
 from castsim.machines.vliw.registers import Registers
 
 ROWS = 16

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.machines.tile_modes import no_such_pair
+from castsim.machines.target_cast import no_such_pair
 from castsim.targets.options import with_options
 
 FULL = Shape(2, 256, 2, 256)

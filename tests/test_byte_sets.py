@@ -7,8 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castsim.execution.byte_sets import common_bytes, run_length, strided, widened
-from castsim.execution.tree import Access, GlobalSpace
+from castsim.execution.tree import Access, GlobalSpace, common_bytes, run_length, strided, widened
 
 
 def content(access: Access) -> set[int]:

@@ -13,7 +13,7 @@ from execution_programs import kernel, walk
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.rerolling import Scalar
 from castsim.execution.interpreter.scalar_values import arithmetic, compare, convert, width_of
 from castsim.isa.errors import ReadError, Span
 

@@ -22,8 +22,8 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Slot, parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File
+from castsim.machines.vliw.latency_bound import Placed, applies, pair_distance
 from castsim.machines.vliw.lint import lint
-from castsim.machines.vliw.pairs import Placed, applies, pair_distance
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]

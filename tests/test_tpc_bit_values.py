@@ -16,7 +16,7 @@ from tpc_text import target
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import FORMS
 from castsim.machines.vliw import semantics
-from castsim.machines.vliw.meanings import NotComputed, prepare
+from castsim.machines.vliw.plans import NotComputed, prepare
 from castsim.targets.options import with_options
 
 TPC_FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")

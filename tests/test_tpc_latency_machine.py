@@ -18,7 +18,7 @@ from castsim.isa.tpc import Bundle, Register, TensorDeclaration, TpcProgram, par
 from castsim.isa.tpc.program import Declaration, File
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.machines.vliw.memories import GlobalMemory
 
 SHIFT = 0xFFFFFFFE
 """-2, the old value of shift operands."""

@@ -20,10 +20,10 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Bundle, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.latency_bound import Placed, pair_distance
 from castsim.machines.vliw.lint import lint
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.pairs import Placed, pair_distance
-from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.machines.vliw.memories import GlobalMemory
 
 PROGRAMS = 1500 if "CASTSIM_THOROUGH" in os.environ else 18
 TAIL = (Bundle(),) * 14

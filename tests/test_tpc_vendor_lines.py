@@ -14,7 +14,7 @@ from tpc_text import dialect, plain, table, target
 
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.tpc import canonical_text
-from castsim.machines.vliw.meanings import prepare
+from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import OperandValues, State
 
 CANONICAL = [

@@ -18,12 +18,11 @@ from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.tpc import Comparison, TensorDeclaration
-from castsim.machines.vliw.control import RunningLoop
+from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.memories import GlobalMemory
 from castsim.machines.vliw.registers import RegisterCell
-from castsim.machines.vliw.structure import LoopShape, holds, signed
-from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.targets.vliw import VliwTarget
 

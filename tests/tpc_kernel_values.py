@@ -11,7 +11,7 @@ from oracle_formats import fmt
 from tpc_semantics_cases import instruction, samples, state
 from tpc_text import target
 
-from castsim.machines.vliw.meanings import prepare
+from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.targets.vliw import VliwTarget
 

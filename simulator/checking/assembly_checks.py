@@ -10,7 +10,7 @@ from castsim.isa.sources import Source
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw.lint import Flow, LintFinding, breaches, notices
-from castsim.machines.vliw.source import chosen_target
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest
 from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
 

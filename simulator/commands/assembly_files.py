@@ -11,7 +11,7 @@ from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.spans import Span
 from castsim.isa.tpc.encoding import Encoding
-from castsim.machines.vliw.source import tpc_target
+from castsim.machines.vliw.program_sources import tpc_target
 from castsim.targets import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget

@@ -22,7 +22,7 @@ from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPER
 from castsim.isa.sources import Language
 from castsim.isa.tpc import FORMS, Form, Slot, Switch, available
 from castsim.isa.tpc.dialect import Dialect
-from castsim.machines.vliw.source import assembly_target, targets_running
+from castsim.machines.vliw.program_sources import assembly_target, targets_running
 
 # One thing that may stand where the cursor is.
 

@@ -50,7 +50,7 @@ from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
 from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES
-from castsim.machines.vliw.source import assembly_target
+from castsim.machines.vliw.program_sources import assembly_target
 from castsim.targets import Target
 
 if sys.platform == "linux":

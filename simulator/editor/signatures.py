@@ -15,7 +15,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc import available, forms_of
 from castsim.isa.tpc.forms import SELECTORS, Form
 from castsim.isa.tpc.instructions import ALIASES
-from castsim.machines.vliw.source import assembly_target
+from castsim.machines.vliw.program_sources import assembly_target
 
 TRIGGERS = ("(", ",", "[", " ")
 """Characters behind which clients ask by themselves."""

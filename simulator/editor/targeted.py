@@ -7,7 +7,7 @@ import re
 from castsim.editor.document import Settings, Text
 from castsim.execution.entry_and_target import choose_target
 from castsim.isa.errors import CastsimError
-from castsim.machines.vliw.source import chosen_target
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.targets import Target
 
 _ARCHITECTURE = re.compile(r'pto\.target_arch\s*=\s*"([^"\n]*)"')

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
-from castsim.execution.interpreter.program_structure import bare
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Instruction, Lowered, Role, Tree
@@ -23,8 +22,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.target_cast import CastAsked
-from castsim.machines.tile_modes import round_mode
+from castsim.machines.target_cast import CastAsked, round_mode
 from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table

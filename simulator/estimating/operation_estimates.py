@@ -9,7 +9,7 @@ from castsim.estimating.cast_estimates import HERE, Estimate, timed_alone
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.vector_operations.block_groups import MX_GROUP
+from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.lexer import closest

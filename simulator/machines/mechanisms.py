@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.dataflow.buffer_values import CastCounts, Follower
     from castsim.execution.interpreter.lowerer import Lowerer
-    from castsim.execution.micro.vector_unit import Body, MicroMemory, Recording, VectorUnit
+    from castsim.execution.interpreter.vector_unit import Body, MicroMemory, Recording, VectorUnit
     from castsim.execution.outcomes import CastTally
     from castsim.execution.tree import Tree
     from castsim.isa.pto.program import Function

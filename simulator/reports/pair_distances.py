@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TypedDict
 
-from castsim.machines.vliw.pairs import PairDistance
+from castsim.machines.vliw.latency_bound import PairDistance
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Rule, stage_name

@@ -10,12 +10,11 @@ from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.sources import Language, Source
-from castsim.machines.vliw import stale_modes
+from castsim.machines.vliw import findings
 from castsim.machines.vliw.assembled import Assembled, execute
-from castsim.machines.vliw.binary import load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
-from castsim.machines.vliw.source import load_assembly
+from castsim.machines.vliw.program_sources import load_assembly, load_binary
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 
@@ -61,13 +60,13 @@ class AssemblyProgram(WalkedWhenIssued):
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
-        checked = how.stale_reads != stale_modes.IGNORE
+        checked = how.stale_reads != findings.IGNORE
         ran = execute(
             self.assembled,
             inputs,
             values=how.values,
             checked=checked,
-            stop=how.stale_reads == stale_modes.STOP,
+            stop=how.stale_reads == findings.STOP,
             max_bundles=how.max_cycles,
             max_walk=how.limits.computed,
             heard=how.progress,
@@ -87,7 +86,7 @@ class AssemblyProgram(WalkedWhenIssued):
 
 
 def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read assembly; see `castsim.machines.vliw.source.load_assembly`."""
+    """Read assembly; see `castsim.machines.vliw.program_sources.load_assembly`."""
     found = load_assembly(
         source, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
     )
@@ -95,7 +94,7 @@ def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read a binary; see `castsim.machines.vliw.binary.load_binary`."""
+    """Read a binary; see `castsim.machines.vliw.program_sources.load_binary`."""
     found = load_binary(
         source, request.target, request.entry, request.args, request.prepare,
         declare=request.declare, machine=request.machine,

@@ -17,13 +17,13 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vliw import stale_modes
+from castsim.machines.vliw import findings
 from castsim.machines.vliw.assembled import Assembled, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.source import chosen_target
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_c.compiling import Compiled, compile_kernel
@@ -87,7 +87,7 @@ class KernelProgram(WalkedWhenIssued):
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
-        checked = how.stale_reads != stale_modes.IGNORE
+        checked = how.stale_reads != findings.IGNORE
         runs: list[Ran] = []
         given = dict(inputs)
         printed: list[str] = []
@@ -99,7 +99,7 @@ class KernelProgram(WalkedWhenIssued):
                 given,
                 values=how.values,
                 checked=checked,
-                stop=how.stale_reads == stale_modes.STOP,
+                stop=how.stale_reads == findings.STOP,
                 max_bundles=how.max_cycles,
                 max_walk=how.limits.computed,
                 heard=how.progress,

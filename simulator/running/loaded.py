@@ -18,7 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.machines.vliw import stale_modes
+from castsim.machines.vliw import findings
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
 from castsim.synchronisation.races.race_findings import SLOTS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsim.execution.dataflow.buffer_values import Follower
-    from castsim.execution.micro.vector_unit import MicroMemory, VectorUnit
+    from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint import LintFinding
@@ -56,7 +56,7 @@ class RunOptions:
     values: bool = True
     max_cycles: int = MAX_CYCLES
     races: str = IGNORE
-    stale_reads: str = stale_modes.IGNORE
+    stale_reads: str = findings.IGNORE
     skip: bool = True
     limits: Limits = DEFAULT_LIMITS
     stage: Callable[[str], None] = lambda _: None

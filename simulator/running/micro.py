@@ -11,10 +11,10 @@ from castsim.execution.input_data import check_elements, check_known, filled_mem
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.arguments import Elements as GivenElements
 from castsim.execution.interpreter.interpreter import Executed
+from castsim.execution.interpreter.lowerer import reads_memory
 from castsim.execution.interpreter.memory import put_elements
-from castsim.execution.interpreter.program_structure import reads_memory
-from castsim.execution.micro.micro_interpreter import Walked, argument_format, walk_function
-from castsim.execution.micro.vector_unit import Elements, MicroMemory, PathOnly, Recording, VectorUnit
+from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
+from castsim.execution.interpreter.vector_unit import Elements, MicroMemory, PathOnly, Recording, VectorUnit
 from castsim.execution.outcomes import CastTally
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError

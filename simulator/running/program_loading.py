@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
-from castsim.execution.entry_and_target import choose_entry, choose_target
+from castsim.execution.entry_and_target import OLDEST, TOOLCHAIN, Choice, choose_entry, choose_target
 from castsim.execution.input_data import (
     check_elements,
     check_known,
@@ -23,13 +23,11 @@ from castsim.execution.input_data import (
 )
 from castsim.execution.interpreter.arguments import ArgumentUse, Elements, split_arguments
 from castsim.execution.interpreter.interpreter import Executed, execute, is_opaque
-from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
-from castsim.execution.interpreter.program_structure import check_level, has_addresses, has_flags, reads_memory
-from castsim.execution.program_choices import OLDEST, TOOLCHAIN, Choice
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.tree import Block, Node, Role, Tree
-from castsim.execution.vector_operations.block_groups import FORMS
+from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
@@ -41,7 +39,7 @@ from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.machines.vliw.source import targets_running
+from castsim.machines.vliw.program_sources import targets_running
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,

@@ -34,7 +34,7 @@ from castsim.tilelang.programs import Converted, converted
 from castsim.tilelang.statements import POINTED
 
 if TYPE_CHECKING:
-    from castsim.execution.micro.vector_unit import MicroMemory, VectorUnit
+    from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
 
 ALL = "all"
 

@@ -180,6 +180,7 @@ def read_csv(data: bytes) -> None:
 
 
 _PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration/sweeps"
+_MICRO = tuple(f"simulator/execution/interpreter/{name}.py" for name in ("micro_interpreter", "vector_unit"))
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
@@ -188,7 +189,7 @@ READERS: dict[str, Reader] = {
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro/*.py",)),
     "micro-checked": Reader(
-        check_tiles, seeds.micro, tile_grammar.micro, ("simulator/execution/micro/*.py", f"{_PTO}/micro/*.py")
+        check_tiles, seeds.micro, tile_grammar.micro, (*_MICRO, f"{_PTO}/micro/*.py")
     ),
     "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi/*.py",)),
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
@@ -246,7 +247,7 @@ READERS: dict[str, Reader] = {
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
-        ("simulator/machines/vliw/tables.py",),
+        ("simulator/machines/vliw/lookups.py",),
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,

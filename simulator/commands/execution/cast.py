@@ -20,9 +20,8 @@ from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
 from castsim.isa.warning_text import WarningText
 from castsim.machines.mechanisms import machine_of
-from castsim.machines.target_cast import CastForm
-from castsim.machines.tile_modes import bare_mode
-from castsim.machines.vliw.source import assembly_target
+from castsim.machines.target_cast import CastForm, bare_mode
+from castsim.machines.vliw.program_sources import assembly_target
 from castsim.numerics import (
     Policy,
     abstract_policy,

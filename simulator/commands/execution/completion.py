@@ -16,7 +16,7 @@ from castsim.engines import ENGINES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.machines.vliw.stale_modes import STALE_MODES
+from castsim.machines.vliw.findings import STALE_MODES
 from castsim.numerics import Tier
 from castsim.reports.listing import plain_text
 from castsim.reports.sections import RUN, further_reports

@@ -9,7 +9,7 @@ from castsim.commands.assembly_files import read_assembly, write_out
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.tpc import print_instruction
-from castsim.machines.vliw.source import chosen_target
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.listing import plain_text
 from castsim.tpc_compiler.scheduling import Length, Scheduled, schedule
 

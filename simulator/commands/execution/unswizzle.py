@@ -8,7 +8,7 @@ from castsim.commands.assembly_files import read_assembly, write_out
 from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
-from castsim.machines.vliw.source import chosen_target
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.unswizzle import unswizzle_document, unswizzle_text
 from castsim.tpc_compiler.swizzles.comparing import compared
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.execution.micro.vector_unit import LOAD as BODY_LOAD
-from castsim.execution.micro.vector_unit import STORE as BODY_STORE
-from castsim.execution.micro.vector_unit import Body, Step
+from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
+from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
+from castsim.execution.interpreter.vector_unit import Body, Step
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format

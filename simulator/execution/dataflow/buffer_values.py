@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd, prod
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
 from castsim.execution.outcomes import CastPlace, Judge, Outcomes
 from castsim.execution.tiles import CastTiles, Tile
@@ -26,10 +25,11 @@ from castsim.execution.tree import (
     accesses,
     instances,
     operations,
+    run_length,
     scratch_reads,
 )
 from castsim.execution.vector_operations.effect import TileEffect
-from castsim.execution.vector_operations.elements import tile_view
+from castsim.execution.vector_operations.shapes import tile_view
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -400,3 +400,47 @@ class TaintTracker:
             view = self._stretches(access) if access.write else None
             if view is not None:
                 view[...] = value
+
+
+# What the operations of a tile program make of bytes: the walk that all mechanisms share, with the parts of one.
+
+_Shortcut = TypeVar("_Shortcut")
+_Work = TypeVar("_Work", bound=Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class TileValues(Generic[_Shortcut, _Work]):
+    """Computes the values of a mechanism's trees; see `castsim.machines.mechanisms.ComputeValues`."""
+
+    shortcut: type[_Shortcut]
+    """What an instruction carries if a whole tile at once is proven to give what its operations give."""
+    convert_whole: Callable[[_Shortcut, Bytes], object]
+    """Converts that tile in the buffer."""
+    work: type[_Work]
+    """The operations of the vector unit."""
+    execute: Callable[[_Work, Bytes], object]
+    """Runs one of them on the buffer."""
+
+    def __call__(
+        self,
+        tree: Tree,
+        buffer: Bytes,
+        arguments: Mapping[str, Bytes],
+        *,
+        shortcuts: bool = True,
+        follower: Follower | None = None,
+        counts: CastCounts | None = None,
+    ) -> None:
+        """Run a tree as `compute_tree` does; `shortcuts` False goes operation by operation even where proofs exist."""
+
+        def whole_tile(shortcut: object, buffer: Bytes) -> bool:
+            if not shortcuts or not isinstance(shortcut, self.shortcut):
+                return False
+            self.convert_whole(shortcut, buffer)
+            return True
+
+        def execute(operation: Operation, buffer: Bytes) -> None:
+            if isinstance(operation, self.work):
+                self.execute(operation, buffer)
+
+        compute_tree(tree, buffer, arguments, whole_tile, execute, follower, counts)

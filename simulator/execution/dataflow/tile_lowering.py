@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.byte_sets import strided
 from castsim.execution.dataflow.buffer_values import Unknown
 from castsim.execution.dataflow.pipe_operations import (
     BLOCK,
@@ -21,12 +20,11 @@ from castsim.execution.dataflow.pipe_operations import (
     WaitFlag,
 )
 from castsim.execution.dataflow.transfers import check_tile, lower_transfer
+from castsim.execution.entry_and_target import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.interpreter.interpreter import name_of
-from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, is_binary
-from castsim.execution.interpreter.program_structure import has_addresses, pipe_of
-from castsim.execution.program_choices import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
+from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
 from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, GlobalSpace
+from castsim.execution.tree import Access, Block, GlobalSpace, strided
 from castsim.execution.vector_operations import (
     TileEffect,
     as_rows,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.byte_sets import common_bytes, strided
 from castsim.execution.dataflow.pipe_operations import Transfer
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, Node, loop_of
+from castsim.execution.tree import Access, Block, Node, common_bytes, loop_of, strided
 from castsim.isa.errors import Span, TileError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.tile_types import format_tile

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from castsim.execution.interpreter.dependence import Scalar
+from castsim.execution.interpreter.rerolling import Scalar
 from castsim.execution.interpreter.scalar_values import argument_value
 from castsim.execution.tiles import Part, Tile
 from castsim.isa.errors import ReadError, Span, TileError

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
+from castsim.execution.entry_and_target import TOOLCHAIN, Choice
 from castsim.execution.interpreter.arguments import (
     ArgumentUse,
     Pointer,
@@ -23,14 +24,14 @@ from castsim.execution.interpreter.arguments import (
     use_in_values,
     with_extents,
 )
-from castsim.execution.interpreter.dependence import DependentError, Loops, Scalar
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
-from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
-from castsim.execution.interpreter.program_structure import (
+from castsim.execution.interpreter.lowerer import (
     Budget,
     Label,
+    LoweredInstruction,
+    Lowerer,
     bare,
     cast_label,
+    check_form,
     is_inserted,
     main_pipe,
     order_label,
@@ -39,7 +40,8 @@ from castsim.execution.interpreter.program_structure import (
     synchronises,
     work_label,
 )
-from castsim.execution.interpreter.rerolling import Pieces, fold
+from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
+from castsim.execution.interpreter.rerolling import DependentError, Loops, Pieces, Scalar, fold
 from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
     SUPPORTED,
@@ -56,7 +58,6 @@ from castsim.execution.interpreter.tile_allocation import (
     tile_of_values,
     unsupported,
 )
-from castsim.execution.program_choices import TOOLCHAIN, Choice
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree

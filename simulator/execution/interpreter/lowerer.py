@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.program_choices import MAKE_SCRATCH, TOOLCHAIN, Choice
+from castsim.execution.entry_and_target import MAKE_SCRATCH, TOOLCHAIN, Choice
+from castsim.execution.run_limits import walk_limit
 from castsim.execution.tiles import CastTiles, Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, Operation
-from castsim.isa.errors import ReadError, Span
+from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Role, elements
+from castsim.isa.errors import LimitError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.operand_forms import form_of, is_older
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.pto.program import nodes
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
 from castsim.isa.warning_text import Warnings
+from castsim.targets.dataflow import Pipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +149,256 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
         span=node.span,
         legal=(*operation.spellings, f"--{TOOLCHAIN} {MAKE_SCRATCH[0]}"),
     )
+
+
+# What the structure of a program tells before it is walked, and of a lowered body afterwards.
+
+
+def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
+    """Whether no trip of a loop that carries nothing can differ from another, as far as the text tells.
+
+    That is so where nothing in it names its variable, and nothing changes what the next trip finds: the valid extents
+    of a tile. `known` keeps the answers, by the identity of the loop.
+    """
+    if id(node) not in known:
+        inside = tuple(nodes(node.body))
+        shaped = any(isinstance(each, pto.SetValidShape) for each in inside)
+        known[id(node)] = not shaped and not any(node.variable in _words(each) for each in inside)
+    return known[id(node)]
+
+
+def reads_memory(body: Sequence[pto.Operation]) -> bool:
+    """Whether the scalar unit reads elements of memory or of tiles in a region."""
+    return any(isinstance(node, pto.ScalarAccess) and node.reads for node in nodes(body))
+
+
+def _words(node: pto.Operation) -> Iterator[str]:
+    """Yield every word that an operation holds, the names of its values among them."""
+    for attribute in node.__dataclass_fields__:
+        held = getattr(node, attribute)
+        yield from (part for part in (held if isinstance(held, tuple) else (held,)) if isinstance(part, str))
+
+
+def synchronises(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program has flags or barriers of its own."""
+    return any(isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for node in nodes(body))
+
+
+def has_flags(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program has flags of its own; barriers alone are none."""
+    return any(isinstance(node, pto.SetFlag | pto.WaitFlag) for node in nodes(body))
+
+
+def is_inserted(node: pto.Operation) -> bool:
+    """Whether an operation is a flag or barrier that the text does not have."""
+    return isinstance(node, pto.SetFlag | pto.WaitFlag | pto.Barrier) and node.inserted
+
+
+def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
+    """Hold a program to a placement level of the vendor's tool (docs/reference/pto.md section 3.3), None to none.
+
+    Raises:
+        ReadError: a tile has an address below level 3, or lacks one at level 3.
+    """
+    if level is None:
+        return
+    for node in nodes(body):
+        if not isinstance(node, pto.AllocTile | pto.AllocTiles) or (node.address is not None) == (level == 3):
+            continue
+        if level == 3:
+            raise ReadError(f"%{node.result} has no address, which every tile needs at level 3", span=node.span)
+        raise ReadError(f"unexpected 'addr' operand: the tool places tiles at level {level}", span=node.span)
+
+
+def has_addresses(body: Sequence[pto.Operation]) -> bool:
+    """Whether a program places its tiles itself (level 3)."""
+    return any(isinstance(node, pto.AllocTile | pto.AllocTiles) and node.address is not None for node in nodes(body))
+
+
+def main_pipe(body: Block) -> str:
+    """Return the pipe that does the main work: the one of the last operation that is not the scalar unit's."""
+    pipes = [element.pipe for element in elements(body) if not isinstance(element, Lowered)]
+    busy = [pipe for pipe in pipes if pipe != bare(pto.Pipe.S)]
+    return busy[-1] if busy else bare(pto.Pipe.S)
+
+
+def bare(pipe: pto.Pipe) -> str:
+    """Return a pipe's name without the prefix PIPE_."""
+    return pipe.name
+
+
+# How much a walk may take: trips, and statements inside loops; outside of them the text itself is the limit.
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left of a limit, and the loops that are being walked, outermost first, each with what was left then."""
+
+    limit: int
+    left: int = field(init=False)
+    loops: list[tuple[pto.For | pto.While, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.left = self.limit
+
+    def spend(self) -> None:
+        """Take off one trip, or one statement of one.
+
+        Raises:
+            LimitError: nothing is left; the place is the innermost loop of which one execution took most of it.
+        """
+        if not self.loops:
+            return
+        self.left -= 1
+        if self.left < 0:
+            most = [node for node, before in self.loops if 2 * (before - self.left) > self.limit]
+            raise self._spent((most or [self.loops[0][0]])[-1])
+
+    def foresee(self, node: pto.For, trips: int) -> None:
+        """Refuse a loop every trip of which is going to be walked if they cannot all be.
+
+        Raises:
+            LimitError: they cannot.
+        """
+        statements = sum(not isinstance(each, pto.Yield) and not is_inserted(each) for each in node.body)
+        if trips * (1 + statements) > self.left:
+            raise self._spent(node)
+
+    @contextmanager
+    def inside(self, node: pto.For | pto.While) -> Iterator[None]:
+        """Count what is walked as that of a loop."""
+        self.loops.append((node, self.left))
+        yield
+        self.loops.pop()
+
+    def _spent(self, node: pto.For | pto.While) -> LimitError:
+        return walk_limit(self.limit, "trips and statements of this loop that have to be walked one by one", node.span)
+
+
+# What reports call an instruction, beside the facts that they go by.
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The text of an instruction, its mnemonic, what it is to reports, the format of its work, the casts it makes."""
+
+    text: str
+    mnemonic: str
+    role: Role = Role.WORK
+    element: str | None = None
+    casts: tuple[tuple[str, str], ...] = ()
+    inserted: bool = False
+    spelling: str = ""
+
+    def instruction(self, pipe: str, span: Span) -> Instruction:
+        """Return the instruction that stands at a place and does its main work on a pipe."""
+        return Instruction(
+            self.text,
+            pipe,
+            span,
+            inserted=self.inserted,
+            role=self.role,
+            mnemonic=self.mnemonic,
+            element=self.element,
+            spelling=self.spelling,
+            casts=self.casts,
+        )
+
+
+def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:
+    """Return what reports print for a flag or barrier; one that was inserted also says how a program spells it."""
+    if isinstance(node, pto.Barrier):
+        name, text = "barrier", f"barrier {bare(node.pipe)}"
+    else:
+        name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
+        text = (
+            f"{name} {bare(node.src)} -> {bare(node.dst)} id {node.event if node.number is None else f'%{node.number}'}"
+        )
+    return Label(text, name, inserted=node.inserted, spelling=order_text(node) if node.inserted else "")
+
+
+def order_text(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> str:
+    """Return a flag or barrier as a program spells it."""
+    if isinstance(node, pto.Barrier):
+        return f"pto.barrier <{node.pipe}>"
+    name = "set_flag" if isinstance(node, pto.SetFlag) else "wait_flag"
+    return f"pto.{name}[<{node.src}>, <{node.dst}>, <EVENT_ID{node.event}>]"
+
+
+def cast_label(cast: TileCast) -> Label:
+    """Return what reports print for a cast: its formats, and the rounding mode if it names one."""
+    pair = (cast.src.format.name, cast.dst.format.name)
+    mode = f" {cast.rounding.name}" if cast.rounding is not None else ""
+    return Label(f"tcvt {pair[0]} -> {pair[1]}{mode}", "tcvt", casts=(pair,))
+
+
+def work_label(work: ResolvedTileOp, name: str) -> Label:
+    """Return what reports print for an operation of tiles: its name in the text, element type and extents."""
+    shown = work.sources[0] if work.sources else work.dst
+    mode = f" {work.mode}" if work.mode else ""
+    text = f"{name} {shown.format.name} {shown.valid_rows} x {shown.valid_cols}{mode}"
+    return Label(text, name, element=shown.format.name)
+
+
+# Which pipe an operation takes, also those of the matrix unit that nothing is known of but that.
+
+_GATHERS = ("tgather", "tgatherb", "tscatter", "mgather", "mscatter")
+"""Operations that make the tool keep all flags."""
+
+_MOVES = {
+    ("mat", "left"): pto.Pipe.MTE1,
+    ("mat", "right"): pto.Pipe.MTE1,
+    ("mat", "bias"): pto.Pipe.MTE1,
+    ("mat", "scaling"): pto.Pipe.FIX,
+    ("vec", "mat"): pto.Pipe.FIX,
+}
+"""Movements between memories. What writes the accumulator is a product, what reads it FIX, all else the vector unit's.
+"""
+
+
+def gathers(node: pto.Operation) -> bool:
+    """Whether an operation is a gather or scatter."""
+    return isinstance(node, pto.TileOperation) and text_name(node.mnemonic) in _GATHERS
+
+
+def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
+    """Return the pipe of an operation, None if the target has no such pipe (docs/reference/pto.md section 5.1)."""
+    source, destination = _locations(node)
+    if isinstance(node, pto.TileOperation):
+        if node.mnemonic == "tload":
+            return pipes.load
+        if node.mnemonic == "tstore" and source != "acc":
+            return pipes.store
+        if _is_scalar(node):
+            return pipes.scalar
+    pipe = _matrix_pipe(source, destination)
+    if pipe is None:
+        return pipes.vector
+    name = bare(pipe)
+    return name if name in pipes.others else None
+
+
+def _is_scalar(node: pto.TileOperation) -> bool:
+    """Whether the tool takes an operation for the scalar unit's.
+
+    With a scratch tile it runs on the vector unit, and is ordered there, whatever the tool makes of it.
+    """
+    operation = VECTOR_OPERATIONS.get(node.mnemonic)
+    if operation is None or not operation.scalar_unit:
+        return False
+    return not any(isinstance(kind, pto.TileType) for kind in node.input_types)
+
+
+def _matrix_pipe(source: str, destination: str) -> pto.Pipe | None:
+    if destination == "acc":
+        return pto.Pipe.M
+    return pto.Pipe.FIX if source == "acc" else _MOVES.get((source, destination))
+
+
+def _locations(node: pto.Tcvt | pto.TileOperation) -> tuple[str, str]:
+    """Return the memories of the first tile that is read and the first that is written, empty where there is none."""
+    if isinstance(node, pto.Tcvt):
+        return node.src_type.location, node.dst_type.location
+    sides = (node.input_types, node.output_types)
+    found = [[kind.location for kind in kinds if isinstance(kind, pto.TileType)] for kinds in sides]
+    return found[0][0] if found[0] else "", found[1][0] if found[1] else ""

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.interpreter.arguments import ArgumentUse, Pointer, TileHandle
-from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer
-from castsim.execution.interpreter.program_structure import Label
+from castsim.execution.interpreter.lowerer import Label, LoweredInstruction, Lowerer
+from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
 from castsim.execution.tiles import Element, Tile
 from castsim.execution.tree import Access, GlobalSpace, Node

@@ -17,7 +17,7 @@ from math import gcd
 
 import numpy as np
 
-from castsim.execution.interpreter.dependence import Bounds, Loops, Scalar, affine, unknown
+from castsim.execution.interpreter.rerolling import Bounds, Loops, Scalar, affine, unknown
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
-from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.program_structure import has_addresses
+from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError

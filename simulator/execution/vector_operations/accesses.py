@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.byte_sets import common_bytes, strided
 from castsim.execution.dataflow.transfers import check_tile
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access
+from castsim.execution.tree import Access, common_bytes, strided
 from castsim.execution.vector_operations.behaviour import Behaviour, behaviour_of, compared_format, float_route
-from castsim.execution.vector_operations.block_groups import FLAT_NV, block_surprises, group_bytes, is_narrow
-from castsim.execution.vector_operations.movement import kept_columns
 from castsim.execution.vector_operations.quantising import (
+    FLAT_NV,
     QUANTISING,
+    block_surprises,
     bytes_to_quantise,
     clobbered_bytes,
+    group_bytes,
+    is_narrow,
     quantised_bytes,
     spread_end,
 )
-from castsim.execution.vector_operations.rearranging import REARRANGING, read_bytes, written_bytes
+from castsim.execution.vector_operations.rearranging import (
+    REARRANGING,
+    kept_columns,
+    pairs_of,
+    read_bytes,
+    written_bytes,
+)
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_boxes, check_scratch
 from castsim.execution.vector_operations.shapes import (
@@ -35,7 +42,6 @@ from castsim.execution.vector_operations.shapes import (
     vector_operand,
     widens,
 )
-from castsim.execution.vector_operations.sorting import pairs_of
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.lexer import closest

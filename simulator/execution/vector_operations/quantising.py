@@ -5,20 +5,481 @@ Source: docs/reference/pto.md section 7.12.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import strided
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access
+from castsim.execution.tree import Access, strided
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.block_quantising import quantise_blocks
-from castsim.execution.vector_operations.elements import Bytes, encoded, numbers, tile_view, valid_codes
 from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
-from castsim.execution.vector_operations.shapes import BLOCK, BUFFER, block_end, is_column
-from castsim.isa.formats import format_named
+from castsim.execution.vector_operations.shapes import (
+    BLOCK,
+    BUFFER,
+    Bytes,
+    block_end,
+    encoded,
+    is_column,
+    numbers,
+    region,
+    tile_view,
+    valid_codes,
+)
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError, TileError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.pto.packed import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.numerics import Policy, convert_codes
 from castsim.targets.tile_operations import TileArithmetic
+
+# The groups of a block quantisation: how many there are, where their exponents, maxima and reciprocals lie.
+#
+# Groups are 32 neighbouring columns of a row (axis1), or 32 neighbouring rows of a column (axis0). Source:
+# docs/reference/pto.md section 7.12.
+
+MX_GROUP = 32
+"""Elements that share an exponent."""
+
+NARROW = format_named("e2m1")
+"""Elements of MXFP4, of which a byte holds two."""
+
+_UNROLLED = 256
+"""Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
+
+_SINGLE_LANES, _HALF_LANES = 64, 128
+"""Groups that a pass over exponents and reciprocals stores at once."""
+
+FORMS = "tquant_mx_forms"
+"""Option: whose rules on operands hold, the assembler's or the library's."""
+
+FLAT_NV = "nv_flat_fp4"
+"""Option: what becomes of exponents in one line of MXFP4 by the rule nv."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """`down` x `across` groups; `by_rows`: a row of exponents for each row of elements, instead of one line of all."""
+
+    down: int
+    across: int
+    columns: bool
+    interleaved: bool
+    by_rows: bool
+
+    @property
+    def count(self) -> int:
+        """All groups."""
+        return self.down * self.across
+
+    @property
+    def exponent_region(self) -> tuple[int, int]:
+        """Valid rows and columns of the exponents."""
+        if self.interleaved:
+            return self.down // 2, 2 * self.across
+        return (self.down, self.across) if self.columns or self.by_rows else (1, self.count)
+
+    def split(self, codes: Codes) -> Codes:
+        """Return the codes of a tile by groups: down, across, element."""
+        if self.columns:
+            return codes.reshape(self.down, MX_GROUP, self.across).transpose(0, 2, 1)
+        return codes.reshape(self.down, self.across, MX_GROUP)
+
+    def joined(self, groups: Codes) -> Codes:
+        """Return the codes of a tile from those of its groups."""
+        if self.columns:
+            return groups.transpose(0, 2, 1).reshape(self.down * MX_GROUP, self.across)
+        return groups.reshape(self.down, self.across * MX_GROUP)
+
+    def exponents(self, shared: Codes) -> Codes:
+        """Return the exponents of all groups as their tile has them."""
+        if self.interleaved:
+            shared = shared.reshape(self.down // 2, 2, self.across).transpose(0, 2, 1)
+        return shared.reshape(self.exponent_region)
+
+
+def grouping_of(work: ResolvedTileOp) -> Grouping:
+    """Return the groups of a block quantisation."""
+    (source,) = work.sources
+    rows, cols = source.valid_rows, source.valid_cols
+    if work.by_columns:
+        return Grouping(rows // MX_GROUP, cols, True, work.interleaved, False)
+    by_rows = bool(work.further) and work.further[0].rows > 1
+    return Grouping(rows, cols // MX_GROUP, False, False, by_rows)
+
+
+def is_narrow(work: ResolvedTileOp) -> bool:
+    """Whether the results are elements of 4 bits."""
+    return held_format(work.dst.format)[0] == NARROW
+
+
+def code_bytes(work: ResolvedTileOp) -> int:
+    """Return the bytes of a row of results."""
+    return work.sources[0].valid_cols // (2 if is_narrow(work) else 1)
+
+
+def repeats_scaling(work: ResolvedTileOp) -> bool:
+    """Whether every reciprocal is kept twice: in the longer passes over f32 whose groups lie in one line."""
+    (source,) = work.sources
+    if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
+        return False
+    whole = source.rows * source.cols
+    return whole > 4 * _UNROLLED and whole % _UNROLLED == 0 and source.valid_rows * source.cols % _UNROLLED == 0
+
+
+def group_bytes(work: ResolvedTileOp) -> list[Access]:
+    """Return the bytes that a block quantisation writes besides its codes.
+
+    Exponents lie in their valid region. Maxima and reciprocals do so of groups of rows; else they lie in one line.
+    """
+    if not work.further:
+        return []
+    groups, (exponents, maxima, scaling) = grouping_of(work), work.further
+    found = [_rows(exponents, *groups.exponent_region)]
+    for tile, twice in ((maxima, False), (scaling, repeats_scaling(work))):
+        if groups.columns:
+            found.append(_rows(tile, groups.down, groups.across))
+        else:
+            length = groups.count * (1 + twice) * tile.element_bits // 8
+            found.append(Access(BUFFER, tile.address, tile.address + length, write=True))
+    return found
+
+
+def _rows(tile: Tile, rows: int, cols: int) -> Access:
+    if not rows or not cols:
+        return Access(BUFFER, tile.address, tile.address, write=True)
+    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), cols * tile.element_bits // 8, write=True)
+
+
+def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, held: Codes, *, twice: bool = False) -> None:
+    """Write maxima or reciprocals of all groups to their tile."""
+    groups, kind = grouping_of(work), f"<u{tile.element_bits // 8}"
+    lines = held.reshape(groups.down, groups.across) if groups.columns else held.reshape(1, -1)
+    for row, line in enumerate(np.repeat(lines, 1 + twice, axis=1).astype(kind)):
+        data = line.view(np.uint8)
+        start = tile.address + row * tile.row_pitch
+        buffer[start : start + data.size] = data
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def check_block_quantisation(work: ResolvedTileOp, forms: str, flat_nv: str) -> None:
+    """Refuse operands that do not belong together.
+
+    Args:
+        work: the operation.
+        forms: the option `tquant_mx_forms`: `assembler`, or `library`, which asks for less.
+        flat_nv: the option `nv_flat_fp4`: `refuse`, `nv` or `as_library`.
+
+    Raises:
+        TileError: names the tile and its extents. IllegalError: a form that exists under an option only.
+    """
+    _check_groups(work)
+    groups = grouping_of(work)
+    _check_forms(work, groups, forms, flat_nv)
+    exponents, *others = work.further
+    if region(exponents) != groups.exponent_region:
+        raise _extents(work, exponents, groups, (groups.exponent_region,))
+    plain = (groups.down, groups.across), (1, groups.count)
+    for tile in others:
+        if region(tile) not in (plain[:1] if groups.columns else plain):
+            raise _extents(work, tile, groups, plain[:1] if groups.columns else plain)
+    if groups.columns:
+        _check_pitches(work, groups)
+        return
+    need = groups.count * (1 + repeats_scaling(work))
+    for tile, wanted in zip(others, (groups.count, need), strict=True):
+        if tile.rows * tile.cols < wanted:
+            raise TileError(f"{work.mnemonic}: %{tile.name} must have room for {wanted} elements", span=work.span)
+    if forms == "assembler" and not groups.by_rows:
+        _check_room(work, others[1], need)
+
+
+def _check_groups(work: ResolvedTileOp) -> None:
+    (source,), dst = work.sources, work.dst
+    across = 2 if work.dst.element_bits == 8 and is_narrow(work) else 1
+    if (dst.valid_rows, dst.valid_cols * across) != region(source):
+        found, wanted = (_extent(one) for one in (region(dst), (source.valid_rows, source.valid_cols // across)))
+        raise TileError(
+            f"{work.mnemonic}: valid region of %{dst.name} is {found}, of %{source.name} {_extent(region(source))}"
+            + (", two columns for each byte" if across > 1 else ""),
+            span=work.span,
+            legal=(wanted,),
+        )
+    step = (2 if work.interleaved else 1) * MX_GROUP
+    if work.by_columns:
+        if source.valid_rows % step or (work.interleaved and source.rows % step):
+            raise TileError(
+                f"{work.mnemonic}: %{source.name} must have whole groups of {step} rows, it has {source.rows}, "
+                f"{source.valid_rows} of them valid",
+                span=work.span,
+            )
+        if is_narrow(work) and source.valid_cols % 2:
+            raise TileError(
+                f"{work.mnemonic}: %{source.name} has {source.valid_cols} columns, of which two share a byte",
+                span=work.span,
+            )
+        return
+    if work.interleaved:
+        raise IllegalError(
+            f"{work.mnemonic} interleaves exponents of groups of rows only",
+            span=work.span,
+            legal=("grpAxis = #pto<mx_group_axis axis0>",),
+        )
+    ragged = source.valid_cols % MX_GROUP
+    if ragged or (source.cols != source.valid_cols and work.further[0].rows == 1):
+        raise TileError(
+            f"{work.mnemonic}: rows of %{source.name} must be whole groups of {MX_GROUP} elements"
+            + ("" if ragged else ", all valid where exponents are one line"),
+            span=work.span,
+        )
+
+
+def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: str) -> None:
+    (source,), half = work.sources, work.sources[0].element_bits == 16
+    width = source.cols // (2 if is_narrow(work) and work.dst.element_bits == 8 else 1)
+    if work.dst.cols != width and not (groups.columns and not is_narrow(work)):
+        raise TileError(
+            f"{work.mnemonic}: %{work.dst.name} has rows of {work.dst.cols} elements, %{source.name} of {source.cols}",
+            span=work.span,
+            legal=(f"{work.dst.rows}x{width}",),
+        )
+    flat = not groups.columns and not groups.by_rows
+    if is_narrow(work) and not half:
+        raise IllegalError(f"{work.mnemonic} to MXFP4 takes elements of 16 bits", span=work.span, legal=("bf16", "f16"))
+    if flat and is_narrow(work) and work.mode == "nv":
+        if flat_nv == "refuse":
+            raise IllegalError(
+                f"{work.mnemonic}: of exponents in one line to MXFP4 by the rule nv the library makes those of ocp",
+                span=work.span,
+                legal=("quantScaleAlg = #pto<quant_scale_alg ocp>", f"option {FLAT_NV}=nv", f"{FLAT_NV}=as_library"),
+            )
+        return
+    refused = None
+    if half and groups.by_rows:
+        refused = f"{source.format.name} with rows of exponents"
+    elif half and flat and work.mode == "nv":
+        refused = f"{source.format.name} with exponents in one line by the rule nv"
+    elif groups.interleaved and not half:
+        refused = "f32 with interleaved exponents"
+    if refused is not None and forms == "assembler":
+        raise IllegalError(
+            f"{work.mnemonic} of {refused} is refused by the assembler; the library takes it",
+            span=work.span,
+            legal=(f"option {FORMS}=library",),
+        )
+
+
+def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
+    """Tiles of groups of rows have the columns of the source; interleaved exponents twice as many."""
+    (source,), (exponents, *others) = work.sources, work.further
+    if groups.interleaved:
+        shape = source.rows // 64, block_end(2 * source.cols, 32)
+        if (exponents.rows, exponents.cols) != shape:
+            raise TileError(
+                f"{work.mnemonic}: interleaved exponents %{exponents.name} are {exponents.rows} x {exponents.cols}",
+                span=work.span,
+                legal=(_extent(shape),),
+            )
+    for tile in others if groups.interleaved else work.further:
+        if tile.cols != source.cols:
+            raise TileError(
+                f"{work.mnemonic}: %{tile.name} has {tile.cols} columns, %{source.name} {source.cols}",
+                span=work.span,
+                legal=(f"{tile.rows}x{source.cols}",),
+            )
+
+
+def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
+    """The assembler asks for room for whole registers of reciprocals."""
+    if scaling.element_bits == 16 and work.mode != "ocp":
+        return
+    lanes = _SINGLE_LANES if scaling.element_bits == 32 else _HALF_LANES
+    wanted = block_end(need, lanes) * scaling.element_bits // 8
+    if scaling.size < wanted:
+        raise TileError(
+            f"{work.mnemonic}: %{scaling.name} has {scaling.size} bytes, reciprocals are stored in whole registers: "
+            f"{wanted} bytes",
+            span=work.span,
+            legal=(f"1x{wanted * 8 // scaling.element_bits}", f"option {FORMS}=library"),
+        )
+
+
+def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tuple[int, int], ...]) -> TileError:
+    return TileError(
+        f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
+        f"{groups.down} x {groups.across}",
+        span=work.span,
+        legal=tuple(dict.fromkeys(map(_extent, legal))),
+    )
+
+
+def _extent(pair: tuple[int, int]) -> str:
+    return f"{pair[0]} x {pair[1]}"
+
+
+def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
+    """Yield warnings of what the library does otherwise than its documents say (docs/reference/pto.md section 7.12)."""
+    groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
+    exponents, maxima, scaling = work.further
+    if written == "written":
+        yield f"{name} leaves CTRL at 1 << 50, which the library writes and does not restore"
+    half = source.element_bits == 16
+    if groups.by_rows and half:
+        yield f"{name} works in %{maxima.name}: the library leaves other values in its first eight elements"
+    if groups.interleaved and not half:
+        yield f"{name} works in %{work.dst.name} before it writes the codes"
+    flat = not groups.columns and not groups.by_rows
+    if flat and is_narrow(work) and work.mode == "nv" and flat_nv == "as_library":
+        as_halves = " of its bits read as bf16" if source.format.name == "f16" else ""
+        yield f"{name} by the rule nv makes the exponents of the rule ocp{as_halves}"
+    if flat and not half and not repeats_scaling(work) and groups.count % _SINGLE_LANES:
+        whole = block_end(groups.count, _SINGLE_LANES)
+        for tile, size in ((exponents, whole), (scaling, 4 * whole)):
+            if tile.address + size > tile.end:
+                yield (
+                    f"{name} stores {whole} groups at once: bytes {tile.end} .. {tile.address + size - 1} behind "
+                    f"%{tile.name} are overwritten by what follows from the bytes behind the {groups.count} maxima, "
+                    f"which is not claimed"
+                )
+        if groups.count % 2 and maxima.size < 4 * (groups.count + 1):
+            yield f"{name} stores one maximum of 0 behind %{maxima.name}"
+
+
+# Quantisation of groups of 32 elements to e4m3fn or e2m1 with shared exponents, as the A5's library computes it.
+#
+# Source: docs/reference/pto.md section 7.12. All steps but the products and their rounding are on integers.
+
+BINARY32, BRAIN, BYTE = format_named("f32"), format_named("bf16"), format_named("e4m3fn")
+
+_LARGEST_EXPONENT = {BYTE: 8, NARROW: 2}
+"""448 is 1.75 * 2**8, 6 is 1.5 * 2**2."""
+
+_RECIPROCAL = {BYTE: np.float32(1 / np.float64(448)), NARROW: np.float32(1 / np.float64(6))}
+"""By which the rule nv multiplies the largest magnitude."""
+
+_NAN_SCALE = {BYTE: 0x7F81, NARROW: 0x7FC0}
+"""Reciprocals of 16 bits of groups that hold NaN."""
+
+_CASTS = Policy(Rounding.RINT, Overflow.SATURATE)
+
+U32 = NDArray[np.uint32]
+
+
+def quantise_blocks(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
+    """Write codes, exponents (e8m0), largest magnitudes and reciprocals of scales."""
+    (source,), result, groups = work.sources, NARROW if is_narrow(work) else BYTE, grouping_of(work)
+    flushes = behaviour.choice("subnormals") == "flush"
+    split = np.ascontiguousarray(groups.split(valid_codes(buffer, source)))
+    misread = work.mode == "nv" and result is NARROW and behaviour.choice(FLAT_NV) == "as_library"
+    misread = misread and not groups.columns and not groups.by_rows
+    cut = source.format.name == "f16" and work.mode == "ocp"
+    greatest = _greatest(split, source.format, str(behaviour.choice("maximum_of_nan")), cut=cut)
+    wide = _widened(greatest, BRAIN if cut or misread else source.format)
+    by_ceiling = work.mode == "nv" and not misread
+    shared, reciprocal = _ceiling(wide, result, flushes=flushes) if by_ceiling else _floor(wide, result)
+    values = _flushed(numbers(split, source.format).astype(np.float32), flushes=flushes)
+    factors = _flushed(reciprocal.view(np.float32), flushes=flushes)[..., None]
+    with np.errstate(all="ignore"):
+        products = _flushed(values * factors, flushes=flushes).view(np.uint32)
+    codes = groups.joined(_rounded(products, split >> (source.element_bits - 1), result, behaviour))
+    if result is NARROW:
+        codes = codes[:, 0::2] | codes[:, 1::2] << 4
+    dst = work.dst
+    shape, steps = (dst.valid_rows, code_bytes(work)), (dst.row_pitch, 1)
+    if dst.valid_rows:
+        as_strided(buffer[dst.address :], shape, steps, writeable=True)[...] = codes
+    exponents, maxima, scaling = work.further
+    view = tile_view(buffer, exponents, *groups.exponent_region)
+    view[...] = groups.exponents(shared).astype(view.dtype)
+    half = source.element_bits == 16
+    kept = np.where(reciprocal == 0x7FC00000, _NAN_SCALE[result], reciprocal >> 16) if half else reciprocal
+    put_groups(buffer, work, maxima, greatest)
+    put_groups(buffer, work, scaling, kept, twice=repeats_scaling(work))
+
+
+def _greatest(groups: Codes, fmt: Format, of_nan: str, *, cut: bool) -> Codes:
+    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers: NaN is above all else.
+
+    `cut`: f16 elements become bf16, toward zero, before.
+    """
+    if cut:
+        groups = convert_codes(groups, fmt, BRAIN, Policy(Rounding.TRUNC, Overflow.SPECIAL))
+    bits = groups & groups.dtype.type((1 << (fmt.bits - 1)) - 1)
+    if fmt.bits == 32 and of_nan != "nan":
+        return _among_numbers(bits, first=of_nan == "first")
+    greatest: Codes = bits.max(axis=2)
+    if fmt.bits == 32:  # the largest of numbers with a NaN is the canonical one
+        greatest[greatest > 0x7F800000] = 0x7FC00000
+    return greatest
+
+
+def _among_numbers(bits: Codes, *, first: bool) -> Codes:
+    """Return the largest magnitude of f32 where NaN does not win; `first`: it stays where it came first."""
+    found = bits[..., 0].copy()
+    for other in np.moveaxis(bits, 2, 0)[1:]:
+        larger = (other <= 0x7F800000) & ((other > found) | ((found > 0x7F800000) & (not first)))
+        found = np.where(larger & ~((found > 0x7F800000) & first), other, found)
+    return found
+
+
+def _widened(codes: Codes, fmt: Format) -> U32:
+    wide = codes if fmt.name == "f32" else convert_codes(codes, fmt, BINARY32, Policy(Rounding.RINT, Overflow.SPECIAL))
+    return np.ascontiguousarray(wide).view(np.uint32)
+
+
+def _flushed(values: NDArray[np.float32], *, flushes: bool) -> NDArray[np.float32]:
+    if not flushes:
+        return values
+    tiny = np.abs(values) < np.finfo(np.float32).tiny
+    found: NDArray[np.float32] = np.where(tiny, np.copysign(np.float32(0), values), values).astype(np.float32)
+    return found
+
+
+def _floor(greatest: U32, result: Format) -> tuple[U32, U32]:
+    """Return exponents and reciprocals by the rule ocp: that of the largest magnitude, less that of the format."""
+    field, largest = greatest >> 23, np.uint32(_LARGEST_EXPONENT[result])
+    shared = (field - np.minimum(field, largest)).astype(np.uint32)
+    reciprocal = ((254 - shared) << 23).astype(np.uint32)
+    return _with_nan(shared, reciprocal, greatest)
+
+
+def _ceiling(greatest: U32, result: Format, *, flushes: bool) -> tuple[U32, U32]:
+    """Return exponents and reciprocals by the rule nv: the next power of two above the product with 1/448 or 1/6."""
+    with np.errstate(all="ignore"):
+        scaled = _flushed(greatest.view(np.float32), flushes=flushes) * _RECIPROCAL[result]
+    product = np.ascontiguousarray(_flushed(scaled, flushes=flushes)).view(np.uint32)
+    field, fraction = product >> 23, product & 0x7FFFFF
+    up = ((field > 0) & (field < 254) & (fraction != 0)) | ((field == 0) & (fraction > 0x400000))
+    shared = np.where(product == 0x7F800000, 0xFE, field + up).astype(np.uint32)
+    reciprocal = np.where(shared == 0xFE, 0x00400000, (254 - np.minimum(shared, 254)) << 23).astype(np.uint32)
+    return _with_nan(shared, reciprocal, product)
+
+
+def _with_nan(shared: U32, reciprocal: U32, of: U32) -> tuple[U32, U32]:
+    nan = of > 0x7F800000
+    return np.where(nan, 0xFF, shared).astype(np.uint32), np.where(nan, 0x7FC00000, reciprocal).astype(np.uint32)
+
+
+def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) -> NDArray[np.uint8]:
+    """Return the codes of products, to nearest even, clamped; of NaN that of the format, or the largest number.
+
+    Of e2m1 the steps of f16 and the instruction of bf16, which is given infinity for NaN, agree (section 7.12).
+    """
+    codes = convert_codes(np.ascontiguousarray(products), BINARY32, result, _CASTS).astype(np.uint8)
+    nan = (products & 0x7FFFFFFF) > 0x7F800000
+    if result is NARROW:
+        codes[nan] = 7
+    else:
+        signed = behaviour.choice("e4m3_nan") == "sign"
+        codes[nan] = (0x7F | (signs << 7 if signed else signs * 0)).astype(np.uint8)[nan]
+    return codes
+
 
 QUANTISING = (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)
 """The kinds of operations that are all of this module."""
@@ -56,7 +517,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     dst = work.dst
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return boxed_bytes(work)
-    return _rows(dst, _columns(work, behaviour), write=True)
+    return _quantising_rows(dst, _columns(work, behaviour), write=True)
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
@@ -65,7 +526,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
     blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
-    found = [_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
+    found = [_quantising_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -85,7 +546,7 @@ def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
-    found = [_rows(source, source.valid_cols, write=True)]
+    found = [_quantising_rows(source, source.valid_cols, write=True)]
     if source.valid_rows and source.valid_cols:
         pitch, length = _half_pitch(source), 2 * source.valid_cols
         found.append(strided(BUFFER, source.address, ((source.valid_rows, pitch),), length, write=True))
@@ -117,7 +578,7 @@ def _columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
     return -(-cols // LANES) * LANES if whole else cols
 
 
-def _rows(tile: Tile, cols: int, *, write: bool) -> Access:
+def _quantising_rows(tile: Tile, cols: int, *, write: bool) -> Access:
     if not tile.valid_rows or not cols:
         return Access(BUFFER, tile.address, tile.address, write)
     return strided(

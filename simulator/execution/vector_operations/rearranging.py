@@ -5,18 +5,33 @@ Source: docs/reference/pto.md section 7.7.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import strided
+from castsim.execution.dataflow.transfers import pad_code
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access
+from castsim.execution.tree import Access, strided
 from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.elements import Bytes, numbers, tile_view, valid_codes
-from castsim.execution.vector_operations.shapes import BUFFER, block_end, transposes_by_blocks
+from castsim.execution.vector_operations.shapes import (
+    BLOCK,
+    BUFFER,
+    Bytes,
+    block_end,
+    moved_columns,
+    numbers,
+    padded_rows,
+    tile_view,
+    transposes_by_blocks,
+    valid_codes,
+    whole_units,
+)
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.formats import Format
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER)
 """The kinds of operations that are all of this module."""
@@ -190,3 +205,122 @@ def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
     if unit is None:
         return one + two
     return one + block_end(two, unit) if _by_blocks(work, unit) else max(block_end(one, unit), one + two)
+
+
+# Sorting elements with their numbers, and merging sorted lists (docs/reference/pto.md section 7.7).
+#
+# A pair takes eight bytes: the element, zeros up to the fourth byte, the number. Greater elements come first; of equal
+# ones the smaller number when sorting, the earlier list when merging. NaN, of which no source speaks, counts as less
+# than
+# everything: assumed.
+
+GROUP = 32
+"""Elements that are sorted among themselves."""
+
+Pairs = NDArray[np.uint64]
+
+
+def sort_groups(buffer: Bytes, work: ResolvedTileOp) -> None:
+    """Sort every 32 elements of every row; the last group of a row may be shorter."""
+    source, places = work.sources
+    codes = valid_codes(buffer, source)
+    given = np.broadcast_to(valid_codes(buffer, places).astype(np.uint64), codes.shape)
+    ranks = _ranks(codes, source.format)
+    groups = np.broadcast_to(np.arange(codes.shape[1]) // GROUP, codes.shape)
+    order = np.lexsort((given, -ranks, groups), axis=1)
+    pairs = codes.astype(np.uint64) | given << np.uint64(32)
+    pairs_view(buffer, work.dst, codes.shape[1])[...] = np.take_along_axis(pairs, order, axis=1)
+
+
+def merge_lists(buffer: Bytes, work: ResolvedTileOp) -> None:
+    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar says."""
+    if not work.scalars:
+        lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
+        merged = _merged(lists, work.dst.format)
+        pairs_view(buffer, work.dst, merged.shape[1])[...] = merged
+        return
+    (source,), length = work.sources, block_pairs(work)
+    whole = pairs_view(buffer, source, pairs_of(source)).copy()
+    blocks = whole.reshape(-1, 4, length)
+    merged = _merged([blocks[:, number] for number in range(4)], work.dst.format)
+    pairs_view(buffer, work.dst, whole.shape[1])[...] = merged.reshape(whole.shape)
+
+
+def block_pairs(work: ResolvedTileOp) -> int:
+    """Return the pairs of a block that is merged with its neighbours; the scalar counts elements of the tile."""
+    return block_elements(work) * work.dst.element_bits // 8 // PAIR_BYTES
+
+
+def block_elements(work: ResolvedTileOp) -> int:
+    """Return the scalar that says how long the blocks of one tile are, as a signed number."""
+    ((code, fmt),) = work.scalars
+    return code - (1 << fmt.bits) if code >> (fmt.bits - 1) else code
+
+
+def pairs_of(tile: Tile) -> int:
+    """Return the pairs that the valid columns of a list hold."""
+    return tile.valid_cols * tile.element_bits // 8 // PAIR_BYTES
+
+
+def pairs_view(buffer: Bytes, tile: Tile, count: int) -> Pairs:
+    """Return a writable view of the first pairs of every row of a list."""
+    rows = tile.valid_rows
+    if not rows or not count:
+        return np.empty((rows, count), np.uint64)
+    first = buffer[tile.address : tile.address + PAIR_BYTES].view("<u8")
+    return as_strided(first, (rows, count), (tile.row_pitch, PAIR_BYTES), writeable=True)
+
+
+def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
+    """Take the greatest of the first pairs left, again and again.
+
+    An element behind a smaller one in its list comes directly after that: it is as great as the least up to it.
+    """
+    keys = [np.minimum.accumulate(_ranks(_elements(one, fmt), fmt), axis=1) for one in lists]
+    order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(np.concatenate(lists, axis=1), order, axis=1)
+
+
+def _elements(pairs: Pairs, fmt: Format) -> Codes:
+    codes: Codes = pairs.astype(f"<u{fmt.storage_bits // 8}")
+    return codes
+
+
+def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
+    """Return what orders elements: their values, NaN below all others."""
+    values = numbers(codes, fmt).astype(np.float64).reshape(codes.shape)
+    ranks = np.where(np.isinf(values), np.copysign(1e300, values), values)
+    return np.where(np.isnan(values), -np.inf, ranks)
+
+
+# Moves and fills: bytes copied, and the pad value around them (docs/reference/pto.md section 7.2).
+
+
+def move(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
+    """Copy what both tiles have; where the target copies whole blocks, the end of the last one too."""
+    (source,) = work.sources
+    rows = min(source.valid_rows, work.dst.valid_rows)
+    cols = moved_columns(work, behaviour.facts.move_bytes)
+    tile_view(buffer, work.dst, rows, cols)[...] = tile_view(buffer, source, rows, cols).copy()
+
+
+def fill(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
+    """Copy the source's valid region and write the pad value right of it and below it.
+
+    Where both tiles declare one pad value, a target may take the rest of each row's last block from the source.
+    """
+    (source,) = work.sources
+    dst = work.dst
+    rows, cols = source.valid_rows, kept_columns(work, behaviour)
+    kept = tile_view(buffer, source, rows, cols).copy()
+    tile_view(buffer, dst, padded_rows(work), dst.cols)[...] = pad_code(dst.format, dst.type.pad)
+    tile_view(buffer, dst, rows, cols)[...] = kept
+
+
+def kept_columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
+    """Return the columns of a fill that come from its source."""
+    (source,) = work.sources
+    cols = source.valid_cols
+    if behaviour.facts.equal_pad_keeps_source and source.type.pad == work.dst.type.pad:
+        return whole_units(cols, source.element_bits, BLOCK)
+    return cols

@@ -43,7 +43,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.sources import Language, read_source
 from castsim.machines.mechanisms import tiles_of
-from castsim.machines.vliw.source import assembly_target
+from castsim.machines.vliw.program_sources import assembly_target
 from castsim.targets import Target
 from castsim.targets.dataflow import BLOCK_BYTES
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import run_length
 from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
 from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
 from castsim.execution.interpreter.arguments import ArgumentUse
@@ -25,6 +24,7 @@ from castsim.execution.tree import (
     accesses,
     instances,
     operations,
+    run_length,
 )
 from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import float_route

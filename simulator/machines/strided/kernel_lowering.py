@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Block, Node, loop_of
+from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
 from castsim.execution.vector_operations.shapes import is_column
-from castsim.execution.vector_operations.sorting import GROUP, block_pairs, pairs_of
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, format_named
 from castsim.isa.modes import Saturation

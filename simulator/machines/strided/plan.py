@@ -15,7 +15,7 @@ from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
-from castsim.machines.tile_modes import DEFAULT_MODE, no_such_pair
+from castsim.machines.target_cast import DEFAULT_MODE, no_such_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchSequence, StridedCast, StridedRepeatTarget
 

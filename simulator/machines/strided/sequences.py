@@ -30,8 +30,7 @@ from castsim.machines.strided.operations import (
 )
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, switched_saturation, timing_of, with_bit
 from castsim.machines.strided.values import apply_action
-from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
-from castsim.machines.tile_modes import tile_mode
+from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force, tile_mode
 from castsim.numerics import code_dtype, value_of
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -223,7 +222,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
     """Convert codes of any shape as the chip's tile cast does.
 
     Raises:
-        ReadError, IllegalError: see `castsim.machines.tile_modes.tile_mode`.
+        ReadError, IllegalError: see `castsim.machines.target_cast.tile_mode`.
         IllegalError: no such type pair.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)

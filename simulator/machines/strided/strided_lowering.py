@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, Needy, cast_accesses
+from castsim.execution.entry_and_target import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
-from castsim.execution.program_choices import MAKE_SCRATCH
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.vector_operations.scratch import scratch_bytes

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import Operation
 from castsim.isa.codes import Codes
@@ -32,7 +32,6 @@ from castsim.machines.strided.operations import (
     VectorOperation,
 )
 from castsim.machines.strided.repeat_timing import element_bits, stream_extent
-from castsim.machines.tile_values import TileValues
 from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 
 # Proof that a tile cast may be converted in one call: its operations together are the tile's natural map.

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, tile_access
+from castsim.execution.entry_and_target import BACKEND, Choice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.program_choices import BACKEND, Choice
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.execution.vector_operations import as_rows
-from castsim.execution.vector_operations.sorting import GROUP, block_pairs
+from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Saturation

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.execution.vector_operations.block_groups import MX_GROUP, grouping_of, is_narrow, repeats_scaling
+from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.machines.vector_function.function_operations import Load, MemoryBarrier, Nest, Store

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.interpreter.rerolling import Scalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.micro.vector_unit import Body, Followed, Issue, MicroMemory, Value
+from castsim.execution.interpreter.vector_unit import Body, Followed, Issue, MicroMemory, Value
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
@@ -38,8 +38,7 @@ from castsim.machines.vector_function import lanes
 from castsim.machines.vector_function.expansion.expanded_statements import expand_source
 from castsim.machines.vector_function.expansion.lowered_program import expand_tree
 from castsim.machines.vector_function.lanes import loads_stores as access
-from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
-from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.lanes.vector_registers import (
     Mask,
     Operands,
@@ -145,7 +144,7 @@ class LaneUnits:
 
 @dataclass(slots=True)
 class LaneUnit(Followed):
-    """Executes instructions on the buffer of `memory`; see `castsim.execution.micro.VectorUnit`."""
+    """Executes instructions on the buffer of `memory`; see `castsim.execution.interpreter.vector_unit.VectorUnit`."""
 
     memory: MicroMemory
     target: VectorFunctionTarget

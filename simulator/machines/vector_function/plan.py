@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from castsim.execution.program_choices import BACKEND, MICRO
+from castsim.execution.entry_and_target import BACKEND, MICRO
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.tile_modes import DEFAULT_MODE, no_such_pair
+from castsim.machines.target_cast import DEFAULT_MODE, no_such_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.vector_function import KernelText, Level, VectorCast, VectorFunctionTarget, VectorVariant
 

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.dataflow.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tiles import Tile
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
-from castsim.machines.tile_values import TileValues
 from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
 from castsim.machines.vector_function.function_operations import (
     Ascend,

@@ -35,9 +35,9 @@ from castsim.isa.tpc import (
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.findings import StaleRead
+from castsim.machines.vliw.lookups import Tables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.tables import Tables, declared_codes
-from castsim.machines.vliw.tensors import GlobalMemory
+from castsim.machines.vliw.memories import GlobalMemory
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
 from castsim.targets.vliw import VliwTarget
 

@@ -2,23 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import prod
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.input_data import read_array
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Feature, Register, TableDeclaration, TpcInstruction
+from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.isa.tpc import Declaration, Feature, Immediate, Register, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import WORD_BITS
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
-from castsim.machines.vliw.semantics.registers import plain_registers
+from castsim.machines.vliw.semantics.lanes import elements, merged, plain_registers, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError
-from castsim.machines.vliw.tables import Tables, function_of
-from castsim.numerics import code_dtype
+from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
+
+# The look-up tables of a program: which are declared, and what they hold (docs/reference/tpc.md section 5.5).
+
+LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
+"""The mnemonics that read tables."""
+
+MOST_BYTES = 1 << 20
+"""Largest .csv file: a table has at most 768 numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
+
+    A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
+    """
+
+    declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
+    codes: Mapping[str, Codes] = field(default_factory=dict)
+    memory: Callable[[int, int, Span], NDArray[np.uint8]] | None = None
+
+    @classmethod
+    def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> Tables:
+        """Gather the tables among declarations; `codes` are elements by name in C order."""
+        tables = [each for each in declarations if isinstance(each, TableDeclaration)]
+        shaped = {
+            each.name: (codes or {})[each.name].reshape(each.entries, each.columns)
+            for each in tables
+            if each.name in (codes or {})
+        }
+        return cls({(each.by_pointer, each.function): each for each in tables}, shaped)
+
+    def find(self, number: int, *, by_pointer: bool) -> TableDeclaration:
+        """Return the table of a function id, or of what the S register of `lut_ptr` holds.
+
+        Raises:
+            ReadError: it is not declared.
+        """
+        found = self.declared.get((by_pointer, number))
+        if found is not None:
+            return found
+        which = f"lut_ptr {number}" if by_pointer else f"function id {number}"
+        some = "lut_ptr " if by_pointer else ""
+        legal = [f"{'lut_ptr ' if pointed else ''}{each} ({table.name})" for (pointed, each), table in self._sorted()]
+        raise ReadError(
+            f"no table is declared for {which}",
+            legal=legal or (f"// castsim: table NAME {some}{number} FORMAT [ENTRIES]",),
+        )
+
+    def any(self) -> bool:
+        """Whether a table has values: one of zeros is not known."""
+        return any(codes.any() for codes in self.codes.values())
+
+    def _sorted(self) -> list[tuple[tuple[bool, int], TableDeclaration]]:
+        return sorted(self.declared.items(), key=lambda item: item[0])
+
+
+NO_TABLES = Tables()
+"""No declarations: look-ups are read, timed and not checked."""
+
+
+def uses_tables(program: TpcProgram) -> bool:
+    """Whether a program has look-ups: their cache takes most of the local vector memory."""
+    return any(each is not None and each.mnemonic in LOOKUPS for bundle in program.bundles for each in bundle.slots)
+
+
+def function_of(instruction: TpcInstruction) -> int | None:
+    """Return the function id that stands in a look-up, None if an S register has it."""
+    operand = instruction.operand("function")
+    return operand.value if isinstance(operand, Immediate) else None
+
+
+# ------------------------------------------------------------------------------------------------------- contents
+
+
+def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
+    """Return the elements that a declaration gives, itself or by a file beside the program; None if it gives none.
+
+    Raises:
+        ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.
+    """
+    if table.content is None:
+        return None
+    fmt = format_named(table.format)
+    try:
+        if table.file is None:
+            return _numbers(table.content.split(","), fmt)
+        path = folder / table.file
+        if table.file.endswith(".npy"):
+            found = codes_from_array(np.asarray(read_array(path, table.name)), fmt).reshape(-1)
+        else:
+            found = _numbers(_cells(path), fmt)
+        if found.size != prod(table.shape):
+            shape = ", ".join(map(str, reversed(table.shape)))
+            message = f"{table.file} holds {found.size} elements, table {table.name} {prod(table.shape)}"
+            raise ReadError(message, legal=(f"an array of shape [{shape}]",))
+        return found
+    except ReadError as error:
+        raise error.at(table.span) from None
+
+
+def _cells(path: Path) -> list[str]:
+    """Return the cells of a CSV file, row by row: a row is an entry."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)  # of a pipe or a device as well
+        if len(data) > MOST_BYTES:
+            raise ReadError(f"'{path}' has more than {MOST_BYTES} bytes", legal=("a .npy file",))
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReadError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
+    return [cell for row in csv.reader(text.splitlines()) for cell in row if cell.strip()]
+
+
+def _numbers(texts: Iterable[str], fmt: Format) -> Codes:
+    """Return the codes of numbers: 0x.. is a code, anything else a number, rounded to nearest for floats."""
+    return np.array([_code(text.strip(), fmt) for text in texts], code_dtype(fmt))
+
+
+def _code(text: str, fmt: Format) -> int:
+    try:
+        if text.lower().startswith("0x"):
+            code = int(text, 16)
+            if code >> fmt.bits:
+                raise ValueError
+            return code
+        if isinstance(fmt, IntFormat):
+            number = int(text)
+            if not fmt.minimum <= number <= fmt.maximum:
+                raise ValueError
+            return number & ((1 << fmt.bits) - 1)
+        wide = format_named("f64")
+        value = np.array([float(text)]).view("<u8")
+        return int(cast_codes(value, wide, fmt, abstract_policy(wide, fmt))[0])
+    except ValueError:
+        legal = f"{fmt.minimum} .. {fmt.maximum}" if isinstance(fmt, IntFormat) else "numbers such as 0.5 or nan"
+        codes = f"codes 0x0 .. {(1 << fmt.bits) - 1:#x}"
+        raise ReadError(f"'{text[:40]}' is not a number of {fmt.name}", legal=(legal, codes)) from None
+
 
 _HALVED_ENTRIES = 64
 """Entries of the tables of which `upper_half` names the second half."""
@@ -228,3 +372,188 @@ def check_use(instruction: TpcInstruction, table: TableDeclaration, reading: _Re
 
 
 _NATIVE = ("f32", "i32", "u32", "bf16", "f16", "i16", "u16")
+
+
+# Correctly rounded f32 values of elementary functions: what a result is where the vendor's tables are not known.
+#
+# Nearly all come from f64; where that lies too near to the middle of two f32 numbers, decimal arithmetic decides.
+
+_Words = NDArray[np.uint32]
+_NAN = 0x7FFFFFFF
+_DOUBT = 2.0**-47
+"""Far above the relative error of the f64 functions."""
+_DIGITS = 130
+"""Enough for the reduction of the largest f32 number by pi, and 90 more."""
+_MOST_POWER = 256
+"""Powers up to here are computed exactly."""
+
+
+def _pi() -> Decimal:
+    """Return pi by Machin's formula."""
+    return 4 * (4 * _atan_small(Decimal(1) / 5) - _atan_small(Decimal(1) / 239))
+
+
+def _atan_small(x: Decimal) -> Decimal:
+    """Return the arc tangent of a small number by its series."""
+    total, power, n = x, x, 1
+    while abs(power) > Decimal(10) ** -(_DIGITS + 5):
+        power *= -x * x
+        n += 2
+        total += power / n
+    return total
+
+
+def _sin_cos(x: Decimal) -> tuple[Decimal, Decimal]:
+    """Return sine and cosine, after the reduction to within pi by whole turns."""
+    turn = 2 * _pi()
+    r = x - turn * (x / turn).to_integral_value()
+    sine, cosine, term, n = Decimal(0), Decimal(0), Decimal(1), 0
+    while abs(term) > Decimal(10) ** -_DIGITS or n < 8:
+        if n % 2:
+            sine += term if n % 4 == 1 else -term
+        else:
+            cosine += term if n % 4 == 0 else -term
+        n += 1
+        term *= r / n
+    return sine, cosine
+
+
+def _acos(x: Decimal) -> Decimal:
+    """Return the arc cosine: twice the arc tangent of sqrt((1 - x) / (1 + x)), halved to where the series is short."""
+    if x == -1:
+        return _pi()
+    t = ((1 - x) / (1 + x)).sqrt()
+    factor = 2
+    while t > Decimal("0.1"):
+        t = t / (1 + (1 + t * t).sqrt())
+        factor *= 2
+    return factor * _atan_small(t)
+
+
+def _asin(x: Decimal) -> Decimal:
+    return _pi() / 2 - _acos(x)
+
+
+def _asinh(x: Decimal) -> Decimal:
+    size = abs(x)
+    return ((size + (size * size + 1).sqrt()).ln()).copy_sign(x)
+
+
+def _tanh(x: Decimal) -> Decimal:
+    power = (2 * x).exp()
+    return (power - 1) / (power + 1)
+
+
+def _pow(x: Decimal, y: Decimal) -> Decimal | Fraction:
+    if y == y.to_integral_value() and abs(y) <= _MOST_POWER:
+        return Fraction(x) ** int(y)
+    found = (abs(x).ln() * y).exp()
+    return -found if x < 0 and y % 2 else found
+
+
+_EXACT: Mapping[str, Callable[..., Decimal | Fraction]] = {
+    "acos": _acos,
+    "asin": _asin,
+    "asinh": _asinh,
+    "cos": lambda x: _sin_cos(x)[1],
+    "div": lambda x, y: Fraction(x) / Fraction(y),
+    "exp": lambda x: x.exp(),
+    "pow": _pow,
+    "pow2": lambda x: _pow(Decimal(2), x),
+    "reciprocal": lambda x: 1 / Fraction(x),
+    "rsqrt": lambda x: 1 / x.sqrt(),
+    "sin": lambda x: _sin_cos(x)[0],
+    "sqrt": lambda x: x.sqrt(),
+    "tan": lambda x: _sin_cos(x)[0] / _sin_cos(x)[1],
+    "tanh": _tanh,
+}
+
+_WIDE: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+    "acos": np.arccos,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "cos": np.cos,
+    "div": np.divide,
+    "exp": np.exp,
+    "pow": np.power,
+    "pow2": np.exp2,
+    "reciprocal": np.reciprocal,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
+KNOWN = tuple(_WIDE)
+"""The functions of this module."""
+BINARY = ("div", "pow")
+"""Those of two operands."""
+
+
+def computed_by(name: str) -> str:
+    """Return the function that one of the vendor's library computes: `v_exp_fast_f32` is `exp`."""
+    return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
+
+
+def rounded(function: str, *given: Codes) -> _Words:
+    """Return the codes of the f32 nearest to a function's values, ties to even; operands are codes of f32.
+
+    NaN is 0x7fffffff. Subnormal numbers are kept.
+    """
+    numbers = [np.asarray(each, "<u4").view("<f4").astype(np.float64) for each in given]
+    with np.errstate(all="ignore"):
+        values = np.asarray(_WIDE[function](*numbers), np.float64)
+        nearest = values.astype("<f4")
+        doubtful = (values * (1 - _DOUBT)).astype("<f4") != (values * (1 + _DOUBT)).astype("<f4")
+        doubtful |= np.isfinite(values) & (np.abs(values) < 2.0**-1020) & (values != 0)
+    found: _Words = nearest.view("<u4").copy()
+    found[np.isnan(values)] = _NAN
+    for place in np.flatnonzero(doubtful & np.isfinite(values)):
+        found[place] = _decided(function, tuple(float(each[place]) for each in numbers), nearest[place])
+    return found
+
+
+def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
+    """Return the code nearest to a value by decimal arithmetic; f64 found a neighbour of it."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        value = Fraction(_EXACT[function](*map(Decimal, given)))
+    with np.errstate(all="ignore"):
+        around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
+    finite = [each for each in around if np.isfinite(each)]
+    distances = [abs(Fraction(float(each)) - value) for each in finite]
+    least = min(distances)
+    best = [each for each, distance in zip(finite, distances, strict=True) if distance == least]
+    codes = sorted((int(each.view(np.uint32)) for each in best), key=lambda code: code & 1)
+    return codes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """`rounded.f32`, an instruction of castsim's own, ready to run: what a library function is without its table.
+
+    The result is what the instructions before it have made of a table that has values, else the function of the
+    operands, correctly rounded.
+    """
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    tables: Tables
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the values of all lanes."""
+        number = function_of(self.instruction)
+        assert number is not None
+        table = self.tables.declared.get((False, number))
+        known = None if table is None else self.tables.codes.get(table.name)
+        if known is not None and known.any():
+            return Effects(merged(operands.sources["src_c"], operands))
+        fmt = FORMATS["f32"]
+        function = str(self.instruction.switch("computes"))
+        roles = ("src_a", "src_b") if function in BINARY else ("src_a",)
+        found = rounded(function, *(elements(operands.sources[role], fmt) for role in roles))
+        return Effects(merged(vector_of(found, fmt), operands))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)

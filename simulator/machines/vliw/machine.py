@@ -23,26 +23,19 @@ from castsim.isa.tpc import Bundle, Immediate, Slot, TpcProgram
 from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation
 from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, Register, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.vliw.configuration_space import ConfigurationSpace
-from castsim.machines.vliw.control import Control, RunningLoop, Trace
+from castsim.machines.vliw.control import Control, RunningLoop, Structure, Trace, begins_loop, described, name_of
 from castsim.machines.vliw.findings import Findings, StaleReadKind
-from castsim.machines.vliw.global_access import GlobalAccess
-from castsim.machines.vliw.latency import horizon, operand_key
-from castsim.machines.vliw.local_access import LocalAccess, needs_values
-from castsim.machines.vliw.meanings import NotComputed
-from castsim.machines.vliw.operations import BundleOperation, main_pipe
-from castsim.machines.vliw.plans import Generator, InstructionPlan, OperandPlan, planned, read_beside
+from castsim.machines.vliw.latency import BundleOperation, horizon, main_pipe, operand_key
+from castsim.machines.vliw.lookups import uses_tables
+from castsim.machines.vliw.memories import ConfigurationSpace, GlobalMemory
+from castsim.machines.vliw.memory_access import GlobalAccess, LocalAccess, needs_values
+from castsim.machines.vliw.plans import Generator, InstructionPlan, NotComputed, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
 from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
-from castsim.machines.vliw.semantics.convert import PreparedConversion
-from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, PreparedConversion, admitted
 from castsim.machines.vliw.semantics.lanes import elements, given, integers
-from castsim.machines.vliw.semantics.placement import ElementPlacement, admitted
 from castsim.machines.vliw.semantics.policies import policy_of
-from castsim.machines.vliw.structure import Structure, begins_loop, described, name_of
-from castsim.machines.vliw.tables import uses_tables
-from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_special_functions import descriptors_of

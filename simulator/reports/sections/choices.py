@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.program_choices import Choice
+from castsim.execution.entry_and_target import Choice
 from castsim.reports.documents import Document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection

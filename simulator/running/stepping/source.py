@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from castsim.execution.interpreter.arguments import bind_arguments
-from castsim.execution.interpreter.dependence import Loops, Scalar
+from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto

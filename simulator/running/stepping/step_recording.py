@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Follower, TaintTracker
 from castsim.execution.interpreter.arguments import ArgumentUse
-from castsim.execution.micro.vector_unit import Copy, Issue, MicroMemory, Pointer, Value, VectorUnit
+from castsim.execution.interpreter.vector_unit import Copy, Issue, MicroMemory, Pointer, Value, VectorUnit
 from castsim.execution.tiles import Part, Tile
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
 from castsim.execution.vector_operations.shapes import is_column
@@ -407,7 +407,7 @@ class _Following:
 
 @dataclass(slots=True)
 class _Recorded:
-    """A vector unit before another one: it writes down what happens; see `castsim.execution.micro.VectorUnit`."""
+    """A vector unit before another one, which writes down what happens; see `vector_unit.VectorUnit`."""
 
     recording: Recording
     inner: VectorUnit

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.engines import ENGINES, observe
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
-from castsim.execution.micro.vector_unit import Pointer
+from castsim.execution.interpreter.vector_unit import Pointer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances

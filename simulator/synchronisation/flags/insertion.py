@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from castsim.execution.interpreter.interpreter import Executed
-from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.program_structure import order_text
+from castsim.execution.interpreter.lowerer import Lowerer, order_text
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
-from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.program_structure import gathers, pipe_of
+from castsim.execution.interpreter.lowerer import Lowerer, gathers, pipe_of
+from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, share_bytes
 from castsim.isa.errors import CastsimError

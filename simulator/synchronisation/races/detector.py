@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import Bytes, common_bytes, run_length
 from castsim.execution.dataflow.pipe_operations import (
     ALL_PIPES,
     Barrier,
@@ -20,7 +19,19 @@ from castsim.execution.dataflow.pipe_operations import (
     SetFlag,
     WaitFlag,
 )
-from castsim.execution.tree import Access, Block, Instruction, Lowered, Role, Tree, elements, scratch_reads
+from castsim.execution.tree import (
+    Access,
+    Block,
+    Bytes,
+    Instruction,
+    Lowered,
+    Role,
+    Tree,
+    common_bytes,
+    elements,
+    run_length,
+    scratch_reads,
+)
 from castsim.isa.errors import Span
 from castsim.synchronisation.races.race_findings import (
     SLOTS,

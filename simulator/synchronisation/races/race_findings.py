@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 
-from castsim.execution.byte_sets import Move, widened
 from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
-from castsim.execution.tree import Access, Block, Deltas, Instruction, Loop, Lowered, Node, elements, width
+from castsim.execution.tree import (
+    Access,
+    Block,
+    Deltas,
+    Instruction,
+    Loop,
+    Lowered,
+    Move,
+    Node,
+    elements,
+    widened,
+    width,
+)
 from castsim.isa.errors import EngineError, RaceError, Span
 from castsim.targets.dataflow import Hazard
 

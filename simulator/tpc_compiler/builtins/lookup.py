@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.machines.vliw.source import targets_running, tpc_target
+from castsim.machines.vliw.program_sources import targets_running, tpc_target
 from castsim.targets import Target, load_target
 from castsim.targets.tpc_builtins import BuiltinRow, all_builtins, builtins_of
 from castsim.targets.tpc_special_functions import library_functions

@@ -14,9 +14,9 @@ from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.lint.bundles import side_by_side
 from castsim.machines.vliw.lint.checking import issue_distance
 from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lookups import LOOKUPS
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
-from castsim.machines.vliw.tables import LOOKUPS
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation.allocation import allocate, spelled, text_of
 from castsim.tpc_compiler.code_generation.kernel import NOTHING, AccessPlan, Line, ScheduledKernel, planned

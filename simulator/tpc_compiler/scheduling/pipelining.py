@@ -14,7 +14,7 @@ from itertools import product
 from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.text import AssemblySource
-from castsim.machines.vliw.structure import holds, signed
+from castsim.machines.vliw.control import holds, signed
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations
 from castsim.tpc_compiler.scheduling.placing import (
     Block,

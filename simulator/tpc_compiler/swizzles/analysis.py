@@ -17,12 +17,9 @@ from castsim.isa.tpc import Bundle, Immediate, Register, Slot, TensorDeclaration
 from castsim.isa.tpc.forms import Family, Show
 from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File, Operand
 from castsim.machines.vliw.semantics import prepare
-from castsim.machines.vliw.semantics.convert import PreparedConversion
-from castsim.machines.vliw.semantics.convert_integer import ConvertInteger
+from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion
 from castsim.machines.vliw.semantics.elementwise import KINDS
-from castsim.machines.vliw.semantics.nearbyint import NearbyInt
-from castsim.machines.vliw.semantics.placement import ElementPlacement
-from castsim.machines.vliw.semantics.rearrange import NOTHING, Rearrange
+from castsim.machines.vliw.semantics.moves import NOTHING, Rearrange
 from castsim.targets.vliw import VliwTarget
 
 # Symbols for what vector registers hold, byte by byte: which loaded element, after which operations.

@@ -13,16 +13,13 @@ import numpy as np
 
 from castsim.execution.dataflow.transfers import pad_code
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.execution.vector_operations.arithmetic import constant_codes
+from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
-from castsim.execution.vector_operations.elements import numbers
-from castsim.execution.vector_operations.reductions import neutral_code
-from castsim.execution.vector_operations.shapes import vector_operand
+from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.machines.vector_function.expansion.micro_lines import mask, unwritten, vector
-from castsim.machines.vector_function.expansion.register_operations import Held, Registers
+from castsim.machines.vector_function.expansion.register_operations import Held, Registers, mask_type, unwritten, vector
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
@@ -130,7 +127,7 @@ def scalar_register(held: Registers, given: Given) -> str:
     if key not in prelude.registers:
         value, kind = scalar_text(held, given)
         width = given.format.storage_bits
-        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask(width)} -> {vector(kind)}"
+        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask_type(width)} -> {vector(kind)}"
         prelude.registers[key] = Held(prelude.out.define("scalar", text), kind)
     held.registers[key] = prelude.registers[key]
     return key
@@ -147,7 +144,7 @@ def constant_register(held: Registers, name: str, code: int, fmt: Format) -> str
             fmt = format_named("u8")  # there are no scalars of such floats
         value, kind = code_text(held, code, fmt)
         element = kind if isinstance(fmt, IntFormat) else fmt.name
-        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask(width)} -> {vector(element)}"
+        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask_type(width)} -> {vector(element)}"
         prelude.registers[key] = Held(prelude.out.define(name, text), element)
     held.registers[key] = prelude.registers[key]
     return key
@@ -224,7 +221,7 @@ def _apply(held: Registers, operation: Compute, names: Sequence[str], extra: Seq
     element = held.register(names[0]).element
     width = min(32, lane_bits(element))
     values = [*(held.as_element(name, element) for name in names), *(value for value, _ in extra)]
-    kinds = [*[vector(element)] * len(names), *(kind for _, kind in extra), mask(width)]
+    kinds = [*[vector(element)] * len(names), *(kind for _, kind in extra), mask_type(width)]
     text = f"pto.{mnemonic or operation.mnemonic} {', '.join(values)}, {_governing(held, width, operation)}{words}"
     held.define(operation.results[0], result or element, text, f"{', '.join(kinds)} -> {vector(result or element)}")
 
@@ -261,7 +258,7 @@ def _filled(held: Registers, given: Given, name: str) -> str:
     element = held.register(name).element
     kind, (governing, width) = vector(element), held.mask(held.governing)
     text = f"pto.vsel {held.as_element(name, element)}, {held.as_element(ones, element)}, {governing}"
-    held.define("filled", element, text, f"{kind}, {kind}, {mask(width)} -> {kind}")
+    held.define("filled", element, text, f"{kind}, {kind}, {mask_type(width)} -> {kind}")
     return "filled"
 
 
@@ -301,13 +298,13 @@ def _duplicate(held: Registers, given: Given, operation: Compute) -> None:
         width = min(32, lane_bits(element))
         value = held.as_element(operation.sources[0], element)
         text = f'pto.vdup {value}, {held.every(width)} {{position = "LOWEST"}}'
-        held.define(operation.results[0], element, text, f"{vector(element)}, {mask(width)} -> {vector(element)}")
+        held.define(operation.results[0], element, text, f"{vector(element)}, {mask_type(width)} -> {vector(element)}")
         return
     fmt = given.work.dst.format
     value, kind = scalar_text(held, given)
     text = f"pto.vdup {value}, {held.every(fmt.storage_bits)}"
     element = kind if isinstance(fmt, IntFormat) else fmt.name
-    held.define(operation.results[0], element, text, f"{kind}, {mask(fmt.storage_bits)} -> {vector(element)}")
+    held.define(operation.results[0], element, text, f"{kind}, {mask_type(fmt.storage_bits)} -> {vector(element)}")
 
 
 def _accumulated_product(held: Registers, given: Given, operation: Compute) -> None:
@@ -334,7 +331,7 @@ def _narrow(held: Registers, given: Given, operation: Compute) -> None:
     narrow = given.work.dst.format.name
     value, every = held.as_element(source, element), held.every(32)
     text = f'pto.vcvt {value}, {every} {{sat = "NOSAT", part = "EVEN"}}'
-    held.define(result, narrow, text, f"{vector(element)}, {mask(32)} -> {vector(narrow)}")
+    held.define(result, narrow, text, f"{vector(element)}, {mask_type(32)} -> {vector(narrow)}")
 
 
 def _halves(held: Registers, given: Given, operation: Compute) -> None:
@@ -359,9 +356,9 @@ def _compare(held: Registers, given: Given, operation: Compute) -> None:
         value, kind = scalar_text(held, given)
         mnemonic, values, kinds = "vcmps", [*values, value], [*kinds, kind]
     governing = _governing(held, width, operation)
-    text = f'pto.{mnemonic} {", ".join(values)}, {governing}, "{word}" : {", ".join(kinds)}, {mask(width)}'
+    text = f'pto.{mnemonic} {", ".join(values)}, {governing}, "{word}" : {", ".join(kinds)}, {mask_type(width)}'
     result = operation.results[0]
-    held.predicates[result] = held.out.define(result, f"{text} -> {mask(width)}"), width
+    held.predicates[result] = held.out.define(result, f"{text} -> {mask_type(width)}"), width
 
 
 def _select(held: Registers, given: Given, operation: Compute) -> None:
@@ -373,7 +370,7 @@ def _select(held: Registers, given: Given, operation: Compute) -> None:
     name, width = held.mask(chosen)
     kind, values = vector(element), [held.as_element(each, element) for each in names]
     text = f"pto.vsel {values[0]}, {values[1]}, {name}"
-    held.define(operation.results[0], element, text, f"{kind}, {kind}, {mask(width)} -> {kind}")
+    held.define(operation.results[0], element, text, f"{kind}, {kind}, {mask_type(width)} -> {kind}")
 
 
 def _spread(held: Registers, given: Given, operation: Compute) -> None:
@@ -381,7 +378,7 @@ def _spread(held: Registers, given: Given, operation: Compute) -> None:
     del given
     (source,), (result,) = operation.sources, operation.results
     name, width = held.mask(source)
-    text = f'pto.punpack {name}, "LOWER" : {mask(width)} -> {mask(2 * width)}'
+    text = f'pto.punpack {name}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
     held.predicates[result] = held.out.define(result, text), 2 * width
 
 
@@ -390,12 +387,12 @@ def _spread_both(held: Registers, given: Given, operation: Compute) -> None:
     del given
     (source,) = operation.sources
     name, width = held.mask(source)
-    kind = mask(width)
+    kind = mask_type(width)
     found = [held.out.fresh(each) for each in operation.results]
     text = f"pto.pintlv_b{width} {name}, {name} : {kind}, {kind} -> {kind}, {kind}"
     held.out.line(f"{', '.join(found)} = {text}")
     for result, value in zip(operation.results, found, strict=True):
-        wide = f"pto.pbitcast {value} : {kind} -> {mask(2 * width)}"
+        wide = f"pto.pbitcast {value} : {kind} -> {mask_type(2 * width)}"
         held.predicates[result] = held.out.define(result, wide), 2 * width
 
 
@@ -405,12 +402,12 @@ def _join(held: Registers, given: Given, operation: Compute) -> None:
     (one, other), (result,) = operation.sources, operation.results
     names = [held.mask(each)[0] for each in (one, other)]
     narrow = [
-        held.out.define("half", f"pto.pbitcast {name} : {mask(32)} -> {mask(8)}") for name in names
+        held.out.define("half", f"pto.pbitcast {name} : {mask_type(32)} -> {mask_type(8)}") for name in names
     ]  # fmt: skip
-    kind = mask(8)
+    kind = mask_type(8)
     both = held.out.fresh(result), held.out.fresh("rest")
     held.out.line(f"{', '.join(both)} = pto.pdintlv_b8 {', '.join(narrow)} : {kind}, {kind} -> {kind}, {kind}")
-    cast = held.out.define(result, f"pto.pbitcast {both[0]} : {kind} -> {mask(16)}")
+    cast = held.out.define(result, f"pto.pbitcast {both[0]} : {kind} -> {mask_type(16)}")
     held.predicates[result] = cast, 16
 
 
@@ -418,7 +415,7 @@ def _pack(held: Registers, given: Given, operation: Compute) -> None:
     """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
     del given
     (source,), (result,) = operation.sources, operation.results
-    text = f'pto.ppack {held.mask(source)[0]}, "LOWER" : {mask(32)} -> {mask(16)}'
+    text = f'pto.ppack {held.mask(source)[0]}, "LOWER" : {mask_type(32)} -> {mask_type(16)}'
     held.predicates[result] = held.out.define(result, text), 16
 
 
@@ -426,7 +423,7 @@ def _choose(held: Registers, given: Given, operation: Compute) -> None:
     """Bits of one predicate where a third is set, of another elsewhere."""
     del given
     names = ", ".join(held.mask(each)[0] for each in operation.sources)
-    kind, result = mask(operation.width), operation.results[0]
+    kind, result = mask_type(operation.width), operation.results[0]
     text = f"pto.psel {names} : {kind}, {kind}, {kind} -> {kind}"
     held.predicates[result] = held.out.define(result, text), operation.width
 

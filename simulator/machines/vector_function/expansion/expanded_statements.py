@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.dataflow.transfers import MAXIMUM, MINIMUM, ZERO, pad_code
 from castsim.execution.interpreter.arguments import Pointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
-from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, check_form
-from castsim.execution.interpreter.program_structure import bare, is_inserted
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare, check_form, is_inserted
+from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
     SUPPORTED,
@@ -40,9 +39,8 @@ from castsim.isa.pto.pto_printer import head_text, operation_text, region_argume
 from castsim.isa.pto.value_types import PointerType
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.machines.vector_function.expansion.lowered_program import ProgramWriter, framed, program_writer
-from castsim.machines.vector_function.expansion.micro_lines import Writer, far, near
 from castsim.machines.vector_function.expansion.nest_writer import Extents, rules_of
-from castsim.machines.vector_function.expansion.register_operations import Attributes, UnsettledError
+from castsim.machines.vector_function.expansion.register_operations import Attributes, UnsettledError, Writer, far, near
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.

@@ -23,7 +23,6 @@ from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expansion.computes import Given, check_structure
-from castsim.machines.vector_function.expansion.micro_lines import Writer, far, near, unwritten
 from castsim.machines.vector_function.expansion.nest_writer import (
     WIDE,
     NestRules,
@@ -40,6 +39,10 @@ from castsim.machines.vector_function.expansion.register_operations import (
     Prelude,
     Registers,
     UnsettledError,
+    Writer,
+    far,
+    near,
+    unwritten,
 )
 from castsim.machines.vector_function.function_operations import (
     VectorFunction,

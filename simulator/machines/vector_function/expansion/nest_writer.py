@@ -10,8 +10,15 @@ from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.machines.vector_function.expansion.computes import Given, accumulated, constant_register, write_compute
-from castsim.machines.vector_function.expansion.micro_lines import Writer, near, unwritten, vector
-from castsim.machines.vector_function.expansion.register_operations import Place, Registers, pointed
+from castsim.machines.vector_function.expansion.register_operations import (
+    Place,
+    Registers,
+    Writer,
+    near,
+    pointed,
+    unwritten,
+    vector,
+)
 from castsim.machines.vector_function.function_operations import (
     Compute,
     CountDown,

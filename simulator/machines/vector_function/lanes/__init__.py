@@ -5,9 +5,7 @@ distribution; `OPERATIONS` holds a row for every other instruction, and `execute
 docs/reference/micro.md sections 3 to 5.
 """
 
-from castsim.machines.vector_function.lanes.conversion import convert, truncate
-from castsim.machines.vector_function.lanes.lane_arithmetic import squeezed_bytes
-from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, Operation, execute
+from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, Operation, execute, squeezed_bytes
 from castsim.machines.vector_function.lanes.loads_stores import (
     gather,
     gather_blocks,
@@ -26,7 +24,9 @@ from castsim.machines.vector_function.lanes.vector_registers import (
     Operands,
     Register,
     Value,
+    convert,
     every_lane,
+    truncate,
     unwritten,
 )
 

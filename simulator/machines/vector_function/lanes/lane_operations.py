@@ -6,31 +6,415 @@ verifier and the running of programs read the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from castsim.execution.vector_operations.elements import numbers
-from castsim.execution.vector_operations.reductions import neutral_code, reduce_lanes
+from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
+from castsim.execution.vector_operations.behaviour import Behaviour, saturates
+from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.machines.vector_function.lanes import lane_arithmetic
-from castsim.machines.vector_function.lanes.lane_arithmetic import behaviour
+from castsim.machines.vector_function.byte_maps import Index, interleave_maps
 from castsim.machines.vector_function.lanes.vector_registers import (
     REGISTER_BYTES,
     Bits,
     Mask,
     Operands,
+    Register,
     Value,
     every_of_row,
     half_of,
+    low_bits,
     mask_of,
+    masked,
     register_of,
     signed,
 )
 from castsim.targets.dataflow import BLOCK_BYTES
+
+# Element-wise arithmetic, comparison and selection of registers (docs/reference/micro.md sections 3.6 to 3.8).
+#
+# What a function makes of its elements is what tile operations make of theirs (`castsim.execution.vector_operations`);
+# here are lanes, masks and what is defined.
+
+_OF = {
+    "max": ("maximum_of_nan",),
+    "min": ("maximum_of_nan",),
+    "relu": ("relu_of_nan",),
+    "shl": ("shift_beyond_width",),
+    "shr": ("shift_beyond_width",),
+    "axpy": ("axpy_rounding",),
+}
+"""Options that say what functions make of operands about which no source speaks."""
+
+
+def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
+    """Return the target's part in a function that reads these options.
+
+    Results clamp as those of tile operations do, CTRL being what it is at this instruction (docs/reference/pto.md
+    section 7.1).
+    """
+    target, ctrl = operands.target, operands.ctrl
+    facts, bits = target.tile_arithmetic, target.control.options
+
+    def value_of(option: str) -> int | str:
+        return ctrl >> bits[option] & 1 if option in bits else target.option(option)
+
+    choices = tuple((name, target.option(name)) for name in names)
+    return Behaviour(facts, saturates(facts, {function}, fmt.name, value_of), uses_tmp=False, choices=choices)
+
+
+def compute(function: str, codes: Sequence[Codes], fmt: Format, operands: Operands) -> Codes:
+    """Return the codes of a function of lanes of one format (`add`, `max`, `exp`, ...), as `operands` run it."""
+    return apply(function, codes, fmt, behaviour(function, fmt, operands, *_OF.get(function, ())))
+
+
+def scalar_codes(operands: Operands) -> list[Codes]:
+    """Return each scalar operand as an array of one code."""
+    dtype = f"<u{operands.bits // 8}"
+    return [np.array([low_bits(value, operands.bits)], dtype) for value in operands.scalars]
+
+
+def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+    """A function of the register operands and, behind them, of the scalar; lanes without mask bit become 0."""
+
+    def run(operands: Operands) -> tuple[Value, ...]:
+        bits = operands.bits
+        sources = [each.lanes(bits) for each in operands.registers]
+        scalars = [_amount(operands)] if function in ("shl", "shr") and operands.scalars else scalar_codes(operands)
+        codes = compute(function, (*sources, *scalars), operands.element, operands)
+        doubtful = _doubtful(function, (*sources, *scalars), operands.element)
+        return (masked(codes, _defined(operands) & ~doubtful, operands.masks[-1]),)
+
+    return run
+
+
+def _amount(operands: Operands) -> Codes:
+    """Return the amount of a scalar shift, which is an i16, as an element; amounts beyond the width stay beyond it."""
+    bits, amount = operands.bits, signed(operands.scalars[0], 16)
+    kept = amount if 0 <= amount < bits else bits + amount % bits
+    return np.array([kept], f"<u{bits // 8}")
+
+
+def _doubtful(function: str, codes: Sequence[Codes], fmt: Format) -> Bits:
+    """Return the lanes whose result no source defines: shifts by the width or more."""
+    if function in ("shl", "shr"):
+        amounts = np.broadcast_to(codes[1], codes[0].shape)
+        return amounts >= fmt.bits  # a negative amount is a large code
+    return np.zeros(codes[0].shape, np.bool_)
+
+
+def _defined(operands: Operands) -> Bits:
+    """Return the lanes that are defined in every register operand."""
+    marks = [each.defined_lanes(operands.bits) for each in operands.registers]
+    defined: Bits = np.logical_and.reduce(marks)
+    return defined
+
+
+def bitwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+    """A function of the bits of lanes, whatever their format."""
+    pure: Mapping[str, Callable[..., Codes]] = {
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+        "not": np.invert,
+    }
+
+    def run(operands: Operands) -> tuple[Value, ...]:
+        codes = pure[function](*(each.lanes(operands.bits) for each in operands.registers))
+        return (masked(codes, _defined(operands), operands.masks[-1]),)
+
+    return run
+
+
+def negated(operands: Operands) -> tuple[Value, ...]:
+    """`vneg`: the sign bit of floats flips, integers wrap; where results clamp, so do these."""
+    codes, fmt = operands.registers[0].lanes(operands.bits), operands.element
+    how = behaviour("neg", fmt, operands)
+    if not isinstance(fmt, IntFormat):
+        flipped = clamped(codes ^ codes.dtype.type(fmt.sign_bit), fmt, how)
+    elif how.saturates:
+        flipped = apply("sub", (np.zeros_like(codes), codes), fmt, how)
+    else:
+        flipped = np.negative(codes)
+    return (masked(flipped, _defined(operands), operands.masks[-1]),)
+
+
+def reciprocal(operands: Operands) -> tuple[Value, ...]:
+    """`vrec`: 1 / x, rounded once."""
+    fmt = operands.element
+    one = encoded(np.array([1], np.float32 if fmt.bits == 32 else np.float64), fmt)
+    codes = compute("div", (one, operands.registers[0].lanes(operands.bits)), fmt, operands)
+    return (masked(codes, _defined(operands), operands.masks[-1]),)
+
+
+def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
+    """A function of two registers, and the positive part of its rounded result (`vaddrelu`, `vsubrelu`)."""
+
+    def run(operands: Operands) -> tuple[Value, ...]:
+        sources = [each.lanes(operands.bits) for each in operands.registers]
+        inner = compute(function, sources, operands.element, operands)
+        codes = compute("relu", (inner,), operands.element, operands)
+        return (masked(codes, _defined(operands), operands.masks[-1]),)
+
+    return run
+
+
+def accumulated(operands: Operands) -> tuple[Value, ...]:
+    """`vmula %acc, %a, %b`: acc + a * b; `vaxpy %a, %b, %s`: s * a + b. Rounded as option `axpy_rounding` says."""
+    sources = [each.lanes(operands.bits) for each in operands.registers]
+    if operands.name == "vmula":
+        before, one, two = sources
+    else:
+        (one, before), (two,) = sources, scalar_codes(operands)
+    fmt = operands.element
+    if isinstance(fmt, IntFormat):
+        codes = before + one * two
+    else:
+        codes = compute("axpy", (one, two, before), fmt, operands)
+    return (masked(codes, _defined(operands), operands.masks[-1]),)
+
+
+def exponential_difference(operands: Operands) -> tuple[Value, ...]:
+    """`vexpdif %x, %m, "EVEN"`: exp(x - m) in f32; of 16-bit sources the even or odd lanes."""
+    fmt, bits = operands.element, operands.bits
+    step = 32 // bits
+    first = 1 if step == 2 and "ODD" in operands.words[-1:] else 0
+    one, two = (numbers(each.lanes(bits)[first::step], fmt).astype(np.float64) for each in operands.registers)
+    with np.errstate(all="ignore"):
+        codes = np.exp(one - two).astype(np.float32).view("<u4")
+    mask = operands.masks[-1]
+    governing = mask_of(mask.lanes(bits)[first::step], 32, mask.defined_lanes(bits)[first::step])
+    return (masked(codes, _defined(operands)[first::step], governing),)
+
+
+_COMPARISONS: Mapping[str, Callable[[Numbers, Numbers], Bits]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+COMPARISONS = tuple(_COMPARISONS)
+"""The words of `vcmp` and `vcmps`."""
+
+
+def compared(operands: Operands) -> tuple[Value, ...]:
+    """`vcmp`, `vcmps`: a mask bit per lane, 0 where the governing mask is 0; NaN is unequal to all and nothing else.
+
+    Raises:
+        IllegalError: no such comparison.
+    """
+    (word,) = operands.words
+    if word not in _COMPARISONS:
+        raise IllegalError(f"no comparison {word}", legal=COMPARISONS)
+    codes = [*(each.lanes(operands.bits) for each in operands.registers), *scalar_codes(operands)]
+    found = _COMPARISONS[word](*(numbers(each, operands.element) for each in codes))
+    mask, bits = operands.masks[0], operands.bits
+    active = mask.lanes(bits)
+    return (mask_of(found & active, bits, (_defined(operands) | ~active) & mask.defined_lanes(bits)),)
+
+
+def selected(operands: Operands) -> tuple[Value, ...]:
+    """`vsel`: the lane of the first register where the mask is 1, of the second elsewhere."""
+    one, two = operands.registers
+    mask, bits = operands.masks[0], operands.bits
+    active = mask.lanes(bits)
+    defined = np.where(active, one.defined_lanes(bits), two.defined_lanes(bits)) & mask.defined_lanes(bits)
+    return (register_of(np.where(active, one.lanes(bits), two.lanes(bits)), defined),)
+
+
+def with_carry(operands: Operands) -> tuple[Value, ...]:
+    """`vaddc`, `vsubc` and, with a carry of each lane, `vaddcs`, `vsubcs`: lanes of 32 bits and their carries.
+
+    The sense of a subtraction's carry: option `micro_subtraction_carry`.
+    """
+    subtracts = operands.name in ("vsubc", "vsubcs")
+    a, b = (each.lanes(32).astype(np.int64) for each in operands.registers)
+    mask = operands.masks[-1]
+    inverted = subtracts and operands.target.option("micro_subtraction_carry") == "no_borrow"
+    carried = np.zeros(a.size, np.bool_)
+    defined = _defined(operands)
+    if len(operands.masks) > 1:
+        carried = operands.masks[0].lanes(32) ^ inverted
+        defined = defined & operands.masks[0].defined_lanes(32)
+    total = a - b - carried if subtracts else a + b + carried
+    carry = ((total < 0) | (total > 0xFFFF_FFFF)) ^ inverted
+    active = mask.lanes(32)
+    marks = (defined | ~active) & mask.defined_lanes(32)
+    return masked(total.astype("<u4"), defined, mask), mask_of(carry & active, 32, marks)
+
+
+def multiplied_long(operands: Operands) -> tuple[Value, ...]:
+    """`vmull`: the low and the high 32 bits of products of 32-bit integers."""
+    kind = np.int64 if isinstance(operands.element, IntFormat) and operands.element.signed else np.uint64
+    a, b = (numbers(each.lanes(32), operands.element).astype(kind) for each in operands.registers)
+    product = (a * b).view("<u8")
+    halves = (product.astype("<u4"), (product >> np.uint64(32)).astype("<u4"))
+    return tuple(masked(half, _defined(operands), operands.masks[-1]) for half in halves)
+
+
+# Registers made of the lanes of others, of scalars and of counts (docs/reference/micro.md section 3.9).
+
+POSITIONS = ("LOWEST", "HIGHEST")
+ORDERS = ("ASC", "DESC")
+
+
+def _picked(sources: tuple[Register, ...], places: Index) -> Register:
+    """Return the register of bytes of several registers laid end to end."""
+    data = np.concatenate([each.data for each in sources])
+    defined = np.concatenate([each.defined for each in sources])
+    return Register(data[places], defined[places])
+
+
+def interleaved(operands: Operands) -> tuple[Value, ...]:
+    """`vintlv`: the lanes of both registers in turn; the first result has those of the lower halves."""
+    places = interleave_maps(operands.bits, REGISTER_BYTES)
+    return tuple(_picked(operands.registers, each) for each in places)
+
+
+def deinterleaved(operands: Operands) -> tuple[Value, ...]:
+    """`vdintlv`: the even lanes of both registers laid end to end, and the odd ones."""
+    size = operands.bits // 8
+    lane, byte = np.divmod(np.arange(REGISTER_BYTES), size)
+    return tuple(_picked(operands.registers, (2 * lane + odd) * size + byte) for odd in (0, 1))
+
+
+def gathered_lanes(operands: Operands) -> tuple[Value, ...]:
+    """`vselr`: lane i is the lane of the first register that lane i of the second names; beyond it: not defined."""
+    source, index = operands.registers
+    bits = operands.bits
+    wanted = index.lanes(bits).astype(np.int64)
+    lanes = wanted.size
+    known = index.defined_lanes(bits) & (wanted < lanes)
+    places = np.where(wanted < lanes, wanted, 0)
+    codes = np.where(wanted < lanes, source.lanes(bits)[places], 0).astype(f"<u{bits // 8}")
+    return (register_of(codes, source.defined_lanes(bits)[places] & known),)
+
+
+def broadcast(operands: Operands) -> tuple[Value, ...]:
+    """`vbr`: a scalar in every lane."""
+    lanes = REGISTER_BYTES * 8 // operands.bits
+    return (register_of(np.repeat(scalar_codes(operands)[0], lanes), np.ones(lanes, np.bool_)),)
+
+
+def duplicated(operands: Operands) -> tuple[Value, ...]:
+    """`vdup`: a scalar, or the first or last lane of a register, in every lane of the mask.
+
+    Raises:
+        IllegalError: no such position.
+    """
+    mask, bits = operands.masks[0], operands.bits
+    lanes = REGISTER_BYTES * 8 // bits
+    if not operands.registers:
+        return (masked(np.repeat(scalar_codes(operands)[0], lanes), np.ones(lanes, np.bool_), mask),)
+    word = operands.words[0] if operands.words else "LOWEST"
+    if word not in POSITIONS:
+        raise IllegalError(f"vdup has no position {word}", legal=POSITIONS)
+    source, place = operands.registers[0], 0 if word == "LOWEST" else lanes - 1
+    defined = np.full(lanes, source.defined_lanes(bits)[place])
+    return (masked(np.full(lanes, source.lanes(bits)[place]), defined, mask),)
+
+
+def counted_up(operands: Operands) -> tuple[Value, ...]:
+    """`vci`: base + lane, or base - lane in the order DESC; floats clamp where results of arithmetic do.
+
+    Raises:
+        IllegalError: no such order.
+    """
+    word = operands.words[0] if operands.words else "ASC"
+    if word not in ORDERS:
+        raise IllegalError(f"vci has no order {word}", legal=ORDERS)
+    fmt, (base,) = operands.element, scalar_codes(operands)
+    lanes = REGISTER_BYTES * 8 // operands.bits
+    steps = np.arange(lanes) if word == "ASC" else -np.arange(lanes)
+    if isinstance(fmt, IntFormat):
+        codes = (base.astype(np.int64) + steps).astype(base.dtype)
+    else:
+        exact = numbers(base, fmt).astype(np.float64) + steps
+        codes = encoded(exact.astype(np.float32) if fmt.bits == 32 else exact, fmt)
+        codes = clamped(codes, fmt, behaviour("arange", fmt, operands))
+    return (register_of(codes, np.ones(lanes, np.bool_)),)
+
+
+def packed(operands: Operands) -> tuple[Value, ...]:
+    """`vpack`: the low half of every lane in the named half of the result, the other half 0."""
+    (source,), bits = operands.registers, operands.bits
+    half = half_of(operands.words[0])
+    narrow = source.lanes(bits).astype(f"<u{bits // 16}")
+    marks = every_of_row(source.defined.reshape(-1, bits // 8)[:, : bits // 16])
+    lanes = narrow.size
+    codes, defined = np.zeros(2 * lanes, narrow.dtype), np.ones(2 * lanes, np.bool_)
+    codes[half * lanes : (half + 1) * lanes] = narrow
+    defined[half * lanes : (half + 1) * lanes] = marks
+    return (register_of(codes, defined),)
+
+
+def unpacked(operands: Operands) -> tuple[Value, ...]:
+    """`vsunpack`, `vzunpack`: the lanes of the lower (0) or upper (1) half, extended by sign or by zero.
+
+    Raises:
+        IllegalError: neither half.
+    """
+    (source,), bits = operands.registers, operands.bits
+    half = operands.scalars[0] if operands.scalars else half_of(operands.words[0])
+    if half not in (0, 1):
+        raise IllegalError(f"{operands.name} has no half {half}", legal=("0", "1"))
+    codes, marks = source.lanes(bits), source.defined_lanes(bits)
+    lanes = codes.size // 2
+    chosen = codes[half * lanes : (half + 1) * lanes]
+    sign = "i" if operands.name == "vsunpack" else "u"
+    wide: Codes = chosen.view(f"<{sign}{bits // 8}").astype(f"<{sign}{bits // 4}").view(f"<u{bits // 4}")
+    return (register_of(wide, marks[half * lanes : (half + 1) * lanes]),)
+
+
+def squeezed(operands: Operands) -> tuple[Value, ...]:
+    """`vsqz`: the active lanes moved to the front in their order, the rest 0."""
+    (source,), (mask,), bits = operands.registers, operands.masks, operands.bits
+    active = mask.lanes(bits)
+    count = int(active.sum())
+    codes = np.zeros_like(source.lanes(bits))
+    codes[:count] = source.lanes(bits)[active]
+    defined = np.ones(codes.size, np.bool_)
+    defined[:count] = source.defined_lanes(bits)[active]
+    return (register_of(codes, defined & _known_prefix(mask, bits)),)
+
+
+def squeezed_bytes(mask: Mask, bits: int) -> int:
+    """Return how many bytes `vsqz` moves to the front: what it leaves in AR, which `vstur` stores."""
+    return int(mask.lanes(bits).sum()) * bits // 8
+
+
+def active_below(operands: Operands) -> tuple[Value, ...]:
+    """`vusqz`: lane i is the number of active lanes below i."""
+    (mask,), bits = operands.masks, operands.bits
+    active = mask.lanes(bits)
+    below: Index = np.cumsum(active, dtype=np.int64) - active
+    return (register_of(below.astype(f"<u{bits // 8}"), _known_below(mask, bits)),)
+
+
+def _known_prefix(mask: Mask, bits: int) -> Bits:
+    """Return whether all of a mask is known, for every lane: each result lane depends on all bits."""
+    known = mask.defined_lanes(bits)
+    return np.full(known.size, known.all())
+
+
+def _known_below(mask: Mask, bits: int) -> Bits:
+    """Return for each lane whether all mask bits below it are known."""
+    known = mask.defined_lanes(bits)
+    result = np.ones(known.size, np.bool_)
+    result[1:] = np.logical_and.accumulate(known)[:-1]
+    return result
+
+
+def same_bytes(operands: Operands) -> tuple[Value, ...]:
+    """`vbitcast`: another type for the same bytes."""
+    return (operands.registers[0],)
+
 
 # Predicate instructions (docs/reference/micro.md section 5).
 #
@@ -106,7 +490,7 @@ def chosen(operands: Operands) -> tuple[Value, ...]:
     return (Mask(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
 
 
-def packed(operands: Operands) -> tuple[Value, ...]:
+def packed_bits(operands: Operands) -> tuple[Value, ...]:
     """`ppack`: bit 2i of the source is bit i of the named half; the other half is 0."""
     (source,) = operands.masks
     half = half_of(operands.words[0])
@@ -116,7 +500,7 @@ def packed(operands: Operands) -> tuple[Value, ...]:
     return (Mask(bits, defined),)
 
 
-def unpacked(operands: Operands) -> tuple[Value, ...]:
+def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
     """`punpack`: bit i of the named half is bit 2i of the result; odd bits are 0."""
     (source,) = operands.masks
     half = half_of(operands.words[0])
@@ -124,13 +508,13 @@ def unpacked(operands: Operands) -> tuple[Value, ...]:
     return (mask_of(source.bits[place], 16, source.defined[place]),)
 
 
-def interleaved(operands: Operands) -> tuple[Value, ...]:
+def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pintlv`: the lanes of both masks in turn; the first result has those of the lower halves."""
     one, two = operands.masks
     return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), one, two)
 
 
-def deinterleaved(operands: Operands) -> tuple[Value, ...]:
+def deinterleaved_bits(operands: Operands) -> tuple[Value, ...]:
     """`pdintlv`: the even lanes of both masks laid end to end, and the odd ones."""
     one, two = operands.masks
 
@@ -257,46 +641,44 @@ _SUMS = {
 _BITCAST = dict.fromkeys(_EVERY, _EVERY)
 _EXPONENTIALS = {"f16": ("f32",), "f32": ("f32",)}
 
-_elementwise = lane_arithmetic.elementwise
-_bitwise = lane_arithmetic.bitwise
 
 _TABLE: tuple[Operation, ...] = (
-    *_rows("vadd:add vsub:sub vmul:mul vmax:max vmin:min", "vvm", "v", _NUMBERS, "3.6", _elementwise),
-    *_rows("vadds:add vmuls:mul vmaxs:max vmins:min", "vsm", "v", _NUMBERS, "3.6", _elementwise),
-    *_rows("vshl:shl vshr:shr", "vvm", "v", _INTEGERS, "3.6", _elementwise),
-    *_rows("vshls:shl vshrs:shr", "vnm", "v", _INTEGERS, "3.6", _elementwise),
-    *_rows("vdiv:div vprelu:prelu", "vvm", "v", _SPECIAL, "3.6", _elementwise),
-    *_rows("vlrelu:prelu", "vsm", "v", _SPECIAL, "3.6", _elementwise),
-    *_rows("vabs:abs vrelu:relu", "vm", "v", _NUMBERS, "3.6", _elementwise),
-    *_rows("vexp:exp vln:log vsqrt:sqrt vrsqrt:rsqrt", "vm", "v", _SPECIAL, "3.6", _elementwise),
-    *_rows("vaddrelu:add vsubrelu:sub", "vvm", "v", _NUMBERS, "3.6", lane_arithmetic.then_positive),
-    *_rows("vand:and vor:or vxor:xor", "vvm", "v", _PAYLOADS, "3.6", _bitwise),
-    *_rows("vnot:not", "vm", "v", _PAYLOADS, "3.6", _bitwise),
-    Operation("vneg", ("vm",), "v", _NUMBERS, lane_arithmetic.negated, "3.6"),
-    Operation("vrec", ("vm",), "v", _SPECIAL, lane_arithmetic.reciprocal, "3.6"),
-    Operation("vmula", ("vvvm",), "v", _NUMBERS, lane_arithmetic.accumulated, "3.7"),
-    Operation("vaxpy", ("vvsm",), "v", _SPECIAL, lane_arithmetic.accumulated, "3.7"),
-    Operation("vexpdif", ("vvmw",), "v", _SPECIAL, lane_arithmetic.exponential_difference, "3.7", _EXPONENTIALS),
-    *(Operation(name, ("vvm",), "vm", _WORDS_32, lane_arithmetic.with_carry, "3.7") for name in ("vaddc", "vsubc")),
-    *(Operation(name, ("vvmm",), "vm", _WORDS_32, lane_arithmetic.with_carry, "3.7") for name in ("vaddcs", "vsubcs")),
-    Operation("vmull", ("vvm",), "vv", _WORDS_32, lane_arithmetic.multiplied_long, "3.7"),
-    Operation("vcmp", ("vvmw",), "m", _NUMBERS, lane_arithmetic.compared, "3.8"),
-    Operation("vcmps", ("vsmw",), "m", _NUMBERS, lane_arithmetic.compared, "3.8"),
-    Operation("vsel", ("vvm",), "v", _PAYLOADS, lane_arithmetic.selected, "3.8"),
-    Operation("vselr", ("vv",), "v", _PAYLOADS, lane_arithmetic.gathered_lanes, "3.9"),
-    Operation("vintlv", ("vv",), "vv", _PAYLOADS, lane_arithmetic.interleaved, "3.9"),
-    Operation("vdintlv", ("vv",), "vv", _PAYLOADS, lane_arithmetic.deinterleaved, "3.9"),
-    Operation("vbr", ("s",), "v", _PAYLOADS, lane_arithmetic.broadcast, "3.9"),
-    Operation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, lane_arithmetic.duplicated, "3.9"),
-    Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), lane_arithmetic.counted_up, "3.9"),
-    Operation("vpack", ("vw",), "v", tuple(_PACKED), lane_arithmetic.packed, "3.9", _PACKED),
+    *_rows("vadd:add vsub:sub vmul:mul vmax:max vmin:min", "vvm", "v", _NUMBERS, "3.6", elementwise),
+    *_rows("vadds:add vmuls:mul vmaxs:max vmins:min", "vsm", "v", _NUMBERS, "3.6", elementwise),
+    *_rows("vshl:shl vshr:shr", "vvm", "v", _INTEGERS, "3.6", elementwise),
+    *_rows("vshls:shl vshrs:shr", "vnm", "v", _INTEGERS, "3.6", elementwise),
+    *_rows("vdiv:div vprelu:prelu", "vvm", "v", _SPECIAL, "3.6", elementwise),
+    *_rows("vlrelu:prelu", "vsm", "v", _SPECIAL, "3.6", elementwise),
+    *_rows("vabs:abs vrelu:relu", "vm", "v", _NUMBERS, "3.6", elementwise),
+    *_rows("vexp:exp vln:log vsqrt:sqrt vrsqrt:rsqrt", "vm", "v", _SPECIAL, "3.6", elementwise),
+    *_rows("vaddrelu:add vsubrelu:sub", "vvm", "v", _NUMBERS, "3.6", then_positive),
+    *_rows("vand:and vor:or vxor:xor", "vvm", "v", _PAYLOADS, "3.6", bitwise),
+    *_rows("vnot:not", "vm", "v", _PAYLOADS, "3.6", bitwise),
+    Operation("vneg", ("vm",), "v", _NUMBERS, negated, "3.6"),
+    Operation("vrec", ("vm",), "v", _SPECIAL, reciprocal, "3.6"),
+    Operation("vmula", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
+    Operation("vaxpy", ("vvsm",), "v", _SPECIAL, accumulated, "3.7"),
+    Operation("vexpdif", ("vvmw",), "v", _SPECIAL, exponential_difference, "3.7", _EXPONENTIALS),
+    *(Operation(name, ("vvm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddc", "vsubc")),
+    *(Operation(name, ("vvmm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddcs", "vsubcs")),
+    Operation("vmull", ("vvm",), "vv", _WORDS_32, multiplied_long, "3.7"),
+    Operation("vcmp", ("vvmw",), "m", _NUMBERS, compared, "3.8"),
+    Operation("vcmps", ("vsmw",), "m", _NUMBERS, compared, "3.8"),
+    Operation("vsel", ("vvm",), "v", _PAYLOADS, selected, "3.8"),
+    Operation("vselr", ("vv",), "v", _PAYLOADS, gathered_lanes, "3.9"),
+    Operation("vintlv", ("vv",), "vv", _PAYLOADS, interleaved, "3.9"),
+    Operation("vdintlv", ("vv",), "vv", _PAYLOADS, deinterleaved, "3.9"),
+    Operation("vbr", ("s",), "v", _PAYLOADS, broadcast, "3.9"),
+    Operation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, duplicated, "3.9"),
+    Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), counted_up, "3.9"),
+    Operation("vpack", ("vw",), "v", tuple(_PACKED), packed, "3.9", _PACKED),
     *(
-        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), lane_arithmetic.unpacked, "3.9", _EXTENDED)
+        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), unpacked, "3.9", _EXTENDED)
         for name in ("vsunpack", "vzunpack")
     ),
-    Operation("vsqz", ("vm",), "v", _PAYLOADS, lane_arithmetic.squeezed, "3.9"),
-    Operation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), lane_arithmetic.active_below, "3.9"),
-    Operation("vbitcast", ("v",), "v", _EVERY, lane_arithmetic.same_bytes, "3.9", _BITCAST),
+    Operation("vsqz", ("vm",), "v", _PAYLOADS, squeezed, "3.9"),
+    Operation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), active_below, "3.9"),
+    Operation("vbitcast", ("v",), "v", _EVERY, same_bytes, "3.9", _BITCAST),
     Operation("vcadd", ("vm",), "v", _NUMBERS, reduced("add", 1), "3.10", _SUMS),
     *_rows("vcmax:max vcmin:min", "vm", "v", _NUMBERS, "3.10", lambda what: reduced(what, 1)),
     *_rows("vcgadd:add vcgmax:max vcgmin:min", "vm", "v", _NUMBERS, "3.10",
@@ -309,10 +691,10 @@ _TABLE: tuple[Operation, ...] = (
     *(Operation(name, ("mmm",), "m", _PREDICATES, logic, "5.2") for name in ("pand", "por", "pxor")),
     Operation("pnot", ("mm",), "m", _PREDICATES, inverted, "5.2"),
     Operation("psel", ("mmm",), "m", _PREDICATES, chosen, "5.2"),
-    Operation("ppack", ("mw",), "m", _PREDICATES, packed, "5.3"),
-    Operation("punpack", ("mw",), "m", _PREDICATES, unpacked, "5.3"),
-    Operation("pintlv", ("mm",), "mm", _PREDICATES, interleaved, "5.3"),
-    Operation("pdintlv", ("mm",), "mm", _PREDICATES, deinterleaved, "5.3"),
+    Operation("ppack", ("mw",), "m", _PREDICATES, packed_bits, "5.3"),
+    Operation("punpack", ("mw",), "m", _PREDICATES, unpacked_bits, "5.3"),
+    Operation("pintlv", ("mm",), "mm", _PREDICATES, interleaved_bits, "5.3"),
+    Operation("pdintlv", ("mm",), "mm", _PREDICATES, deinterleaved_bits, "5.3"),
     Operation("pbitcast", ("m",), "m", _PREDICATES, same_bits, "5.3"),
 )  # fmt: skip
 

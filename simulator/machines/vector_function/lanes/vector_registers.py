@@ -6,17 +6,25 @@ the bit of a lane's first byte governs the lane (docs/reference/micro.md section
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Bytes
+from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.isa.pto.micro.micro_words import HALVES
 from castsim.isa.pto.value_types import REGISTER_BITS
+from castsim.machines.vector_function.byte_maps import ConvertMap, Index, convert_map
+from castsim.machines.vector_function.plan import conversion_policy
+from castsim.numerics import InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
+from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
 REGISTER_BYTES = REGISTER_BITS // 8
@@ -191,3 +199,191 @@ def signed(value: int, bits: int) -> int:
 def low_bits(value: int, bits: int) -> int:
     """Return the low bits of a number."""
     return value & ((1 << bits) - 1)
+
+
+# `vcvt` and `vtrc` on registers (docs/reference/micro.md section 3).
+
+
+@cache
+def documented_target() -> VectorFunctionTarget:
+    """Return the chip that the micro level is written for, with its options as they are shipped."""
+    found = load_target("a5")
+    assert isinstance(found, VectorFunctionTarget)
+    return found
+
+
+def convert(
+    source: Register,
+    pair: Conversion,
+    part: str | None,
+    mask: Mask,
+    rounding: str | None,
+    saturation: str | None,
+    *,
+    target: VectorFunctionTarget | None = None,
+    ctrl: int = 0,
+    seen: Callable[[Policy, Codes, Codes], None] | None = None,
+) -> Register:
+    """Convert the lanes of a register.
+
+    Lanes without mask bit and, when narrowing, the lanes of other parts become 0.
+
+    Args:
+        source: lanes of `pair.src`.
+        pair: from and to.
+        part: `EVEN`, `ODD`, `P0` .. `P3`, None where the pair takes none; so for the others.
+        mask: governs the source lanes.
+        rounding: `R`, `A`, `F`, `C`, `Z`, `O`, `H`.
+        saturation: `SAT`, `NOSAT`.
+        target: whose options decide what the sources leave open; None: as shipped.
+        ctrl: the CTRL register, which holds for all conversions while its bit for that is set.
+        seen: hears of the policy and of the codes before and after, of active lanes that hold something known.
+
+    Raises:
+        IllegalError: rounding H, which has no meaning for the pair, under option `micro_hybrid_elsewhere = refuse`.
+    """
+    chip = documented_target() if target is None else target
+    src, dst = format_named(pair.src), format_named(pair.dst)
+    places = convert_map(src, dst, None if part is None else f"PART_{plain_word(part)}", REGISTER_BYTES)
+    policy = policy_of(chip, pair, rounding, saturation, ctrl)
+    codes = _elements(source, src)[places.source]
+    converted = convert_codes(codes, src, dst, policy)
+    if _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl):
+        converted = _recorded_overflow(codes, converted, src, dst, rounding)
+    governors = _governors(chip, pair, places)
+    active, known = mask.bits[governors], mask.defined[governors]
+    marks = _defined_elements(source, src)[places.source]
+    if seen is not None:
+        those = active & known & marks
+        seen(policy, codes[those], converted[those])
+    zeroed = np.where(active, converted, converted.dtype.type(0))
+    return _filled(zeroed, (marks | ~active) & known, dst, places)
+
+
+def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> Register:
+    """Return a register with elements in their places, 0 elsewhere; `marks` tells which of them are defined."""
+    target_codes = np.zeros(REGISTER_BYTES * 8 // _lane_bits(dst), converted.dtype)
+    target_codes[places.destination] = converted
+    defined = np.ones(target_codes.size, np.bool_)
+    defined[places.destination] = marks
+    if dst.bits == 4:
+        return Register(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))
+    return register_of(target_codes, defined)
+
+
+def truncate(source: Register, element: str, mask: Mask, rounding: str) -> Register:
+    """Round lanes of a float format to integral values of the same format (`vtrc`); zeros keep their sign.
+
+    Raises:
+        IllegalError: a format or rounding that `vtrc` lacks.
+    """
+    check_truncation(element, rounding)
+    fmt = format_named(element)
+    policy = Policy(rounding=ROUNDINGS[plain_word(rounding)], overflow=Overflow.SPECIAL)
+    rounded = round_to_integral_codes(source.lanes(fmt.bits), fmt, policy)
+    return masked(rounded, source.defined_lanes(fmt.bits), mask)
+
+
+def policy_of(
+    target: VectorFunctionTarget, pair: Conversion, rounding: str | None, saturation: str | None, ctrl: int = 0
+) -> Policy:
+    """Return the policy of a conversion: rounding, overflow, special values.
+
+    SAT does what CTRL makes of all conversions when it says that they clamp, NOSAT what a clear CTRL does; a pair
+    without the attribute clamps where that means anything. While CTRL holds for all, it alone decides. Source:
+    docs/reference/micro.md section 3.4.
+    """
+    src, dst = format_named(pair.src), format_named(pair.dst)
+    mode = Rounding.RINT if rounding is None else ROUNDINGS[plain_word(rounding)]
+    if mode is Rounding.HYBRID and pair.dst != "hif8":
+        if target.option("micro_hybrid_elsewhere") == "refuse":
+            legal = [letter for letter in pair.roundings if letter != "H"]
+            raise IllegalError(f"rounding H has no documented meaning for {pair.src} -> {pair.dst}", legal=legal)
+        mode = Rounding.TRUNC
+    if _is_integer_to_float(src, dst) and target.option("micro_integer_to_float") == "nearest_even":
+        mode = Rounding.RINT
+    if _keeps_bits(src, dst) and target.option("micro_negative_to_unsigned") == "sign_extend":
+        return Policy(rounding=mode, overflow=Overflow.WRAP)
+    clamps = saturation is None or plain_word(saturation) == "SAT"
+    own = 1 << target.control.saturation_global if clamps else 0
+    found = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
+    wraps = found.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
+    if wraps and target.option("micro_infinity_to_integer") == "extreme":
+        return replace(found, infinity_wrap=InfinityWrap.EXTREME, wrap_bits=None)
+    return found
+
+
+def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
+    """Whether CTRL decides for all instructions, whatever their own operand says."""
+    return bool(ctrl >> target.control.saturation_global & 1)
+
+
+def _keeps_bits(src: Format, dst: Format) -> bool:
+    """Whether a pair widens signed integers to unsigned ones."""
+    if not (isinstance(src, IntFormat) and isinstance(dst, IntFormat)):
+        return False
+    return src.signed and not dst.signed and src.bits < dst.bits
+
+
+def _is_integer_to_float(src: Format, dst: Format) -> bool:
+    return isinstance(src, IntFormat) and not isinstance(dst, IntFormat)
+
+
+def _is_recorded(target: VectorFunctionTarget, pair: Conversion, saturation: str | None) -> bool:
+    """Whether overflow gives what the vendor's case file of f32 to 8-bit floats has."""
+    if (pair.src, len(pair.parts)) != ("f32", 4) or not isinstance(format_named(pair.dst), FloatFormat):
+        return False
+    return plain_word(saturation or "") == "SAT" and target.option("micro_fp8_overflow") == "recorded"
+
+
+_RECORDED = {
+    ("e4m3fn", "A"): 0x78,
+    ("e5m2", "A"): 0x7D,
+    ("e5m2", "H"): 0x7C,
+    ("e5m2", "Z"): 0x7C,
+}
+"""Code of positive overflow under SAT by destination and rounding; others clamp.
+
+Source: docs/reference/micro.md section 3.4.
+"""
+
+
+def _recorded_overflow(codes: Codes, converted: Codes, src: Format, dst: Format, rounding: str | None) -> Codes:
+    letter = plain_word(rounding or "")
+    code = _RECORDED.get((dst.name, letter))
+    if code is None:
+        return converted
+    assert isinstance(dst, FloatFormat)
+    top = np.array([dst.max_finite_code, dst.max_finite_code - 1], np.uint8)
+    largest, before = decode_to_float64(top, dst)
+    limit = largest + (largest - before) * (0.5 if letter == "A" else 1.0)
+    beyond = np.abs(decode_to_float64(codes, src)) >= limit
+    signed = np.uint8(code) | (converted & np.uint8(dst.sign_bit))
+    return np.where(beyond, signed, converted)
+
+
+def _governors(target: VectorFunctionTarget, pair: Conversion, places: ConvertMap) -> Index:
+    """Return the mask bit of each element (docs/reference/micro.md section 3.2)."""
+    narrow, wide = (format_named(name) for name in (pair.src, pair.dst))
+    widening = _lane_bits(wide) > _lane_bits(narrow)
+    if not widening or wide.bits == 64 or target.option("micro_widening_mask") == "result_lane":
+        return places.governor
+    return places.source * _lane_bits(narrow) // 8
+
+
+def _lane_bits(fmt: Format) -> int:
+    """Bits of an element: 4-bit formats share bytes, all others fill whole ones."""
+    return fmt.bits if fmt.bits == 4 else fmt.storage_bits
+
+
+def _elements(register: Register, fmt: Format) -> Codes:
+    if fmt.bits == 4:
+        nibbles: Codes = unpack_nibbles(register.data[None])[0]
+        return nibbles
+    return register.lanes(fmt.storage_bits)
+
+
+def _defined_elements(register: Register, fmt: Format) -> Bits:
+    if fmt.bits == 4:
+        return np.repeat(register.defined, 2)
+    return register.defined_lanes(fmt.storage_bits)

@@ -40,8 +40,7 @@ from castsim.machines.vector_function.logical.emitter import (
     physical,
     register_count,
 )
-from castsim.machines.vector_function.logical.lanewise import Lanewise
-from castsim.machines.vector_function.logical.loads import Address, Divisors, Loads, Scalars
+from castsim.machines.vector_function.logical.loads import Address, Divisors, Lanewise, Loads, Scalars
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # How wide the containers of every logical register of a function are: as its widest companion needs them.

@@ -10,12 +10,11 @@ from math import isfinite
 
 import numpy as np
 
-from castsim.execution.byte_sets import widened
 from castsim.execution.dataflow.pipe_operations import BLOCK, Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
-from castsim.execution.interpreter.dependence import Scalar
-from castsim.execution.micro.micro_interpreter import BLOCK_ACCESSES
-from castsim.execution.micro.vector_unit import LOAD, STORE, Body, Copy, Issue, Pointer, Step, Value
-from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree
+from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
+from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, Copy, Issue, Pointer, Step, Value
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
@@ -373,7 +372,7 @@ class Named:
 
 @dataclass(slots=True)
 class Recorder:
-    """Follows a walk (`castsim.execution.micro.VectorUnit`) and computes nothing.
+    """Follows a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`) and computes nothing.
 
     `untimed` says why the program has no cycles; the empty text if it has; `incomplete`: the tree lacks something that
     a pipe does. `warnings` tell of loads that may overtake stores. `as_written`: a program without flags is taken at

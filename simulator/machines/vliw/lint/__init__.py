@@ -6,7 +6,6 @@ Source: docs/reference/tpc.md section 6.2.
 from __future__ import annotations
 
 from castsim.machines.vliw.lint.checking import RULES, breaches, lint
-from castsim.machines.vliw.lint.finding import LintFinding
-from castsim.machines.vliw.lint.flow import Flow, notices
+from castsim.machines.vliw.lint.flow import Flow, LintFinding, notices
 
 __all__ = ["RULES", "Flow", "LintFinding", "breaches", "lint", "notices"]

@@ -8,15 +8,32 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import product
 
+from castsim.isa.errors import Span
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
 from castsim.isa.tpc.program import JUMPS, File, TpcInstruction
+from castsim.machines.vliw.control import LoopShape, Structure
 from castsim.machines.vliw.findings import Site
-from castsim.machines.vliw.lint.finding import LintFinding
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
 from castsim.machines.vliw.registers import GENERATORS, Registers, is_constant
-from castsim.machines.vliw.structure import LoopShape, Structure
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
+
+# One thing that the linter objects to.
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """A broken rule: its name, where, and what is wrong in words. `bundle` counts from 0.
+
+    `certain` is False for what depends on more than the text: the path, a predicate, values that registers start with.
+    """
+
+    rule: str
+    bundle: int
+    message: str
+    span: Span
+    certain: bool = True
+
 
 # From which bundle to which: every step that a program may take, with what hardware loops do on the way.
 #

@@ -5,8 +5,7 @@ and 7.1).
 `evaluate` does both. Memory accesses and control flow are not among them; `computes` tells.
 """
 
-from castsim.machines.vliw.semantics.dispatch import Prepared, computes, evaluate, prepare
-from castsim.machines.vliw.semantics.interface import (
+from castsim.machines.vliw.semantics.configuration import (
     Coordinates,
     Effects,
     Mask,
@@ -16,6 +15,7 @@ from castsim.machines.vliw.semantics.interface import (
     Vector,
     Words,
 )
+from castsim.machines.vliw.semantics.dispatch import Prepared, computes, evaluate, prepare
 
 __all__ = [
     "Coordinates",

@@ -10,17 +10,19 @@ import numpy as np
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.vliw.semantics.comparison import prepare_compare, prepare_select
-from castsim.machines.vliw.semantics.conversion_forms import Notice
-from castsim.machines.vliw.semantics.convert import PreparedConversion, prepare_convert
-from castsim.machines.vliw.semantics.convert_integer import ConvertInteger, prepare_convert_integer
-from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_elementwise
-from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
-from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move
-from castsim.machines.vliw.semantics.nearbyint import prepare_nearbyint
+from castsim.machines.vliw.semantics.configuration import Effects, OperandValues, State
+from castsim.machines.vliw.semantics.convert import (
+    ConvertInteger,
+    PreparedConversion,
+    prepare_convert,
+    prepare_convert_integer,
+    prepare_nearbyint,
+)
+from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
+from castsim.machines.vliw.semantics.lanes import destination_file
+from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move, prepare_rearrange
+from castsim.machines.vliw.semantics.policies import Notice
 from castsim.machines.vliw.semantics.products import prepare_product
-from castsim.machines.vliw.semantics.rearrange import prepare_rearrange
-from castsim.machines.vliw.semantics.registers import destination_file
 from castsim.targets.vliw import VliwTarget
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,25 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.vliw.semantics import float_arithmetic, integer_arithmetic
-from castsim.machines.vliw.semantics.configuration import check_element, element_format, whole_bytes
-from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State, Value
+from castsim.machines.vliw.semantics.configuration import (
+    Effects,
+    Mask,
+    OperandValues,
+    State,
+    Value,
+    arithmetic_rounding,
+    check_element,
+    configured,
+    element_format,
+    whole_bytes,
+)
 from castsim.machines.vliw.semantics.lanes import (
     WORD_MASK,
     broadcast,
+    codes_of,
+    destination_file,
     elements,
     given,
     integers,
@@ -31,12 +43,221 @@ from castsim.machines.vliw.semantics.lanes import (
     lanes_of,
     merged,
     order_keys,
+    plain_registers,
     signed_word,
     vector_of,
 )
-from castsim.machines.vliw.semantics.moves import coordinates_of, masked_dimensions, narrow_result, written_dimensions
-from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
+from castsim.machines.vliw.semantics.moves import (
+    coordinates_of,
+    masked_dimensions,
+    narrow_result,
+    signed_scalar,
+    written_dimensions,
+)
+from castsim.machines.vliw.semantics.policies import nan_code
+from castsim.numerics import NanToFloat, Policy, Scale, code_dtype, scaled_cast_codes
+from castsim.numerics.pack import pack
+from castsim.numerics.rounding import U64
+from castsim.numerics.unpack import Unpacked, normalise, unpack
 from castsim.targets.vliw import VliwTarget
+
+# ADD, SUB and MUL of floats: the exact result, rounded once (docs/reference/tpc.md section 5.1).
+
+_FLUSH_REGISTER = "f16_flush_inputs"
+_FLUSH_SWITCH = "fp16_ftz_in"
+
+
+@dataclass(frozen=True, slots=True)
+class FloatRules:
+    """The rules of an operation on floats: rounding, and whether subnormals become zero on their way in and out."""
+
+    rounding: Rounding
+    flush_operands: bool
+    flush_results: bool
+
+
+def rules_of(instruction: TpcInstruction, target: VliwTarget, state: State) -> FloatRules:
+    """Return the rules of an instruction on floats, from configuration registers, options and switches."""
+    values, name = target.special_values, instruction.type
+    flushed = name in values.flushed and target.option("arithmetic_subnormals") == "flush"
+    asked = instruction.switch(_FLUSH_SWITCH) == 1
+    if _FLUSH_REGISTER in target.configuration:
+        asked = asked or configured(state, target, _FLUSH_REGISTER) != 0
+    requested = name in values.flushed_on_request and asked
+    return FloatRules(arithmetic_rounding(target, state), flushed or requested, flushed)
+
+
+def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
+    """Reject switches that mean nothing for floats.
+
+    Raises:
+        IllegalError: saturation, or flushing of a format that has no such switch.
+    """
+    legal = target.special_values.flushed_on_request
+    if instruction.switch(_FLUSH_SWITCH) == 1 and instruction.type not in legal:
+        message = f"{instruction.mnemonic}.{instruction.type} has no switch {_FLUSH_SWITCH}"
+        raise IllegalError(message, span=instruction.span, legal=[f"{instruction.mnemonic}.{name}" for name in legal])
+    if instruction.switch("st") == 1:
+        message = f"{instruction.mnemonic}.{instruction.type} has no switch st"
+        raise IllegalError(message, span=instruction.span, legal=("integer types",))
+
+
+def add(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Return a + b.
+
+    An exact zero is negative if both operands are, or if rounding goes down and they are not both positive.
+    """
+    first, second = (normalise(_unpacked(codes, fmt, rules)) for codes in (a, b))
+    swap = second.exponent > first.exponent
+    low, high = np.where(swap, first.exponent, second.exponent), np.where(swap, second.exponent, first.exponent)
+    large, small = (
+        np.where(swap, *pair) >> np.uint64(1)  # room for the carry
+        for pair in ((second.significand, first.significand), (first.significand, second.significand))
+    )
+    distance = np.minimum(high - low, 63).view(np.uint64)
+    shifted = small >> distance
+    # What falls off is kept as one bit far below the last one that any format keeps.
+    shifted |= (shifted << distance) != small
+    large_negative = np.where(swap, second.negative, first.negative)
+    opposite = first.negative != second.negative
+    below = opposite & (shifted > large)
+    magnitude = np.where(opposite, np.where(below, shifted - large, large - shifted), large + shifted)
+    negative = large_negative ^ below
+    nothing = magnitude == 0
+    zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first.negative)
+    negative = np.where(nothing, zero_sign, negative)
+
+    infinities = tuple(_mask(one.infinite, a) for one in (first, second))
+    negative = np.where(infinities[0], first.negative, np.where(infinities[1], second.negative, negative))
+    nan = _mask(first.nan, a) | _mask(second.nan, a) | (infinities[0] & infinities[1] & opposite)
+    result = Unpacked(negative, high + 1, magnitude, nan, (infinities[0] | infinities[1]) & ~nan)
+    return packed_floats(result, fmt, rules)
+
+
+def subtract(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Return a - b."""
+    return add(a, b ^ b.dtype.type(fmt.sign_bit), fmt, rules)
+
+
+def multiply(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Return a * b."""
+    first, second = (_unpacked(codes, fmt, rules) for codes in (a, b))
+    # No format here has more than 32 bits of significand: the halves hold them, and their product is exact.
+    half = np.uint64(32)
+    product = (first.significand >> half) * (second.significand >> half)
+    infinite = _mask(first.infinite, a) | _mask(second.infinite, a)
+    nothing = (first.significand == 0) & ~_special(first, a) | (second.significand == 0) & ~_special(second, a)
+    nan = _mask(first.nan, a) | _mask(second.nan, a) | (infinite & nothing)
+    exponent = first.exponent + second.exponent + 1
+    result = Unpacked(first.negative ^ second.negative, exponent, product, nan, infinite & ~nan)
+    return packed_floats(result, fmt, rules)
+
+
+def negated(codes: Codes, fmt: FloatFormat) -> Codes:
+    """Return the numbers with the other sign; NaN stays as it is."""
+    return np.where(is_nan(codes, fmt), codes, codes ^ codes.dtype.type(fmt.sign_bit))
+
+
+def _unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
+
+
+def _mask(found: Mask | None, like: Codes) -> Mask:
+    return np.zeros(like.shape, np.bool_) if found is None else found
+
+
+def _special(value: Unpacked, like: Codes) -> Mask:
+    return _mask(value.nan, like) | _mask(value.infinite, like)
+
+
+@lru_cache(maxsize=64)
+def _policy(fmt: FloatFormat, rounding: Rounding) -> Policy:
+    return Policy(rounding, Overflow.SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=nan_code(fmt))
+
+
+def packed_floats(result: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Return the elements of an exact result, rounded once and flushed as the rules say."""
+    codes = pack(result, fmt, _policy(fmt, rules.rounding))
+    if rules.flush_results:
+        codes = _flushed(codes, fmt, rules.rounding)
+    return codes.astype(f"u{fmt.storage_bits // 8}")
+
+
+def _flushed(codes: U64, fmt: FloatFormat, rounding: Rounding) -> U64:
+    """Replace subnormal results: by zero of their sign, or by the smallest normal number where rounding leads there."""
+    sign = codes & np.uint64(fmt.sign_bit)
+    magnitude = codes ^ sign
+    smallest = np.uint64(1 << fmt.fraction_bits)
+    subnormal = (magnitude != 0) & (magnitude < smallest)
+    away = {Rounding.CEIL: sign == 0, Rounding.FLOOR: sign != 0}.get(rounding, np.zeros(codes.shape, np.bool_))
+    return np.where(subnormal, sign | np.where(away, smallest, np.uint64(0)), codes)
+
+
+# Arithmetic of integer elements: sums, products, shifts (docs/reference/tpc.md section 5.1).
+
+Numbers = NDArray[np.int64]
+
+
+def settle(numbers: Numbers, fmt: Format, saturate: bool) -> Codes:
+    """Return numbers as elements: the nearest bound, or the low bits."""
+    assert isinstance(fmt, IntFormat)
+    return codes_of(np.clip(numbers, fmt.minimum, fmt.maximum) if saturate else numbers, fmt)
+
+
+def total(a: Codes, b: Codes, fmt: Format, *, sign: int, negate: bool, saturate: bool) -> Codes:
+    """Return a + sign * b, or its negative."""
+    numbers = integers(a, fmt) + sign * integers(b, fmt)
+    return settle(-numbers if negate else numbers, fmt, saturate)
+
+
+def product_bits(a: Codes, b: Codes, fmt: Format, *, negate: bool) -> NDArray[np.uint64]:
+    """Return the whole products, or their negatives, as 64-bit patterns: no product of 32-bit integers needs more."""
+    numbers = integers(a, fmt).view(np.uint64) * integers(b, fmt).view(np.uint64)
+    return np.uint64(0) - numbers if negate else numbers
+
+
+def scalar_product(a: Codes, b: Codes, fmt: Format, *, negate: bool, upper: bool) -> Codes:
+    """Return the lower or upper 32 bits of the products."""
+    bits = product_bits(a, b, fmt, negate=negate)
+    return (bits >> np.uint64(32 if upper else 0) & np.uint64(WORD_MASK)).astype(np.uint32)
+
+
+def doubled_upper_half(a: Codes, b: Codes, fmt: IntFormat) -> tuple[Codes, NDArray[np.bool_]]:
+    """Return the upper half of twice the products, rounded half up and saturated, and where that was beyond the range.
+
+    One bit less is dropped than the half has: twice a product is never formed.
+    """
+    bits = product_bits(a, b, fmt, negate=False) + np.uint64(1 << (fmt.bits - 2))
+    dropped = fmt.bits - 1
+    if fmt.signed:
+        numbers = bits.view(np.int64) >> dropped
+    else:
+        numbers = (bits >> np.uint64(dropped)).view(np.int64)
+    beyond = (numbers > fmt.maximum) | (numbers < fmt.minimum)
+    return settle(numbers, fmt, saturate=True), beyond
+
+
+def shift_logical(codes: Codes, amounts: NDArray[np.uint64], fmt: Format, *, left: bool) -> Codes:
+    """Return bit patterns shifted, zeros coming in; amounts of the width and above give 0."""
+    bits = codes.astype(np.uint64)
+    near = np.minimum(amounts, np.uint64(fmt.bits))
+    shifted = bits << near if left else bits >> near
+    return (shifted & np.uint64((1 << fmt.bits) - 1)).astype(code_dtype(fmt))
+
+
+@lru_cache(maxsize=8)
+def _shift_policy(rounding: Rounding, saturate: bool) -> Policy:
+    return Policy(rounding, Overflow.SATURATE if saturate else Overflow.WRAP)
+
+
+def shift_arithmetic(codes: Codes, amounts: Numbers, fmt: IntFormat, rounding: Rounding, *, saturate: bool) -> Codes:
+    """Return codes * 2**amounts, exact before the one rounding."""
+    return scaled_cast_codes(codes, fmt, fmt, Scale(1), _shift_policy(rounding, saturate), shifts=amounts)
+
+
+def absolute(codes: Codes, fmt: Format) -> Codes:
+    """Return magnitudes; that of the smallest number wraps to itself, as sums do."""
+    return codes_of(np.abs(integers(codes, fmt)), fmt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +285,10 @@ Second = Callable[[Value, Format, int, Context], Any]
 
 def _add(a: Codes, b: Codes, fmt: Format, context: Context, sign: int = 1) -> Codes:
     if isinstance(fmt, FloatFormat):
-        rules = float_arithmetic.rules_of(context.instruction, context.target, context.state)
-        result = (float_arithmetic.add if sign > 0 else float_arithmetic.subtract)(a, b, fmt, rules)
-        return float_arithmetic.negated(result, fmt) if context.has("neg") else result
-    return integer_arithmetic.total(a, b, fmt, sign=sign, negate=context.has("neg"), saturate=context.has("st"))
+        rules = rules_of(context.instruction, context.target, context.state)
+        result = (add if sign > 0 else subtract)(a, b, fmt, rules)
+        return negated(result, fmt) if context.has("neg") else result
+    return total(a, b, fmt, sign=sign, negate=context.has("neg"), saturate=context.has("st"))
 
 
 def _subtract(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
@@ -77,10 +298,10 @@ def _subtract(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
 def _multiply(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
     """Return products of floats, or 32 bits of products of integers."""
     if isinstance(fmt, FloatFormat):
-        rules = float_arithmetic.rules_of(context.instruction, context.target, context.state)
-        result = float_arithmetic.multiply(a, b, fmt, rules)
-        return float_arithmetic.negated(result, fmt) if context.has("neg") else result
-    return integer_arithmetic.scalar_product(a, b, fmt, negate=context.has("neg"), upper=context.has("upper32"))
+        rules = rules_of(context.instruction, context.target, context.state)
+        result = multiply(a, b, fmt, rules)
+        return negated(result, fmt) if context.has("neg") else result
+    return scalar_product(a, b, fmt, negate=context.has("neg"), upper=context.has("upper32"))
 
 
 def _extreme(a: Codes, b: Codes, fmt: Format, context: Context, sign: int) -> Codes:
@@ -120,24 +341,24 @@ def _xor(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
 
 
 def _shift_left(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return integer_arithmetic.shift_logical(a, b, fmt, left=True)
+    return shift_logical(a, b, fmt, left=True)
 
 
 def _shift_right(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return integer_arithmetic.shift_logical(a, b, fmt, left=False)
+    return shift_logical(a, b, fmt, left=False)
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
     assert isinstance(fmt, IntFormat)
     rounding = Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR
-    return integer_arithmetic.shift_arithmetic(a, b, fmt, rounding, saturate=context.has("st"))
+    return shift_arithmetic(a, b, fmt, rounding, saturate=context.has("st"))
 
 
 def _absolute(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
     if isinstance(fmt, FloatFormat):
         magnitude: Codes = a & a.dtype.type(fmt.sign_bit - 1)
         return magnitude
-    return integer_arithmetic.absolute(a, fmt)
+    return absolute(a, fmt)
 
 
 def _not(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
@@ -302,8 +523,137 @@ def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elem
         legal = tuple(name for name in whole_bytes(target) if kind.floats or not isinstance(FORMATS[name], FloatFormat))
         name = check_element(instruction, target, instruction.type, legal)
         if isinstance(FORMATS[name], FloatFormat) or instruction.switch("fp16_ftz_in") == 1:
-            float_arithmetic.check_switches(instruction, target)
+            check_switches(instruction, target)
     if instruction.switch("rhaz_rs") == 1:
         message = "ash rhaz_rs: the bits that a preceding MUL discards are not modelled"
         raise IllegalError(message, span=instruction.span, legal=("ash", "ash rhu"))
     return Elementwise(instruction, target, kind, _UNITS[file])
+
+
+# CMP, SEL and SEL2: conditions on elements (docs/reference/tpc.md sections 5.1 and 7.1).
+
+SEVERAL_DIMENSIONS = "a compare of several dimensions is true where it is for all of them, which no source states"
+"""Remark on a compare without documented meaning."""
+
+_Keys = NDArray[np.int64]
+_CONDITIONS: Mapping[str, Callable[[_Keys, _Keys], Mask]] = {
+    "eq": np.equal,
+    "neq": np.not_equal,
+    "less": np.less,
+    "leq": np.less_equal,
+    "grt": np.greater,
+    "geq": np.greater_equal,
+}
+
+
+def _holds(instruction: TpcInstruction, a: Codes, b: Codes, fmt: Format) -> Mask:
+    """Return where the condition holds; with NaN only `neq` does."""
+    condition = instruction.mnemonic.split("_")[1]
+    if instruction.switch("mask_eq_zero") == 1:
+        none: Mask = (a & b) == 0
+        return none
+    found = _CONDITIONS[condition](order_keys(a, fmt), order_keys(b, fmt))
+    unordered = is_nan(a, fmt) | is_nan(b, fmt)
+    return np.where(unordered, condition == "neq", found)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedComparison:
+    """A compare of elements into a predicate, ready to run."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the predicate: for vectors every bit of a lane alike."""
+        fmt = element_format(str(self.instruction.type), self.target, state)
+        in_vector = destination_file(self.instruction) is File.VP
+        lanes = lanes_of(fmt, self.target.registers.vector_bytes) if in_vector else 1
+        a, b = (broadcast(given(self.instruction, operands, role), fmt, lanes) for role in ("src_a", "src_b"))
+        found = _holds(self.instruction, a, b, fmt)
+        if not in_vector:
+            return Effects(merged(bool(found[0]), operands))
+        return Effects(merged(np.repeat(found, fmt.storage_bits // 8), operands))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareIndex:
+    """A compare of coordinates into a scalar predicate, ready to run."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return whether the condition holds in every masked dimension.
+
+        Raises:
+            IllegalError: the mask admits no dimension.
+        """
+        dimensions = masked_dimensions(self.instruction, operands, self.target)
+        if not any(dimensions):
+            message = f"{self.instruction.mnemonic} of index registers: the mask admits no dimension"
+            raise IllegalError(message, span=self.instruction.span, legal=("a mask with a dimension",))
+        first = coordinates_of(given(self.instruction, operands, "src_a"))
+        second = given(self.instruction, operands, "src_b")
+        others = (signed_scalar(second),) * len(first) if isinstance(second, int) else coordinates_of(second)
+        fmt = FORMATS["i32"]
+        a, b = (np.array(one, np.int32).view(np.uint32) for one in (first, others))
+        found = _holds(self.instruction, a, b, fmt)[np.array(dimensions)]
+        remarks = (SEVERAL_DIMENSIONS,) if found.size > 1 else ()
+        return Effects(merged(bool(found.all()), operands), remarks=remarks)
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A choice between elements by a condition on others, ready to run."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return c where a OP b holds, else d; of a pair also a where it holds, else b."""
+        fmt = element_format(str(self.instruction.type), self.target, state)
+        lanes = lanes_of(fmt, self.target.registers.vector_bytes)
+        a, b, c, d = (
+            broadcast(given(self.instruction, operands, role), fmt, lanes)
+            for role in ("src_a", "src_b", "src_c", "src_d")
+        )
+        found = _holds(self.instruction, a, b, fmt)
+        chosen = vector_of(np.where(found, c, d), fmt)
+        if destination_file(self.instruction) is not File.D:
+            return Effects(merged(chosen, operands))
+        return Effects(merged((chosen, vector_of(np.where(found, a, b), fmt)), operands))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def prepare_compare(instruction: TpcInstruction, target: VliwTarget) -> PreparedComparison | CompareIndex:
+    """Prepare a compare of elements or of coordinates.
+
+    Raises:
+        IllegalError: the generation lacks the element type.
+    """
+    if "mask" in (spec.role for spec in instruction.form.operands):
+        return CompareIndex(instruction, target)
+    check_element(instruction, target, instruction.type, whole_bytes(target))
+    return PreparedComparison(instruction, target)
+
+
+def prepare_select(instruction: TpcInstruction, target: VliwTarget) -> Select:
+    """Prepare a selection.
+
+    Raises:
+        IllegalError: the generation lacks the element type.
+    """
+    check_element(instruction, target, instruction.type, whole_bytes(target))
+    return Select(instruction, target)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 
 from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.machines.vliw.semantics.interface import Words
+from castsim.isa.tpc.program import GROUPED, Register, TpcInstruction
+from castsim.machines.vliw.semantics.configuration import Words
 from castsim.numerics import NanToFloat, NanToInteger, Policy, convert_codes
-from castsim.targets.vliw import RoundingMode, VliwTarget
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, VliwTarget
 
 
 def nan_code(fmt: FloatFormat) -> int:
@@ -80,3 +84,125 @@ def converted(codes: Codes, src: Format, dst: Format, policy: Policy, random: Wo
     if random is not None and floats and max(src.bits, dst.bits) < middle.bits:
         codes, src = convert_codes(codes, src, middle, _EXACT), middle
     return convert_codes(codes, src, dst, policy, random=random)
+
+
+# Which form of a conversion a text asks for, and what is to be said of forms that the intrinsic header lacks.
+#
+# The compiler prints forms that no intrinsic has: pairs of types of its own, all_lanes on types of one width, lane
+# numbers beyond the pair. They are taken, each with a notice. Source: docs/reference/tpc.md sections 2.2 and 2.7.
+
+_SINGLE, _ALL = "single_lane", "all_lanes"
+_PAIR = 2
+
+
+class NoticeKind(StrEnum):
+    """Why a form is worth a notice."""
+
+    COMPILER_FORM = "compiler form"
+    """Only the compiler's output shows it; the intrinsic header lacks it."""
+    LANE_BEYOND_PAIR = "lane beyond the pair"
+    """`lane_sel` 2 or 3 where a wide element holds two narrow ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice on a form that runs, though the intrinsic header does not have it."""
+
+    kind: NoticeKind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionForm:
+    """A form of a pair: its row, the lane of single_lane (None: all lanes), and the notices it deserves."""
+
+    row: ConvertRow | IntegerConvertRow
+    lane: int | None
+    notices: tuple[Notice, ...]
+
+
+def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
+    """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
+
+    Raises:
+        IllegalError: the unit has no such pair, or the pair no such lanes; those it has are listed.
+    """
+    header = target.convert(src, dst, unit)
+    shown = next((row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst)), None)
+    row = header
+    if header is None or (shown is not None and not _has_form(header, instruction) and _has_word(shown, instruction)):
+        row = shown
+    if row is None:
+        raise _no_pair(instruction, src, dst, unit, target)
+    found = ConversionForm(row, None, ()) if unit == "spu" else lane_form(instruction, row, target)
+    if row is header:
+        return found
+    lacks = "this pair" if header is None else "this form of the pair"
+    text = f"the intrinsic header lacks {lacks}, {src} -> {dst}; the compiler prints it ({row.note})"
+    return ConversionForm(row, found.lane, (Notice(NoticeKind.COMPILER_FORM, text), *found.notices))
+
+
+def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
+    """Return the lanes that a conversion of the vector unit names, by the row of its pair.
+
+    Raises:
+        IllegalError: the pair lacks the form or the lane; those it has are listed.
+    """
+    pair = f"{row.src} -> {row.dst}"
+    word, lane = _asked(instruction)
+    if word == _ALL and _ratio(row) == 1 and not row.lanes and lane == 0:
+        text = f"all_lanes on {pair}, types of one width: it has no effect, the conversion is lane by lane"
+        return ConversionForm(row, None, (Notice(NoticeKind.COMPILER_FORM, text),))
+    if word not in (row.lanes or (_SINGLE,)):
+        legal = row.lanes or ("no lane switch: the widths are equal",)
+        raise IllegalError(f"the conversion {pair} has no {word} here", span=instruction.span, legal=legal)
+    last = 0 if word == _ALL else row.lane_sel_max or 0
+    if lane <= last:
+        return ConversionForm(row, None if word == _ALL else lane, ())
+    if last == _PAIR - 1 and _ratio(row) == _PAIR and target.option("lane_beyond_pair") == "modulo":
+        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR}, no source states it"
+        return ConversionForm(row, lane % _PAIR, (Notice(NoticeKind.LANE_BEYOND_PAIR, text),))
+    legal = tuple(f"lane_sel={number}" for number in range(last + 1))
+    raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
+
+
+def registers_named(instruction: TpcInstruction) -> int:
+    """Return how many registers destination and source name, the larger number: two as D, four as A."""
+    operands = [operand for operand in map(instruction.operand, ("dest", "src_a")) if isinstance(operand, Register)]
+    return max(GROUPED.get(operand.file, (operand.file, 1))[1] for operand in operands)
+
+
+def is_lane_by_lane(row: ConvertRow | IntegerConvertRow) -> bool:
+    """Whether both types of a pair have one width."""
+    return _ratio(row) == 1
+
+
+def _asked(instruction: TpcInstruction) -> tuple[str, int]:
+    lane = instruction.switch("lane_sel") or 0
+    assert isinstance(lane, int)
+    return str(instruction.switch("num_lanes") or _SINGLE), lane
+
+
+def _has_word(row: ConvertRow, instruction: TpcInstruction) -> bool:
+    return _asked(instruction)[0] in (row.lanes or (_SINGLE,))
+
+
+def _has_form(row: ConvertRow, instruction: TpcInstruction) -> bool:
+    word, lane = _asked(instruction)
+    return _has_word(row, instruction) and lane <= (0 if word == _ALL else row.lane_sel_max or 0)
+
+
+def _ratio(row: ConvertRow | IntegerConvertRow) -> int:
+    widths = FORMATS[row.src].bits, FORMATS[row.dst].bits
+    return max(widths) // min(widths)
+
+
+def _no_pair(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> IllegalError:
+    legal = [other.dst for other in target.converts if (other.unit, other.src) == (unit, src)]
+    legal = legal or [f"from {name}" for name in dict.fromkeys(o.src for o in target.converts if o.unit == unit)]
+    kind = "scalar" if unit == "spu" else "vector"
+    message = f"{target.name} has no {kind} conversion {src} -> {dst}"
+    return IllegalError(message, span=instruction.span, legal=legal)

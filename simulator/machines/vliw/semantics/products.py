@@ -1,21 +1,57 @@
-"""MUL of integers in the vector unit, which keeps the whole products (docs/reference/tpc.md section 5.1)."""
+"""Products, whole and accumulated: MUL of integers in the vector unit, MAC, MADD (docs/reference/tpc.md 5.1, 5.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.isa.codes import Codes
-from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.vliw.semantics import integer_arithmetic
-from castsim.machines.vliw.semantics.configuration import check_element, whole_bytes
-from castsim.machines.vliw.semantics.interface import Effects, OperandValues, State
-from castsim.machines.vliw.semantics.lanes import broadcast, elements, given, lanes_of, merged, vector_of
-from castsim.machines.vliw.semantics.placement import ElementPlacement, place, scattered
-from castsim.machines.vliw.semantics.registers import destination_file, plain_registers
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
+from castsim.machines.vliw.semantics.configuration import (
+    Effects,
+    OperandValues,
+    State,
+    Value,
+    check_element,
+    element_format,
+    whole_bytes,
+)
+from castsim.machines.vliw.semantics.convert import ElementPlacement, place, scattered
+from castsim.machines.vliw.semantics.elementwise import (
+    FloatRules,
+    add,
+    check_switches,
+    doubled_upper_half,
+    multiply,
+    negated,
+    packed_floats,
+    product_bits,
+    rules_of,
+    settle,
+    subtract,
+)
+from castsim.machines.vliw.semantics.lanes import (
+    broadcast,
+    codes_of,
+    destination_file,
+    elements,
+    given,
+    integers,
+    lanes_of,
+    merged,
+    plain_registers,
+    vector_of,
+    vectors,
+)
+from castsim.machines.vliw.semantics.moves import narrow_result
+from castsim.numerics import Policy, cast_codes
+from castsim.numerics.unpack import Unpacked, normalise, unpack
 from castsim.targets.vliw import VliwTarget
 
 BEYOND = "the doubled product is beyond the range: saturated, which no source states"
@@ -39,7 +75,7 @@ class Product:
         """Return the products in their registers."""
         a, b = _sources(self.instruction, operands, self.src, self.target)
         negate = self.instruction.switch("neg") == 1
-        bits = integer_arithmetic.product_bits(a, b, self.src, negate=negate)
+        bits = product_bits(a, b, self.src, negate=negate)
         products = (bits & np.uint64((1 << self.dst.bits) - 1)).astype(f"u{self.dst.storage_bits // 8}")
         vector_bytes = self.target.registers.vector_bytes
         return Effects(scattered(products, self.dst, self.placement, operands, vector_bytes))
@@ -60,7 +96,7 @@ class RoundedProduct:
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the rounded halves."""
         a, b = _sources(self.instruction, operands, self.src, self.target)
-        codes, beyond = integer_arithmetic.doubled_upper_half(a, b, self.src)
+        codes, beyond = doubled_upper_half(a, b, self.src)
         remarks = (BEYOND,) if beyond.any() else ()
         return Effects(merged(vector_of(codes, self.src), operands), remarks=remarks)
 
@@ -93,3 +129,367 @@ def prepare_product(instruction: TpcInstruction, target: VliwTarget) -> Product 
     dst = FORMATS[f"{'i' if src.signed else 'u'}{bits}"]
     placement = place(src, dst, target.registers.vector_bytes, lane=None, registers=1)
     return Product(instruction, target, src, dst, placement)
+
+
+# MAC, MADD and sums and products of register pairs (docs/reference/tpc.md section 5.3).
+#
+# Products of floats are added to an accumulator with one rounding. The sum follows that of `elementwise.add`, on a
+# whole product in place of one operand.
+
+_HALF = np.uint64(32)
+_Bools = NDArray[np.bool_]
+
+
+def multiply_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
+    """Return c + a * b, or c - a * b: exact, then rounded once."""
+    product = _product(a, b, fmt, rules)
+    if negate:
+        product = _signed(product, product.negative ^ np.uint64(1))
+    return _packed(_sum(product, normalise(_unpacked(c, fmt, rules))), fmt, rules)
+
+
+def multiply_then_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
+    """Return the same with the product rounded on its own."""
+    product = multiply(a, b, fmt, rules)
+    return add(c, product ^ product.dtype.type(fmt.sign_bit) if negate else product, fmt, rules)
+
+
+def _unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
+
+
+def _signed(value: Unpacked, negative: NDArray[np.uint64]) -> Unpacked:
+    return Unpacked(negative, value.exponent, value.significand, value.nan, value.infinite)
+
+
+def _marked(found: _Bools | None, like: NDArray[np.uint64]) -> _Bools:
+    return np.zeros(like.shape, np.bool_) if found is None else found
+
+
+def _product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    """Return whole products: the upper halves of two significands hold all of their bits."""
+    first, second = _unpacked(a, fmt, rules), _unpacked(b, fmt, rules)
+    significand = (first.significand >> _HALF) * (second.significand >> _HALF)
+    nan, infinite = (
+        _marked(one, first.significand) | _marked(other, first.significand)
+        for one, other in ((first.nan, second.nan), (first.infinite, second.infinite))
+    )
+    zeros = [
+        (one.significand == 0) & ~_marked(one.nan, one.significand) & ~_marked(one.infinite, one.significand)
+        for one in (first, second)
+    ]
+    nan = nan | infinite & (zeros[0] | zeros[1])
+    exponent = first.exponent + second.exponent + 1
+    return normalise(Unpacked(first.negative ^ second.negative, exponent, significand, nan, infinite & ~nan))
+
+
+def _sum(first: Unpacked, second: Unpacked) -> tuple[Unpacked, _Bools, NDArray[np.uint64]]:
+    """Return the sum, where it is exactly zero, and whether both signs there are negative."""
+    swap = second.exponent > first.exponent
+    low, high = np.where(swap, first.exponent, second.exponent), np.where(swap, second.exponent, first.exponent)
+    large, small = (
+        np.where(swap, *pair) >> np.uint64(1)  # room for the carry
+        for pair in ((second.significand, first.significand), (first.significand, second.significand))
+    )
+    distance = np.minimum(high - low, 63).view(np.uint64)
+    shifted = small >> distance
+    # What falls off is one bit far below the last one kept: a product has 48 bits, and cancels only near by.
+    shifted |= (shifted << distance) != small
+    opposite = first.negative != second.negative
+    below = opposite & (shifted > large)
+    magnitude = np.where(opposite, np.where(below, shifted - large, large - shifted), large + shifted)
+    negative = np.where(swap, second.negative, first.negative) ^ below
+    infinite, other = _marked(first.infinite, large), _marked(second.infinite, large)
+    negative = np.where(infinite, first.negative, np.where(other, second.negative, negative))
+    nan = _marked(first.nan, large) | _marked(second.nan, large) | (infinite & other & opposite)
+    total = Unpacked(negative, high + 1, magnitude, nan, (infinite | other) & ~nan)
+    return total, opposite, first.negative
+
+
+def _packed(found: tuple[Unpacked, _Bools, NDArray[np.uint64]], fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Round the sum; an exact zero is negative if both addends are, or if rounding goes down and they differ."""
+    total, opposite, first = found
+    zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first)
+    special = _marked(total.nan, total.significand) | _marked(total.infinite, total.significand)
+    nothing = (total.significand == 0) & ~special
+    return packed_floats(_signed(total, np.where(nothing, zero_sign, total.negative)), fmt, rules)
+
+
+ACCUMULATOR = "accumulator"
+"""The role under which MAC is given its destination's old value."""
+
+_WORD = 32
+_EXACTLY = Policy(Rounding.RINT, Overflow.SPECIAL)
+"""Into a wider format nothing is rounded."""
+_Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """Products added to an accumulator, ready to run.
+
+    `placement` is None in the scalar unit. `addend` is the role of the accumulator: the destination's old value, or an
+    operand of its own; None: there is none, and the products are the results.
+    """
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    dst: Format
+    placement: ElementPlacement | None
+    addend: str | None
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the new accumulators in their registers."""
+        src = element_format(str(self.instruction.type), self.target, state)
+        if isinstance(src, FloatFormat):
+            results = self._floats(operands, src, state)
+        else:
+            assert isinstance(src, IntFormat)
+            results = self._integers(operands, src)
+        return Effects(self._placed(results, operands))
+
+    def _codes(self, operands: OperandValues, role: str, fmt: Format) -> Codes:
+        """Return the elements of a source, one per product."""
+        lanes = 1 if self.placement is None else lanes_of(fmt, self.target.registers.vector_bytes)
+        codes = broadcast(given(self.instruction, operands, role), fmt, lanes)
+        return codes if self.placement is None else codes[self.placement.gather]
+
+    def _addends(self, operands: OperandValues) -> Codes:
+        assert self.addend is not None
+        value = operands.sources[self.addend]
+        if self.placement is None:
+            return broadcast(value, self.dst, 1)
+        return elements(value, self.dst)[self.placement.scatter]
+
+    def _floats(self, operands: OperandValues, src: FloatFormat, state: State) -> Codes:
+        rules = rules_of(self.instruction, self.target, state)
+        a, b = (self._codes(operands, role, src) for role in ("src_a", "src_b"))
+        dst = src
+        if self.dst.bits != src.bits:
+            assert isinstance(self.dst, FloatFormat)
+            a, b, dst = _widened(a, src, self.dst, rules), _widened(b, src, self.dst, rules), self.dst
+            rules = _rules_of(dst, rules, self.target)
+        if self.addend is None:
+            found = multiply(a, b, dst, rules)
+            return negated(found, dst) if self.instruction.switch("neg") == 1 else found
+        return _accumulated(self.instruction, self.target, (a, b, self._addends(operands)), dst, rules)
+
+    def _integers(self, operands: OperandValues, src: IntFormat) -> Codes:
+        """Return the sum of all products, wrapped or saturated once."""
+        instruction = self.instruction
+
+        def numbers(role: str) -> _Numbers:
+            return integers(self._codes(operands, role, src), src)
+
+        total = numbers("src_a") * numbers("src_b")
+        factors = numbers("src_a")
+        if instruction.switch("x2") == 1:
+            total = total + numbers("src_c") * numbers("src_d")
+            factors = factors + numbers("src_c")
+        if instruction.switch("zp") == 1:
+            shifted = factors * numbers("zp")
+            total = total - shifted if instruction.switch("neg_zp") == 1 else total + shifted
+        addends = integers(self._addends(operands), self.dst)
+        total = addends - total if instruction.switch("neg") == 1 else addends + total
+        return settle(total, self.dst, saturate=instruction.switch("st") == 1)
+
+    def _placed(self, results: Codes, operands: OperandValues) -> Value:
+        if self.placement is None:
+            return merged(narrow_result(int(results[0]), self.dst, operands, self.target), operands)
+        return scattered(results, self.dst, self.placement, operands, self.target.registers.vector_bytes)
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class PairOperation:
+    """An f32 operation on a pair of registers, each with a second operand of its own, ready to run."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    fmt: FloatFormat
+    addend: str | None
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return both registers."""
+        rules = rules_of(self.instruction, self.target, state)
+        found = tuple(
+            vector_of(self._one(operands, half, role, rules), self.fmt) for half, role in enumerate(("src_b", "src_d"))
+        )
+        return Effects(merged(found, operands))
+
+    def _one(self, operands: OperandValues, half: int, role: str, rules: FloatRules) -> Codes:
+        lanes = lanes_of(self.fmt, self.target.registers.vector_bytes)
+        a = self._half(given(self.instruction, operands, "src_a"), half, lanes)
+        b = broadcast(given(self.instruction, operands, role), self.fmt, lanes)
+        if self.addend is not None:
+            c = self._half(self._addend(operands), half, lanes)
+            return _accumulated(self.instruction, self.target, (a, b, c), self.fmt, rules)
+        function = {"mul": multiply, "add": add, "sub": subtract}
+        result = function[self.instruction.mnemonic](a, b, self.fmt, rules)
+        return negated(result, self.fmt) if self.instruction.switch("neg") == 1 else result
+
+    def _addend(self, operands: OperandValues) -> Value:
+        assert self.addend is not None
+        return (
+            operands.sources[ACCUMULATOR]
+            if self.addend == ACCUMULATOR
+            else given(self.instruction, operands, self.addend)
+        )
+
+    def _half(self, value: Value, half: int, lanes: int) -> Codes:
+        return broadcast(vectors(value)[half] if isinstance(value, tuple) else value, self.fmt, lanes)
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def _accumulated(
+    instruction: TpcInstruction,
+    target: VliwTarget,
+    codes: tuple[Codes, Codes, Codes],
+    fmt: FloatFormat,
+    rules: FloatRules,
+) -> Codes:
+    """Return c + a * b or c - a * b, with one rounding or two (option product_sum)."""
+    function = multiply_add if target.option("product_sum") == "fused" else multiply_then_add
+    return function(*codes, fmt, rules, negate=instruction.switch("neg") == 1)
+
+
+def _widened(codes: Codes, src: FloatFormat, dst: FloatFormat, rules: FloatRules) -> Codes:
+    """Return codes in a wider format, exactly; subnormals that the source's rules flush are zeros of their sign."""
+    if rules.flush_operands:
+        subnormal = (codes >> src.fraction_bits & src.exponent_mask) == 0
+        codes = np.where(subnormal, codes & codes.dtype.type(src.sign_bit), codes)
+    return cast_codes(codes, src, dst, _EXACTLY)
+
+
+def _rules_of(dst: FloatFormat, rules: FloatRules, target: VliwTarget) -> FloatRules:
+    """Return the rules of an accumulator in a wider format."""
+    flushed = dst.name in target.special_values.flushed and target.option("arithmetic_subnormals") == "flush"
+    return replace(rules, flush_operands=flushed, flush_results=flushed)
+
+
+# ---------------------------------------------------------------------------------------------------- preparation
+
+_GROUP = {File.D: 2, File.A: 4}
+
+
+def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Accumulation | PairOperation:
+    """Check a MAC, a MADD, a MUL with wide results, or an f32 operation on pairs.
+
+    Raises:
+        IllegalError: the generation lacks the element type, or an immediate of which no source states the value.
+    """
+    name = check_element(instruction, target, instruction.type, whole_bytes(target))
+    src = FORMATS[name]
+    addend: str | None = ACCUMULATOR if instruction.form.accumulator is not None else "src_c"
+    if instruction.mnemonic == "mul":
+        addend = None
+    if isinstance(src, FloatFormat) and instruction.switch("x2") == 1:
+        has_addend = instruction.mnemonic in ("mac", "madd")
+        return PairOperation(instruction, target, src, addend if has_addend else None)
+    if isinstance(src, FloatFormat):
+        _check_immediate(instruction, src)
+        if instruction.switch("fp16_ftz_in") == 1:
+            check_switches(instruction, target)
+    dst = FORMATS[_accumulator_of(instruction, src)]
+    placement = None
+    if destination_file(instruction) is not File.S:
+        placement = place(src, dst, target.registers.vector_bytes, lane=None, registers=1)
+    return Accumulation(instruction, target, dst, placement, addend)
+
+
+def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
+    """Return the format of the accumulator."""
+    if isinstance(src, FloatFormat):
+        return "f32" if instruction.switch("acc_fp32") == 1 else src.name
+    assert isinstance(src, IntFormat)
+    if instruction.switch("acc_i16") == 1:
+        return "i16"
+    signed = src.signed or instruction.switch("acc_i32") == 1
+    return f"{'i' if signed else 'u'}{_WORD}"
+
+
+def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
+    """Reject an immediate of a narrow float with bits above it: of the one that is printed the value is not known.
+
+    Raises:
+        IllegalError: such an immediate.
+    """
+    for operand in instruction.operands:
+        if isinstance(operand, Immediate) and operand.value >> src.bits:
+            message = (
+                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source states whether it "
+                f"counts as f32 or as its low {src.bits} bits"
+            )
+            legal = (f"a code of {src.name}, up to {(1 << src.bits) - 1:#x}", "a register")
+            raise IllegalError(message, span=instruction.span, legal=legal)
+
+
+# ------------------------------------------------------------------------------------------------- shifted products
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedAccumulation:
+    """MSAC, ready to run: a product added to an accumulator, each of two shifts rounded, the result saturated."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+    fmt: IntFormat
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the new accumulators.
+
+        Raises:
+            IllegalError: a shift beyond those that the header names.
+        """
+        lanes = lanes_of(self.fmt, self.target.registers.vector_bytes)
+
+        def codes(role: str) -> Codes:
+            return broadcast(given(self.instruction, operands, role), self.fmt, lanes)
+
+        product = integers(codes("src_a"), self.fmt) * integers(codes("src_b"), self.fmt)
+        addend = integers(elements(operands.sources[ACCUMULATOR], self.fmt), self.fmt)
+        first, second = (self._shift(codes(role), least) for role, least in (("src_c", -32), ("src_d", -25)))
+        if self.instruction.switch("normalize") == "normalize_ab":
+            product = self._rounded(product, first)
+        else:
+            addend = self._rounded(addend, first)
+        total = self._rounded(product + addend, second)
+        total = np.clip(total, self.fmt.minimum, self.fmt.maximum)
+        return Effects(merged(vector_of(codes_of(total, self.fmt), self.fmt), operands))
+
+    def _shift(self, codes: Codes, least: int) -> _Numbers:
+        """Return by how much to shift right: the lowest byte of each lane, which is signed and not above 0."""
+        amounts: _Numbers = -(codes & codes.dtype.type(0xFF)).astype(np.uint8).view(np.int8).astype(np.int64)
+        if np.any((amounts < 0) | (amounts > -least)):
+            message = f"msac: a shift of {int(-amounts[(amounts < 0) | (amounts > -least)][0])} is not documented"
+            raise IllegalError(message, span=self.instruction.span, legal=(f"{least} .. 0",))
+        return amounts
+
+    def _rounded(self, numbers: _Numbers, amounts: _Numbers) -> _Numbers:
+        """Shift right, half up or toward minus infinity."""
+        if self.instruction.switch("rhu") == 1:
+            numbers = numbers + np.where(amounts > 0, np.left_shift(1, np.maximum(amounts - 1, 0)), 0)
+        shifted: _Numbers = numbers >> amounts
+        return shifted
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return plain_registers(self.instruction, self.target)
+
+
+def prepare_shifted(instruction: TpcInstruction, target: VliwTarget) -> ShiftedAccumulation:
+    """Check an MSAC.
+
+    Raises:
+        IllegalError: the generation lacks the element type.
+    """
+    legal = tuple(name for name in whole_bytes(target) if isinstance(FORMATS[name], IntFormat))
+    fmt = FORMATS[check_element(instruction, target, instruction.type, legal)]
+    assert isinstance(fmt, IntFormat)
+    return ShiftedAccumulation(instruction, target, fmt)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.byte_sets import strided
-from castsim.execution.interpreter.dependence import Scalar
-from castsim.execution.tree import Access, Tree
+from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.tree import Access, Tree, strided
 from castsim.isa.errors import Span, TileError
 from castsim.isa.pto.micro.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag

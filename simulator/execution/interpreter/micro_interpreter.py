@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from castsim.execution.interpreter.arguments import ArgumentUse, bind_arguments
 from castsim.execution.interpreter.arguments import Pointer as GlobalPointer
-from castsim.execution.interpreter.dependence import Loops, Scalar
-from castsim.execution.interpreter.program_structure import Budget, bare
+from castsim.execution.interpreter.lowerer import Budget, bare
+from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
-from castsim.execution.micro.vector_unit import (
+from castsim.execution.interpreter.vector_unit import (
     Copy,
     CopyRegisters,
     Elements,

@@ -1,8 +1,4 @@
-"""Binary programs made ready to run: what they are, their declarations, the bytes that must not be reached.
-
-A binary carries no declarations. They stand in a companion: the file given by `--declare`, or the one beside the
-binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
-"""
+"""Assembly programs, and the targets that they are for: the one asked for, or the one that the text declares."""
 
 from __future__ import annotations
 
@@ -12,18 +8,107 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.reading import read_text
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, Source
+from castsim.isa.reading import MAX_STATEMENTS, read_text
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source
 from castsim.isa.tpc import Declaration, TargetDeclaration, parse
 from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.vliw.source import chosen_target
-from castsim.targets import Target
+from castsim.targets import Target, load_target, target_names
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
+    from castsim.isa.spans import Span
+    from castsim.isa.tpc import TargetDeclaration
     from castsim.machines.vliw.assembled import Assembled
+    from castsim.targets.vliw import VliwTarget
+
+
+def load_assembly(
+    source: Source,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target],
+    max_statements: int = MAX_STATEMENTS,
+) -> Assembled:
+    """Read an assembly program for the target asked for, else the one that it declares.
+
+    Raises:
+        ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
+        IllegalError: a target that runs no assembly, or lacks an instruction.
+        LimitError: more bundles than `max_statements`.
+    """
+    from castsim.machines.vliw.assembled import assemble  # noqa: PLC0415 - tells what is assembly without the machine
+
+    file, text = source.file, source.text
+    if entry is not None:
+        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
+    return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
+
+
+def chosen_target(
+    text: str,
+    file: str,
+    target: str | Path | Target | None,
+    prepare: Callable[[Target], Target] = lambda chosen: chosen,
+) -> VliwTarget:
+    """Return the target asked for, else the one that the text declares.
+
+    Raises:
+        ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
+        Errors about a target that the text declares carry the place of the declaration.
+    """
+    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - as above
+
+    place = None
+    if target is None:
+        declared = target_declared_in(text, file)
+        if declared is None:
+            raise ReadError(
+                f"{file} names no target, and none is given",
+                legal=("--target NAME", "// castsim: target NAME"),
+            )
+        target, place = _declared_target(declared), declared.span
+    chosen = prepare(load_target(target) if isinstance(target, str | Path) else target)
+    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs", place)
+
+
+def _declared_target(declared: TargetDeclaration) -> Target:
+    try:
+        return load_target(declared.name)
+    except (ReadError, IllegalError) as error:
+        raise error.at(declared.span) from None
+
+
+def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwTarget:
+    """Return the target if it runs assembly; `place` is where a text names it.
+
+    Raises:
+        IllegalError: it does not, in the words of `refusal`; the targets that do are listed.
+    """
+    found = assembly_target(target)
+    if found is not None:
+        return found
+    raise IllegalError(refusal, span=place, legal=targets_running(Language.ASSEMBLY.value))
+
+
+def assembly_target(target: Target | None) -> VliwTarget | None:
+    """Return the target if it runs assembly, None if it does not or there is none."""
+    from castsim.targets.vliw import VliwTarget  # noqa: PLC0415 - who runs tiles asks only for `targets_running`
+
+    return target if isinstance(target, VliwTarget) else None
+
+
+def targets_running(language: str) -> tuple[str, ...]:
+    """Return the names of the shipped targets that run a language: `pto` or `tpc`."""
+    return tuple(name for name in target_names() if language in load_target(name).languages)
+
+
+# Binary programs made ready to run: what they are, their declarations, the bytes that must not be reached.
+#
+# A binary carries no declarations. They stand in a companion: the file given by `--declare`, or the one beside the
+# binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
 
 COMPANION = ".decl"
 """Suffix of the file of declarations beside a binary."""

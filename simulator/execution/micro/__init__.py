@@ -1,1 +1,0 @@
-"""Programs of vector instructions: control flow, scalars, pointers and transfers; a vector unit does the rest."""
