@@ -13,7 +13,7 @@ import numpy as np
 import oracle
 from oracle_scalar import cast, round_to_integral
 
-from castsim.machines.vector_function.lanes import Mask, Register
+from castsim.machines.vector_function.vector_registers import Mask, Register
 
 SIZE = 256
 WORDS = {"R": "rint", "A": "round", "F": "floor", "C": "ceil", "Z": "trunc", "O": "odd"}

@@ -36,8 +36,8 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vector_function.scopes.operation import time_scope
-from castsim.machines.vector_function.scopes.scope import Scope
+from castsim.machines.vector_function.function_launches import time_scope
+from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run import RunReport, section
 from castsim.synchronisation.flags.insertion import plan
 from castsim.synchronisation.flags.removing import Buffer, Listing

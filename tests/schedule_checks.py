@@ -19,7 +19,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 
 NOT_STALE = (StaleReadKind.UNWRITTEN, StaleReadKind.SAME_BUNDLE)

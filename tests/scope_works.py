@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.launched_scope import Instruction, Kind, Scope
 
 LOAD = Instruction("vlds", Kind.LOAD, size=256)
 STORE = Instruction("vsts", Kind.STORE, size=256)

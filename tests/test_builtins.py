@@ -15,7 +15,7 @@ from tpc_text import GENERATIONS, table, target
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets.options import with_options
 from castsim.targets.tpc_builtins import all_builtins, builtins_of

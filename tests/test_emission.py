@@ -10,7 +10,7 @@ from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Slot, parse
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, Sequence, execute, schedule
 
 

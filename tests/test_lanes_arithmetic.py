@@ -14,8 +14,8 @@ from lanes_functions import BINARY, SCALAR, UNARY
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.lanes import OPERATIONS, Mask, Operands, Register, Value, execute
-from castsim.machines.vector_function.lanes.vector_registers import documented_target
+from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, Value, documented_target
 from castsim.targets.options import with_options
 
 A5 = documented_target()

@@ -15,8 +15,15 @@ from castsim.isa.pto.micro.conversions import CONVERSIONS, TRUNCATED, TRUNCATION
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
-from castsim.machines.vector_function.lanes import Mask, Register, convert, every_lane, truncate, unwritten
-from castsim.machines.vector_function.lanes.vector_registers import documented_target
+from castsim.machines.vector_function.vector_registers import (
+    Mask,
+    Register,
+    convert,
+    documented_target,
+    every_lane,
+    truncate,
+    unwritten,
+)
 from castsim.targets.options import with_options
 
 PAIRS = model.pairs()

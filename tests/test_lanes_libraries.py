@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from castsim.isa.pto.micro.conversions import conversion
-from castsim.machines.vector_function.lanes import Register, convert, every_lane
+from castsim.machines.vector_function.vector_registers import Register, convert, every_lane
 
 TYPES = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn,

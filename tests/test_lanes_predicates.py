@@ -8,9 +8,8 @@ import pytest
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.lanes import OPERATIONS, Mask, Operands, Value, execute
-from castsim.machines.vector_function.lanes.lane_operations import PATTERNS
-from castsim.machines.vector_function.lanes.vector_registers import documented_target
+from castsim.machines.vector_function.lane_operations import OPERATIONS, PATTERNS, execute
+from castsim.machines.vector_function.vector_registers import Mask, Operands, Value, documented_target
 from castsim.targets.options import with_options
 
 A5 = documented_target()

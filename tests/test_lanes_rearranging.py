@@ -15,15 +15,8 @@ from test_lanes_arithmetic import A5, active, codes, lanes_of, register, run
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.lanes import (
-    OPERATIONS,
-    Mask,
-    Operands,
-    Register,
-    every_lane,
-    execute,
-    squeezed_bytes,
-)
+from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
+from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, every_lane
 
 ONE_PER_WIDTH = ("u8", "bf16", "i32")
 

@@ -13,8 +13,8 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro.conversions import CONVERSIONS, ROUNDINGS
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.vector_function.lanes.vector_registers import documented_target, policy_of
 from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy
+from castsim.machines.vector_function.vector_registers import documented_target, policy_of
 from castsim.numerics import convert_codes
 from castsim.targets.options import with_options
 

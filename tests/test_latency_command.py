@@ -23,7 +23,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Slot, parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File
 from castsim.machines.vliw.latency_bound import Placed, applies, pair_distance
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 
 Capture = pytest.CaptureFixture[str]
 FROM_GAUDI = GENERATIONS[1:]

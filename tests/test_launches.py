@@ -13,7 +13,7 @@ from test_micro_time import FRAME, LOOP
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.machines.launches import Launches, LaunchLine, LineWait
+from castsim.machines.mechanisms import Launches, LaunchLine, LineWait
 from castsim.reports.launches import all_launches, launch_slices, written_launches
 from castsim.running.program_runs import Result
 from castsim.timing import WAITING, Cause

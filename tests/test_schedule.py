@@ -18,7 +18,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declaration, print_instruction
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.scheduling.distances import Distances
 from castsim.tpc_compiler.scheduling.operations import Operation, Operations

@@ -14,8 +14,8 @@ from castsim.engines import simulate
 from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, Transfer, WaitFlag
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
-from castsim.machines.vector_function.scopes.operation import MicroFunction, time_scope
-from castsim.machines.vector_function.scopes.scope import Scope
+from castsim.machines.vector_function.function_launches import MicroFunction, time_scope
+from castsim.machines.vector_function.launched_scope import Scope
 from castsim.timing import Cause, Timing
 
 PROGRAMS = 1000 if "CASTSIM_THOROUGH" in os.environ else 60

@@ -10,10 +10,9 @@ from function_times import flat, function_of, padded, timed
 from function_works import function_of as function_of_work
 from function_works import lanewise
 
-from castsim.machines.vector_function.function_launches import Kernel
+from castsim.machines.vector_function.function_launches import Kernel, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vector_function.scopes.operation import time_scope
-from castsim.machines.vector_function.scopes.scope import issues
+from castsim.machines.vector_function.launched_scope import issues
 
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
 FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))

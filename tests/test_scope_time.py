@@ -8,8 +8,8 @@ import pytest
 from a5_cases import A5
 from scope_works import LOAD, STORE, barrier, compute
 
-from castsim.machines.vector_function.scopes.operation import time_scope
-from castsim.machines.vector_function.scopes.scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.function_launches import time_scope
+from castsim.machines.vector_function.launched_scope import Instruction, Kind, Scope
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 

@@ -8,7 +8,7 @@ from tpc_text import target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import parse
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_special_functions import FunctionKind, SpecialFunction, library_functions, special_functions
 from castsim.tpc_compiler.special_functions import call_function, descriptor_call, function_program
 from castsim.tpc_compiler.special_functions.finding import find_function

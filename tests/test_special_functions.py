@@ -19,7 +19,7 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookups import BINARY, KNOWN, rounded
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.tpc_special_functions import FunctionKind, library_functions

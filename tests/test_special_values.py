@@ -24,16 +24,8 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro.conversions import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
-from castsim.machines.vector_function.lanes import (
-    OPERATIONS,
-    Mask,
-    Operands,
-    Register,
-    convert,
-    every_lane,
-    execute,
-    truncate,
-)
+from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, convert, every_lane, truncate
 from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets import Target, load_target
 from castsim.targets.options import with_options

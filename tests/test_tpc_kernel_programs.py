@@ -11,7 +11,7 @@ from tpc_text import dialect, target
 from castsim.isa.errors import ReadError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_encoding import encoding_of
 
 WITH_PAIRS = ("gaudi", "gaudib", "greco", "gaudi2")

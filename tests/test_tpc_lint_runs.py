@@ -21,7 +21,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Bundle, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import Placed, pair_distance
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
 

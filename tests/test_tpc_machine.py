@@ -11,7 +11,7 @@ from tpc_text import VECTORS
 
 from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
-from castsim.machines.vliw.lint.checking import keeps_income
+from castsim.machines.vliw.lint_checking import keeps_income
 
 NOP = "nop; nop; nop; nop\n"
 X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"

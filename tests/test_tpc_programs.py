@@ -12,7 +12,7 @@ from castsim import run
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import codes_from_array
 from castsim.running import Result
 from castsim.targets import load_target

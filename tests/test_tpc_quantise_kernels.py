@@ -15,7 +15,7 @@ from castsim import run
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import codes_from_array
 from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.scheduling.counting import executed_bundles

@@ -11,7 +11,8 @@ from tpc_text import GENERATIONS
 
 from castsim.execution.tree import instances
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.lint_checking import lint
+from castsim.machines.vliw.lint_flow import LintFinding
 
 NOP = "nop; nop; nop; nop\n"
 Pair = tuple[int, str, int, int]

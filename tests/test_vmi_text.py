@@ -10,7 +10,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vmi.vmi_forms import ROWS
 from castsim.isa.warning_text import WarningKind
-from castsim.machines.vector_function.logical.logical_function import lower_function
+from castsim.machines.vector_function.logical_function import lower_function
 
 V, H, W, I32, U16, S = (
     f"!pto.vmi.vreg<{kind}>" for kind in ("128xf32", "128xf16", "256xf32", "128xsi32", "128xui16", "8xf32")

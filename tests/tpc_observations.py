@@ -27,7 +27,7 @@ from castsim.isa.tpc.encoding.object_file import program_bytes
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.latency_bound import Placed, pair_distance
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
 from castsim.targets import load_target
 from castsim.targets.options import lifted, with_options

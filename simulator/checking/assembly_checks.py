@@ -9,7 +9,8 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.sources import Source
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
-from castsim.machines.vliw.lint import Flow, LintFinding, breaches, notices
+from castsim.machines.vliw.lint_checking import breaches
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest
 from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule

@@ -22,6 +22,7 @@ from castsim.engines.event_dataflow import DataflowSimulation
 from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Entry, Pattern, PipeProcess, Steps
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
+from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import Nest, VectorFunction
 from castsim.machines.vector_function.function_timing import (
     FunctionTicks,
@@ -35,8 +36,7 @@ from castsim.machines.vector_function.function_timing import (
     store_asked,
     store_start,
 )
-from castsim.machines.vector_function.scopes.instruction_scoreboard import ScopeTiming
-from castsim.machines.vector_function.scopes.operation import FACTS, MicroFunction, check_function
+from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.machines.vector_function.trip_timing import (
     Computation,
     LoadStep,

@@ -22,8 +22,8 @@ from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.dialect import Feature
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.vliw.latency import BundleOperation, main_pipe
-from castsim.machines.vliw.lint.bundles import side_by_side
-from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.registers import Registers

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, cast
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.machines.registry import Parts
+from castsim.machines.registry import loaded
 from castsim.targets import Target, TileTarget
+from castsim.timing import Cause, Timing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from castsim.execution.interpreter.lowerer import Lowerer
     from castsim.execution.interpreter.vector_unit import Body, MicroMemory, Recording, VectorUnit
     from castsim.execution.outcomes import CastTally
-    from castsim.execution.tree import Tree
+    from castsim.execution.tree import Lowered, Tree
     from castsim.isa.pto.program import Function
-    from castsim.machines.launches import LaunchReport
     from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
 
     Bytes = NDArray[np.uint8]
@@ -99,8 +100,147 @@ class VectorUnits(Protocol):
         ...
 
 
-class Machine(Protocol):
+# Inside of the launches of vector functions: where their cycles went, instruction by instruction.
+
+_KEY = "json"
+"""Metadata of a field whose key in JSON is not its name; see `castsim.reports.documents`."""
+
+LAUNCH = "vecscope"
+"""The instruction whose executions are launches of a program's own vector instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineWait:
+    """What the executions of a line waited for, all together, after the front end had sent them: these overlap.
+
+    `number` and `text` are of the line that makes what was waited for, None where it is not one line.
+    """
+
+    cause: Cause
+    cycles: float
+    number: int | None = field(metadata={_KEY: "for_line"})
+    text: str | None = field(metadata={_KEY: "for_op"})
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchLine:
+    """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
+
+    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for what
+    belongs to the launch itself. `waits` come with the longest first.
+    """
+
+    number: int | None = field(metadata={_KEY: "line"})
+    text: str = field(metadata={_KEY: "op"})
+    executions: int
+    cycles: int
+    causes: Mapping[Cause, int]
+    waits: tuple[LineWait, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """All launches of one source instruction; the `cycles` of its lines add up to its own.
+
+    Of a tile operation it is the first one, and `pipe_cycles` are what the engines count of it: mostly the same.
+    """
+
+    line: int
+    text: str = field(metadata={_KEY: "op"})
+    pipe: str
+    executions: int
+    cycles: int
+    pipe_cycles: int
+    lines: tuple[LaunchLine, ...]
+
+    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LaunchLine, int]]]]:
+        """Yield every cause with the lines that had cycles of it, most first."""
+        for cause in Cause:
+            lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
+            if lines:
+                yield cause, sorted(lines, key=lambda each: -each[1])
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSlice:
+    """Cycles [start, end) of a run that went to one cause of one line of a launch, None of the launch itself."""
+
+    start: int
+    end: int
+    cause: Cause
+    number: int | None
+    text: str
+
+
+class LaunchReport(Protocol):
+    """What a mechanism tells of its launches."""
+
+    def written(self, tree: Tree, target: Target) -> Sequence[Launches]:
+        """Return the launches that a program writes itself."""
+        ...
+
+    def slices(self, tree: Tree, timing: Timing, target: Target) -> Sequence[LaunchSlice]:
+        """Return the cycles of the launches that a program writes itself, in order."""
+        ...
+
+    def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
+        """Return the cycles, from the start of a launch that a program writes itself, in which the front end sends its
+        instructions, in program order; none for anything else.
+        """
+        ...
+
+    def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
+        """Return the first launch of each tile operation as the instructions of its kernel."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismParts:
+    """Where the parts of a mechanism's machines stand, as `module:name`, each loaded when first asked for.
+
+    `lowerer` (called with a target and `unsafe_scratch`) and `compute` are None where there are no tiles,
+    `vector_units` where programs name no vector instructions, `launches` where nothing is launched. `cast_forms`: the
+    forms that a tile cast has, the usual one first; none if all casts run the same code.
+    """
+
+    cast_elements: str
+    lowerer: str | None = None
+    compute: str | None = None
+    vector_units: str | None = None
+    launches: str | None = None
+    cast_forms: tuple[CastForm, ...] = ()
+
+
+_ROOM = "castsim.machines"
+MECHANISMS: Mapping[str, MechanismParts] = {
+    "strided-repeat": MechanismParts(
+        cast_elements=f"{_ROOM}.strided.sequences:cast_elements",
+        lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
+        compute=f"{_ROOM}.strided.values:compute",
+    ),
+    "vector-function": MechanismParts(
+        cast_elements=f"{_ROOM}.vector_function.lowering:cast_elements",
+        lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
+        compute=f"{_ROOM}.vector_function.values:compute",
+        vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
+        launches=f"{_ROOM}.vector_function.function_launches",
+        cast_forms=("1d", "2d"),
+    ),
+    "vliw": MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics.policies:cast_elements"),
+}
+"""The parts of every mechanism."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
     """The machine model of one target."""
+
+    target: Target
+
+    @property
+    def parts(self) -> MechanismParts:
+        """The parts of the target's mechanism."""
+        return MECHANISMS[self.target.mechanism]
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> Lowerer:
         """Return the lowering of tile programs; `unsafe_scratch` lets tmp tiles pass that are too small.
@@ -108,7 +248,9 @@ class Machine(Protocol):
         Raises:
             IllegalError: the target has no tile instructions.
         """
-        ...
+        if self.parts.lowerer is None:
+            raise no_tiles(self.target)
+        return cast("Lowerer", loaded(self.parts.lowerer)(self.target, unsafe_scratch=unsafe_scratch))
 
     @property
     def compute(self) -> ComputeValues:
@@ -117,7 +259,9 @@ class Machine(Protocol):
         Raises:
             IllegalError: the target has no tile instructions.
         """
-        ...
+        if self.parts.compute is None:
+            raise no_tiles(self.target)
+        return cast("ComputeValues", loaded(self.parts.compute))
 
     @property
     def vector_units(self) -> VectorUnits:
@@ -126,17 +270,20 @@ class Machine(Protocol):
         Raises:
             IllegalError: programs cannot name the target's.
         """
-        ...
+        if self.parts.vector_units is None:
+            message = f"{self.target.name} does not run programs of vector instructions (vecscope)"
+            raise IllegalError(message, legal=("a5",))
+        return cast("VectorUnits", loaded(self.parts.vector_units)(self.target))
 
     @property
     def launches(self) -> LaunchReport | None:
         """What tells of launches of vector functions; None if the target has none."""
-        ...
+        return None if self.parts.launches is None else cast("LaunchReport", loaded(self.parts.launches))
 
     @property
     def cast_forms(self) -> tuple[CastForm, ...]:
         """The forms that a tile cast has, the usual one first; none if all casts run the same code."""
-        ...
+        return self.parts.cast_forms
 
     def cast_elements(self, codes: Codes, asked: CastAsked) -> TargetCast:
         """Convert codes of any shape as the chip does.
@@ -145,23 +292,12 @@ class Machine(Protocol):
             ReadError: a word that is no rounding mode.
             IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
         """
-        ...
-
-
-MACHINES: Parts[Callable[[Target], Machine]] = Parts(
-    "machine",
-    {
-        "strided-repeat": "castsim.machines.strided.strided_machine:StridedMachine",
-        "vector-function": "castsim.machines.vector_function.function_machine:VectorFunctionMachine",
-        "vliw": "castsim.machines.vliw.mechanism:VliwMachine",
-    },
-)
-"""What makes the machine of a target."""
+        return cast("TargetCast", loaded(self.parts.cast_elements)(self.target, codes, asked))
 
 
 def machine_of(target: Target) -> Machine:
     """Return the machine model of a target."""
-    return MACHINES.of(target)(target)
+    return Machine(target)
 
 
 def lowerer_of(target: Target, *, unsafe_scratch: bool = False) -> Lowerer:
@@ -211,8 +347,3 @@ def vector_units_of(target: Target) -> VectorUnits:
         IllegalError: the target has none that programs can name.
     """
     return machine_of(target).vector_units
-
-
-def no_vector_instructions(target: Target) -> IllegalError:
-    """Return (not raise) the refusal of a program of vector instructions."""
-    return IllegalError(f"{target.name} does not run programs of vector instructions (vecscope)", legal=("a5",))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from operator import attrgetter
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from castsim.isa.errors import ReadError
 from castsim.targets import Target
@@ -35,7 +35,12 @@ class Parts(Generic[_Part]):
         if mechanism not in self._loaded:
             if mechanism not in self.places:
                 raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
-            module, _, name = self.places[mechanism].partition(":")
-            found = import_module(module)
-            self._loaded[mechanism] = attrgetter(name)(found) if name else cast("_Part", found)
+            self._loaded[mechanism] = cast("_Part", loaded(self.places[mechanism]))
         return self._loaded[mechanism]
+
+
+def loaded(place: str) -> Any:
+    """Return what stands at `module:name`, or the module `module`."""
+    module, _, name = place.partition(":")
+    found = import_module(module)
+    return attrgetter(name)(found) if name else found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from castsim.execution.tree import Tree
-from castsim.machines.launches import Launches
-from castsim.machines.mechanisms import machine_of
+from castsim.machines.mechanisms import Launches, machine_of
 from castsim.running.program_runs import launch_slices, written_launches
 from castsim.targets import Target
 from castsim.timing import Timing

@@ -27,7 +27,7 @@ from castsim.timing import Cause, Timing, repeated
 if TYPE_CHECKING:
     from castsim.exploration.lifted_limits import Gain
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.machines.vliw.lint import LintFinding
+    from castsim.machines.vliw.lint_flow import LintFinding
 
 
 # The instruction of a run that lost most cycles, and the causes.

@@ -13,7 +13,8 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.vliw import findings
 from castsim.machines.vliw.assembled import Assembled, execute
 from castsim.machines.vliw.latency_bound import latency_bound
-from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.lint_checking import lint
+from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.program_sources import load_assembly, load_binary
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget

@@ -21,7 +21,8 @@ from castsim.machines.vliw import findings
 from castsim.machines.vliw.assembled import Assembled, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
-from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.lint_checking import lint
+from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued

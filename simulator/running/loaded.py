@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
-    from castsim.machines.vliw.lint import LintFinding
+    from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.machines.vliw.machine import VliwCore
     from castsim.timing import Timing
     from castsim.tpc_c.launching import LaunchRequest

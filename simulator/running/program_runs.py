@@ -20,8 +20,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
-from castsim.machines.launches import LAUNCH, Launches, LaunchSlice
-from castsim.machines.mechanisms import machine_of
+from castsim.machines.mechanisms import LAUNCH, Launches, LaunchSlice, machine_of
 from castsim.machines.vliw.findings import stale_mode
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load

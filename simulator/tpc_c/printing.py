@@ -10,7 +10,7 @@ import numpy as np
 
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import Register, TpcProgram
-from castsim.machines.vliw.lint import LintFinding
+from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.registers import Held
 from castsim.numerics import abstract_policy, convert_codes

@@ -12,7 +12,8 @@ from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
-from castsim.machines.vliw.lint import RULES, Flow, LintFinding, breaches, notices
+from castsim.machines.vliw.lint_checking import RULES, breaches
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.sections.lint import lint_entries, notice_entry
 from castsim.targets.vliw import VliwTarget

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from castsim.estimating.cast_estimates import Sensitivity
     from castsim.exploration.lifted_limits import Gain
-    from castsim.machines.vliw.lint import LintFinding
+    from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result
     from castsim.targets import Target
@@ -121,7 +121,7 @@ def weighed(
 
 def _issued(node: Node) -> int:
     """Return how many instructions the launches in a node issue, each launch counted once."""
-    from castsim.machines.vector_function.scopes.operation import MicroFunction  # noqa: PLC0415 - few need it
+    from castsim.machines.vector_function.function_launches import MicroFunction  # noqa: PLC0415 - few need it
 
     if isinstance(node, Block):
         return sum(map(_issued, node.items))

@@ -10,9 +10,9 @@ from castsim.engines.fast_dataflow.encoding import Banking, Places, Work
 from castsim.engines.fast_dataflow.state_codes import CAUSES, FUNCTION, NONE
 from castsim.execution.dataflow.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
+from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.function_timing import FunctionTicks, bytes_of_row
-from castsim.machines.vector_function.scopes.operation import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.trip_timing import LoadStep, NestPlan, Step, StoreStep, plan_nest
 from castsim.targets.vector_function import VectorFunctionTarget
 

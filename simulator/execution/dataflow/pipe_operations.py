@@ -9,8 +9,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from castsim.execution.tree import Block, Deltas, GlobalSpace, Loop, Lowered, Node, Operation, Tree
-from castsim.isa.errors import EngineError, IllegalError
+from castsim.execution.tiles import Tile, TileCast, TileTransfer
+from castsim.execution.tree import (
+    Access,
+    Block,
+    Deltas,
+    GlobalSpace,
+    Loop,
+    Lowered,
+    Node,
+    Operation,
+    Tree,
+    common_bytes,
+    loop_of,
+    strided,
+)
+from castsim.isa.errors import EngineError, IllegalError, Span, TileError
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.pto.tile_types import format_tile
+from castsim.isa.pto.types import element_spelling
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import BLOCK_BYTES, DataflowTarget
 from castsim.timing import Cause
 
@@ -424,3 +442,292 @@ def _signal(tree: Tree, flag: WaitFlag, rest: Rest) -> str:
     if signal in rest.unreached:
         return f"not issued yet because {rest.scalar} waits"
     return "which nothing sets again"
+
+
+# From one tile load or store to DMA instructions: one per leading index of the view, one burst per row.
+#
+# Source: docs/reference/pto.md section 3.5 (views and their five dimensions), section 10.2 (padding on load),
+# docs/reference/a2a3.md section 6.3 (one transfer instruction per leading index).
+
+# What a cast or transfer refuses before anything is issued: layout, alignment, extent, overlap.
+
+_ORDERS = {"nd": "row_major", "dn": "col_major"}
+"""Layout of a view -> order of the tiles that it is loaded into."""
+
+
+def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
+    """Refuse a tile that the buffer or a vector instruction cannot take (docs/reference/a2a3.md section 5).
+
+    Raises:
+        TileError: wrong location or layout, a row that is not a whole number of blocks, a misaligned address, an end
+            beyond the buffer, a valid region larger than the tile.
+    """
+    memory = target.memories["ub"]
+    kind = tile.type
+    if kind.location != "vec":
+        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit works on vec", span=span)
+    if kind.scatter_layout != "none_box":
+        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles are none_box", span=span)
+    if not kind.rows or not kind.cols:
+        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns has no element", span=span)
+    line = kind.cols if kind.block_layout == "row_major" else kind.rows
+    if line * tile.element_bits % (8 * target.block_bytes):
+        raise TileError(
+            f"tile %{tile.name}: {line} x {tile.format.name} is {line * tile.element_bits // 8} bytes per line, "
+            f"not a multiple of {target.block_bytes}",
+            span=span,
+            legal=_whole_lines(tile, target.block_bytes),
+        )
+    if tile.address % memory.alignment_bytes:
+        raise TileError(
+            f"tile %{tile.name} starts at byte {tile.address}, which is not {memory.alignment_bytes}-byte aligned",
+            span=span,
+            legal=_aligned_offsets(tile, memory.alignment_bytes),
+        )
+    if tile.address < 0 or tile.end > memory.capacity_bytes:
+        raise TileError(
+            f"tile %{tile.name} takes bytes {tile.address} .. {tile.end - 1}, the buffer has {memory.capacity_bytes}: "
+            f"{max(tile.end - memory.capacity_bytes, 0)} bytes past the end",
+            span=span,
+        )
+    if tile.valid_rows > tile.rows or tile.valid_cols > tile.cols:
+        raise TileError(
+            f"tile %{tile.name}: valid region {tile.valid_rows} x {tile.valid_cols} exceeds {tile.rows} x {tile.cols}",
+            span=span,
+        )
+
+
+def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
+    """Return types of the same elements whose lines are whole blocks, and what a transfer of a single line needs.
+
+    A tile of one column is best a column-major one: operations take it for a vector of one element per row.
+    """
+    kept, other = _padded(tile, tile.type.block_layout, block_bytes), ""
+    if tile.type.block_layout == "row_major" and tile.type.cols == 1:
+        other = f"{_padded(tile, 'col_major', block_bytes)} with {_declared('dn')}"
+    if tile.type.block_layout == "col_major" and tile.type.rows == 1:
+        other = f"{_padded(tile, 'row_major', block_bytes)} with {_declared('nd')}"
+    return (other, kept) if other else (kept,)
+
+
+def _padded(tile: Tile, order: str, block_bytes: int) -> str:
+    """Return the type of a tile that holds the same valid elements in an order of which every line is whole blocks."""
+    per_block = max(8 * block_bytes // tile.element_bits, 1)
+    rows, cols = tile.type.rows, tile.type.cols
+    if order == "row_major":
+        cols = -(-cols // per_block) * per_block
+    else:
+        rows = -(-rows // per_block) * per_block
+    kind = replace(
+        tile.type, rows=rows, cols=cols, valid_rows=tile.valid_rows, valid_cols=tile.valid_cols, block_layout=order
+    )
+    return format_tile(kind, element_spelling(kind.element))
+
+
+def _declared(layout: str) -> str:
+    """Return what declares the layout of a view."""
+    return f"{{layout = #pto.layout<{layout}>}} at the make_tensor_view that is loaded or stored"
+
+
+def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
+    """Refuse a load or store whose view and tile do not match; return warnings (docs/reference/pto.md section 3.5).
+
+    Raises:
+        TileError: see `check_tile`; different valid extents, formats, layouts, or too many bursts.
+    """
+    tile, part, span = transfer.tile, transfer.part, transfer.span
+    check_tile(target, tile, span)
+    what = "tload" if transfer.load else "tstore"
+    if tile.format != part.format:
+        raise TileError(f"{what}: the view holds {part.format.name}, tile %{tile.name} {tile.format.name}", span=span)
+    wanted = _ORDERS.get(part.layout)
+    one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
+    if wanted is None:
+        raise TileError(
+            f"{what}: layout {part.layout} has no transfer form for vec tiles", span=span, legal=("nd", "dn")
+        )
+    if tile.type.block_layout != wanted and not one_line:
+        other = next(layout for layout, order in _ORDERS.items() if order != wanted)
+        raise TileError(
+            f"{what}: layout {part.layout} needs a {wanted} tile, %{tile.name} is {tile.type.block_layout}",
+            span=span,
+            legal=(_declared(other), f"%{tile.name} as {_padded(tile, wanted, target.block_bytes)}"),
+        )
+    if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
+        raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))
+    limit = target.transfer_limits.max_bursts
+    if limit is not None and max(part.sizes[3], tile.rows) > limit:
+        raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
+    if part.format.bits == 4:
+        _check_nibbles(transfer, what, wanted)
+    return _check_gap(target, transfer)
+
+
+def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
+    """Refuse what would move half a byte; FP4 rows may end with one, integer rows may not."""
+    tile, part, span = transfer.tile, transfer.part, transfer.span
+    if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
+        raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
+    if tile.type.block_layout != wanted:
+        raise TileError(f"{what}: a 4-bit line cannot be moved against the layout of %{tile.name}", span=span)
+    if isinstance(part.format, IntFormat) and part.cols % 2:
+        raise TileError(f"{what}: {part.cols} columns of {part.format.name}; the number must be even", span=span)
+
+
+def check_equal_regions(cast: TileCast) -> None:
+    """Physical shapes may differ for the library; the text form's own rule against it is the parser's."""
+    src, dst = cast.src, cast.dst
+    ours, theirs = (src.valid_rows, src.valid_cols), (dst.valid_rows, dst.valid_cols)
+    if ours != theirs:
+        raise TileError(
+            f"tcvt: valid region of %{src.name} is {ours[0]} x {ours[1]}, of %{dst.name} {theirs[0]} x {theirs[1]}",
+            span=cast.span,
+        )
+
+
+def check_overlap(cast: TileCast) -> Warnings:
+    """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
+    src, dst, tmp = cast.src, cast.dst, cast.tmp
+    for other in (src, dst):
+        if tmp and _overlap(tmp, other):
+            raise TileError(
+                f"tmp tile %{tmp.name} ({_range(tmp)}) overlaps %{other.name} ({_range(other)})", span=cast.span
+            )
+    if not _overlap(src, dst):
+        return ()
+    slower = dst.element_bits <= src.element_bits and (dst.row_pitch <= src.row_pitch or dst.valid_rows < 2)
+    if src.address == dst.address and slower:
+        if (dst.element_bits, dst.row_pitch) == (src.element_bits, src.row_pitch):
+            return ()
+        text = f"%{dst.name} is narrowed in place over %{src.name}: relies on in-order repeats"
+        return (WarningText(WarningKind.IN_PLACE, text),)
+    raise TileError(
+        f"%{dst.name} ({_range(dst)}) partly overlaps its source %{src.name} ({_range(src)})", span=cast.span
+    )
+
+
+def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
+    tile = transfer.tile
+    gap = (tile.cols - tile.valid_cols) * tile.element_bits // 8
+    block = target.block_bytes
+    if transfer.load or tile.type.block_layout != "row_major" or tile.valid_rows < 2 or gap % block == 0:
+        return ()
+    message = (
+        f"tstore: {gap} bytes of each row of %{tile.name} are not stored: not a whole number of {block}-byte blocks"
+    )
+    if "store_gap" in target.options and target.option("store_gap") == "refuse":
+        raise TileError(message, span=transfer.span)
+    return ()
+
+
+def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
+    """Return what the offset of a part along its lines must be a multiple of."""
+    if tile.reach is None:
+        return ()
+    axis = "columns" if tile.type.block_layout == "row_major" else "rows"
+    return (f"offsets of a multiple of {alignment * 8 // tile.element_bits} {axis}",)
+
+
+def _overlap(one: Tile, two: Tile) -> bool:
+    return common_bytes(_lines(one), _lines(two)) is not None
+
+
+def _lines(tile: Tile) -> Access:
+    """Return the bytes of a tile; of a part of one, those between its lines left out."""
+    if tile.reach is None:
+        return Access("ub", tile.address, tile.end, write=False)
+    line = tile.cols if tile.type.block_layout == "row_major" else tile.rows
+    pitch = line * tile.element_bits // 8
+    count = -(-tile.reach // pitch) if pitch else 0
+    return strided("ub", tile.address, ((count, pitch),), tile.reach - (count - 1) * pitch, write=False)
+
+
+def _range(tile: Tile) -> str:
+    return f"bytes {tile.address} .. {tile.end - 1}"
+
+
+ZERO, MAXIMUM, MINIMUM = 1, 2, 3
+"""Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
+
+
+def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, Warnings]:
+    """Split a load or store into DMA instructions; return them with warnings.
+
+    Raises:
+        TileError: what `check_transfer` refuses; elements of a row (column for `dn`) that are not adjacent.
+    """
+    warnings = check_transfer(target, transfer)
+    part = transfer.part
+    if not part.rows or not part.cols:
+        return Block(()), warnings
+    by_column = part.layout == "dn" and transfer.tile.type.block_layout == "col_major"
+    inner = 3 if by_column else 4
+    if part.sizes[inner] > 1 and part.strides[inner] != 1:
+        raise TileError(
+            f"{'tload' if transfer.load else 'tstore'}: layout {part.layout} needs adjacent elements, "
+            f"the view's stride is {part.strides[inner]}",
+            span=transfer.span,
+        )
+    first, second, third = part.sizes[:3]
+
+    def instruction(index: tuple[int, int, int]) -> Transfer:
+        return _instruction(target, transfer, index, by_column=by_column)
+
+    def along_third(i: int, j: int) -> tuple[Node, ...]:
+        return tuple(loop_of(third, lambda k: Block((instruction((i, j, k)),))))
+
+    def along_second(i: int) -> tuple[Node, ...]:
+        return tuple(loop_of(second, lambda j: Block(along_third(i, j))))
+
+    return Block(tuple(loop_of(first, lambda i: Block(along_second(i))))), warnings
+
+
+def pad_code(fmt: Format, pad: int) -> int:
+    """Return the code that a load writes behind each row (docs/reference/pto.md section 7.2).
+
+    Largest and smallest value of an integer, plus and minus infinity of a float; 0 for floats of eight bits or fewer.
+    """
+    if pad == ZERO:
+        return 0
+    if isinstance(fmt, IntFormat):
+        return (fmt.maximum if pad == MAXIMUM else fmt.minimum) & ((1 << fmt.bits) - 1)
+    if isinstance(fmt, FloatFormat) and fmt.bits > 8 and fmt.infinity_code is not None:
+        return fmt.infinity_code | (fmt.sign_bit if pad == MINIMUM else 0)
+    return 0
+
+
+def _instruction(
+    target: DataflowTarget, transfer: TileTransfer, index: tuple[int, int, int], *, by_column: bool
+) -> Transfer:
+    part, tile = transfer.part, transfer.tile
+    bits = part.format.bits if part.format.bits == 4 else part.format.storage_bits
+    offset = part.offset + sum(i * stride for i, stride in zip(index, part.strides[:3], strict=True))
+    row = ((index[0] * part.sizes[1] + index[1]) * part.sizes[2] + index[2]) * part.sizes[3]
+    bursts, length, pitch = part.sizes[3], part.sizes[4], part.strides[3]
+    place, ub_pitch = row * tile.row_pitch, tile.row_pitch
+    if tile.type.block_layout == "col_major":
+        element, column = tile.element_bits // 8, tile.rows * tile.element_bits // 8
+        place, ub_pitch = row * element, column
+        if by_column:
+            bursts, length, pitch = part.sizes[4], part.sizes[3], part.strides[4]
+        elif tile.valid_cols == 1:  # one line against its layout: an element per burst
+            ub_pitch = element
+        else:
+            bursts, length, pitch = part.sizes[4], 1, part.strides[4]
+    pads = transfer.load and tile.type.pad in (ZERO, MAXIMUM, MINIMUM)
+    code = pad_code(part.format, tile.type.pad)
+    if part.format.bits == 4:
+        code |= code << 4
+    pattern = code.to_bytes(part.format.storage_bits // 8, "little") if pads else b""
+    return Transfer(
+        pipe=target.pipes.load if transfer.load else target.pipes.store,
+        load=transfer.load,
+        argument=part.argument,
+        gm_address=offset * bits // 8,
+        gm_pitch=pitch * bits // 8,
+        ub_address=tile.address + place,
+        ub_pitch=ub_pitch,
+        bursts=bursts,
+        burst_bytes=(length * bits + 7) // 8,
+        pad_pattern=pattern,
+    )

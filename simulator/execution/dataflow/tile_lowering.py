@@ -18,8 +18,9 @@ from castsim.execution.dataflow.pipe_operations import (
     ScalarWork,
     SetFlag,
     WaitFlag,
+    check_tile,
+    lower_transfer,
 )
-from castsim.execution.dataflow.transfers import check_tile, lower_transfer
 from castsim.execution.entry_and_target import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of

@@ -21,8 +21,8 @@ from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind
 from castsim.machines.mechanisms import tiles_of
-from castsim.machines.vector_function.scopes.operation import MicroFunction
-from castsim.machines.vector_function.scopes.recorder import overlapping_stores
+from castsim.machines.vector_function.function_launches import MicroFunction
+from castsim.machines.vector_function.scope_recorder import overlapping_stores
 from castsim.numerics import abstract_policy, array_from_codes, cast_codes, code_dtype, codes_from_array
 from castsim.running import LoadedProgram, Result, computed, run_loaded
 from castsim.running.expanding import expand_source

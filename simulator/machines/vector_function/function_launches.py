@@ -1,16 +1,21 @@
-"""The launches of vector functions, from the time of their instructions one by one (docs/reference/micro.md 6)."""
+"""A launch of a micro program as an operation of the vector pipe."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
-from castsim.execution.dataflow.transfer_timing import TICKS
+from castsim.execution.dataflow.pipe_operations import Unaddressed
+from castsim.execution.dataflow.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
+from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro.conversions import ROUNDINGS
-from castsim.machines.launches import Launches, LaunchLine, LaunchSlice, LineWait
+from castsim.machines.mechanisms import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.machines.vector_function.function_operations import (
+    INTEGER_DIVISION,
+    LONG_DIVISION,
     Bitwise,
     Compute,
     Convert,
@@ -28,16 +33,394 @@ from castsim.machines.vector_function.function_operations import (
     VectorFunction,
     mnemonic,
 )
-from castsim.machines.vector_function.function_timing import bytes_of_row
-from castsim.machines.vector_function.scopes.instruction_scoreboard import ScopeTiming
-from castsim.machines.vector_function.scopes.operation import MicroFunction, time_scope
-from castsim.machines.vector_function.scopes.scope import Instruction as ScopeInstruction
-from castsim.machines.vector_function.scopes.scope import Kind, Scope
-from castsim.machines.vector_function.trip_timing import Computing, LoadStep, StoreStep, row_address, trip_shape
+from castsim.machines.vector_function.function_timing import (
+    branch_rest,
+    busy_of_hold,
+    bytes_of_row,
+    function_end,
+    row_turn,
+)
+from castsim.machines.vector_function.instruction_scoreboard import Account, Board, ScopeTiming
+from castsim.machines.vector_function.launched_scope import Instruction as ScopeInstruction
+from castsim.machines.vector_function.launched_scope import Issue, Item, Kind, Loop, Scope, ScopeFacts, issues
+from castsim.machines.vector_function.trip_timing import (
+    HEAD_FACTS,
+    Computing,
+    LoadStep,
+    StoreStep,
+    head_of,
+    issue_ticks,
+    row_address,
+    trip_shape,
+)
 from castsim.targets import Target
 from castsim.targets.register_text import Mode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause, Timing, repeated
+
+# What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).
+
+Part = tuple[int, int]
+"""A line, and the ticks up to which a trip's time is its own."""
+
+
+class TripWork:
+    """The work of one trip: `hold` are the ticks for which it keeps the front end.
+
+    `fed`: the loop around it loads for all its trips, which then issue as if they did.
+    """
+
+    def __init__(self, trip: Sequence[Item], facts: ScopeFacts, *, fed: bool = False) -> None:
+        full, others, per_cycle = 0, 0, facts.target.timing.loads.per_cycle
+        copies = False
+        loads: list[int] = []
+        stores: list[int] = []
+        serial: list[Part] = []
+        for item in trip:
+            if not isinstance(item, Issue):
+                continue
+            instruction = item.instruction
+            alone = facts.alone(instruction)
+            match instruction.kind:
+                case Kind.LOAD:
+                    copies = copies or bool(stores)
+                    loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
+                    full += instruction.size >= facts.target.registers.register_bytes
+                case Kind.STORE:
+                    stores += [instruction.line] * (alone or 1)
+                case Kind.COMPUTE if held := facts.cost(instruction).serial:
+                    serial.append((instruction.line, held))
+                case Kind.COMPUTE:
+                    others += TICKS * facts.cost(instruction).held
+        self.hold = sum(held for _, held in serial)
+        self.serial_bound = bool(serial) and others <= self.hold and not copies
+        """Whether it is that of the instructions for the first port alone, and the others have room on the second.
+
+        Where a load stands behind a store, trips are written out: converts of a later one do not wait for an earlier.
+        """
+        self._lines = serial
+        issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
+        if issue > self.hold and (loads or stores):
+            self.hold, self.serial_bound = issue, False
+            lines = loads if len(loads) >= len(stores) else stores
+            self._lines = [(line, self.hold // len(lines)) for line in lines]
+
+    def parts(self) -> Sequence[Part]:
+        """Return how the hold divides among the lines that make it as long as it is, in their order."""
+        ends = list(accumulate(held for _, held in self._lines))
+        ends[-1:] = [self.hold] * bool(ends)
+        return [(line, end) for (line, _), end in zip(self._lines, ends, strict=True)]
+
+
+# How long a launch takes: its loops as the front end walks them, its instructions as the board places them.
+#
+# One rule for both engines and for the closed forms. Source: docs/reference/micro.md 6.2, 6.3.
+
+
+def time_scope(
+    scope: Scope, target: VectorFunctionTarget, heard: Callable[[int], None] = lambda _: None
+) -> ScopeTiming:
+    """Time one launch; the target has a latency for every instruction that computes.
+
+    `heard` is told, for each instruction in program order, the cycle of the launch in which the front end sends it.
+    """
+    return _FrontEnd(ScopeFacts(target), scope, heard).run()
+
+
+class _FrontEnd:
+    """One launch."""
+
+    def __init__(self, facts: ScopeFacts, scope: Scope, heard: Callable[[int], None]) -> None:
+        self._facts = facts
+        self._heard = heard
+        self._scope = scope
+        self._account = Account()
+        readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
+        self._board = Board(facts, dict(readers), self._account)
+        self._repeats = 0
+        """Loops around this place that the front end turns."""
+        self._fed = False
+        """Whether the trip of the loop around this place loads."""
+
+    def run(self) -> ScopeTiming:
+        """Walk the scope and settle when it ends."""
+        function, account, board = self._facts.function, self._account, self._board
+        account.spend(Cause.FILL, function.startup)
+        self._begun = account.now
+        if any(isinstance(item, Loop) and _repeats(item) for item in self._scope.body):
+            account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
+        board.begin_trip()
+        straight = _straight(self._scope.body)
+        board.serial_bound = TripWork(straight, self._facts).serial_bound
+        self._head(straight)
+        self._updates(straight)
+        self._walk(self._scope.body)
+        if self._only_stores():  # 128 stores take 142 cycles: nobody waits until the last has completed
+            cycles = function_end(board.stored, account.now, 0)
+        else:
+            cycles = function_end(board.completed, account.now, function.drain)
+        held = board.held
+        for cause, wait in (
+            (Cause.PORT, held.port),
+            (Cause.MEMORY_BANDWIDTH, held.path),
+            (Cause.STORE_BARRIER, held.barrier),
+            (Cause.BANK_CONFLICT, held.buffer),
+        ):
+            before = account.spans[-1].until if account.spans else 0
+            account.settle(cause, min(cycles, before + wait // TICKS), held.line)
+        for (line, _), (_, start) in pairwise(held.chain):
+            account.settle(Cause.DRAIN, min(cycles, start // TICKS), line)
+        account.settle(Cause.DRAIN, min(cycles, board.completed // TICKS), held.line)
+        account.settle(Cause.DRAIN, cycles)
+        return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
+
+    def _only_stores(self) -> bool:
+        """Whether loops of stores are all that it has, besides constants made before them."""
+        body = self._scope.body
+        loads = any(issue.instruction.kind is Kind.LOAD for issue in issues(body))
+        loops = [item for item in body if isinstance(item, Loop) and _repeats(item)]
+        other = any(issue.instruction.kind is Kind.COMPUTE for issue in issues(loops))
+        return bool(loops) and not loads and not other
+
+    # ---------------------------------------------------------------------------------------------------------- loops
+
+    def _walk(self, items: Sequence[Item]) -> None:
+        for item in items:
+            if isinstance(item, Loop):
+                self._loop(item)
+            else:
+                self._board.step(item)
+                self._heard(self._account.now // TICKS)
+
+    def _loop(self, loop: Loop) -> None:
+        """Walk a loop; one with a single trip is none."""
+        repeats = loop.repeats
+        outermost = not self._repeats
+        if outermost and repeats:
+            self._open(loop)
+        if loop.lead:
+            self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + loop.lead, loop.line)
+        self._repeats += repeats
+        innermost = loop.innermost
+        branches = self._branches(loop) if len(loop.trips) > 1 and innermost else 0
+        if branches:
+            self._branch(branches)
+        for number, trip in enumerate(loop.trips):
+            if innermost:
+                self._trip(trip, repeats=repeats, branches=branches)
+                continue
+            self._fed = any(isinstance(item, Issue) and item.instruction.kind is Kind.LOAD for item in trip)
+            if number:
+                self._turn(trip, loop.line)
+            self._walk(trip)
+        self._fed = self._fed and innermost
+        self._repeats -= repeats
+        if outermost and repeats:
+            self._begun = self._account.now
+            self._board.path_hold, self._board.path_opened = 0, None
+            self._board.begin_trip()
+
+    def _open(self, loop: Loop) -> None:
+        """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
+        facts, account, board = self._facts, self._account, self._board
+        timing = facts.target.timing
+        if not loop.innermost:
+            account.spend(Cause.LOOP_TURNAROUND, account.now + facts.function.row_loop, loop.line)
+        else:
+            self._head([item for trip in loop.trips for item in trip if isinstance(item, Issue)])
+        self._updates(_first_trips(loop))
+        inner = _innermost(loop)
+        lines = sum(issue.instruction.kind is Kind.LOAD for issue in inner.trips[0] if isinstance(issue, Issue))
+        stores = any(isinstance(issue, Issue) and issue.instruction.kind is Kind.STORE for issue in inner.trips[0])
+        hold, opened = 0, None
+        if stores and lines == 2:
+            floor = timing.memory_floor["two_loads"]
+            around = timing.launch.startup_cycles + timing.access.store_cycles + timing.launch.drain_cycles
+            hold, opened = ticks(floor.trip_cycles), self._begun + ticks(floor.start_cycles - around)
+            board.used.add("timing.memory_floor.two_loads")
+        elif stores and lines == 1 and not loop.innermost and len(inner.trips) > 1:
+            hold = ticks(timing.memory_path.trip_cycles)
+            board.used.add("timing.memory_path")
+        board.path_hold, board.path_opened = hold, opened
+
+    def _updates(self, issued: Sequence[Issue]) -> None:
+        """Loads that advance their addresses themselves take longer to set up."""
+        updating = [each.instruction for each in issued if each.instruction.updates]
+        if updating:
+            self._board.used.add("timing.loads")
+            delay = len(updating) * ticks(self._facts.target.timing.loads.post_update_cycles)
+            self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + delay, updating[0].line)
+
+    def _head(self, issued: Sequence[Issue]) -> None:
+        """Unpacking loads outside of nested loops delay the start."""
+        loads = [issue for issue in issued if issue.instruction.unpacks]
+        if loads:
+            self._board.used.update(HEAD_FACTS)
+            size = sum(issue.instruction.size for issue in loads)
+            delay = head_of(self._facts.target, size)
+            line = loads[0].instruction.line
+            self._account.spend(Cause.BANK_CONFLICT, self._account.now + delay, line)
+
+    def _turn(self, trip: Sequence[Item], line: int) -> None:
+        """Go to the next row of a nest: its inner loop starts over."""
+        inner = next((_innermost(item) for item in trip if isinstance(item, Loop)), None)
+        if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
+            return
+        loops = self._facts.target.timing.loops
+        between = row_turn(
+            ticks(loops.turnaround_cycles),
+            ticks(loops.turnaround_hidden_cycles),
+            TripWork(inner.trips[0], self._facts, fed=self._fed).hold,
+        )
+        self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + between, line)
+
+    # ---------------------------------------------------------------------------------------------------------- trips
+
+    def _trip(self, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
+        """Send a trip; the front end is free for the next when its converts, loads and stores have been.
+
+        `branches` is the line of what branches in it, 0 if nothing does.
+        """
+        account, board = self._account, self._board
+        if branches:
+            self._branch(branches)
+        begun = account.now
+        hold = 0
+        parts: Sequence[Part] = ()
+        if repeats or self._repeats:
+            board.begin_trip()
+            work = TripWork(trip, self._facts, fed=self._fed)
+            hold, parts = work.hold, work.parts()
+            board.serial_bound = work.serial_bound
+        board.holding = [(line, begun + until) for line, until in parts]
+        if branches:  # its stores leave behind the branch
+            board.released = begun + hold + branch_rest(self._facts.function.branch, hold)
+        self._walk(trip)
+        board.holding = ()
+        for line, until in parts:
+            account.spend(Cause.BUSY, begun + min(until, busy_of_hold(hold)), line)
+            account.spend(Cause.INITIATION_INTERVAL, begun + until, line)
+        if branches:
+            rest = branch_rest(self._facts.function.branch, hold)
+            account.spend(Cause.SERIALISING_BRANCH, account.now + rest, branches)
+
+    def _branch(self, line: int) -> None:
+        account = self._account
+        account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
+
+    def _branches(self, loop: Loop) -> int:
+        """Return the line of the first scalar select or branch of a loop, its own if that has none; 0: no branch."""
+        for item in loop.trips[0]:
+            if isinstance(item, Issue) and item.instruction.kind is Kind.SELECT:
+                self._board.used.add("timing.branch")
+                return item.instruction.line or loop.line or _NOWHERE
+        return 0
+
+
+_NOWHERE = -1
+"""The line of a branch that stands in no text."""
+
+
+def _repeats(loop: Loop) -> bool:
+    """Whether it, or a loop inside of it, is one that the front end turns."""
+    return loop.repeats or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
+
+
+def _innermost(loop: Loop) -> Loop:
+    """Return the first loop inside that has no other."""
+    for item in loop.trips[0]:
+        if isinstance(item, Loop):
+            return _innermost(item)
+    return loop
+
+
+def _first_trips(loop: Loop) -> list[Issue]:
+    """Return the instructions of the first trip of a loop, with those of the first trips inside of it."""
+    found: list[Issue] = []
+    for item in loop.trips[0]:
+        found += _first_trips(item) if isinstance(item, Loop) else [item]
+    return found
+
+
+def _straight(items: Sequence[Item]) -> list[Issue]:
+    """Return what stands in items themselves and in loops of theirs that have a single trip."""
+    found: list[Issue] = []
+    for item in items:
+        if isinstance(item, Issue):
+            found.append(item)
+        elif len(item.trips) == 1:
+            found += _straight(item.trips[0])
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MicroFunction(Unaddressed):
+    """One launch: what its instructions issued, addresses and all; it meets no transfer at the ports of the buffer."""
+
+    name: str
+    scope: Scope
+    pipe: str
+    _timed: list[tuple[VectorFunctionTarget, ScopeTiming]] = field(default_factory=list, repr=False)
+
+    @property
+    def issued(self) -> int:
+        """How many instructions the launch issues."""
+        return sum(1 for _ in issues(self.scope.body))
+
+    def timed(self, target: VectorFunctionTarget) -> ScopeTiming:
+        """Return its time; of the target that asked last it is remembered."""
+        if not self._timed or self._timed[0][0] is not target:
+            self._timed[:] = [(target, time_scope(self.scope, target))]
+        return self._timed[0][1]
+
+
+def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
+    """Refuse instructions for which the target has no latency.
+
+    Raises:
+        IllegalError: as said; names the latencies that the target has.
+    """
+    facts = ScopeFacts(target)
+    for issue in issues(function.scope.body):
+        instruction = issue.instruction
+        if instruction.kind is Kind.COMPUTE and not facts.has(instruction.mnemonic, instruction.width):
+            known = (*target.timing.chain.latency_cycles, *target.arithmetic)
+            raise IllegalError(f"target '{target.name}' has no latency for '{instruction.mnemonic}'", legal=known)
+
+
+# What a vector-function engine can time, and the facts that every function rests on.
+
+FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
+"""What the processes of every function read."""
+
+
+def check_function(operation: object, target: VectorFunctionTarget) -> None:
+    """Refuse what is no vector function, and instructions for which the target has no latency.
+
+    Raises:
+        IllegalError: as said; names the latencies that the target has.
+    """
+    if isinstance(operation, MicroFunction):
+        check_scope(operation, target)
+        return
+    if not isinstance(operation, VectorFunction):
+        raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
+    for nest in operation.timed:
+        for item in (*nest.trip, *nest.close):
+            if isinstance(item, Computing) and not _is_timed(item, target):
+                known = (*target.timing.chain.latency_cycles, *target.arithmetic)
+                raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
+
+
+def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
+    if isinstance(item, Compute):
+        return (
+            item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
+        )
+    return mnemonic(item) in target.timing.chain.latency_cycles
+
+
+# The launches of vector functions, from the time of their instructions one by one (docs/reference/micro.md 6).
 
 # The vector function of a tile operation, written out as the instructions of its kernel text.
 #
@@ -218,15 +601,15 @@ class _Total:
             number = line + first
             self.counts[number] += use.executions
             self.texts.setdefault(number, " / ".join(use.texts))
-            for (cause, behind), ticks in use.waits.items():
-                self.waits[number, cause, behind and behind + first] += ticks
+            for (cause, behind), waited in use.waits.items():
+                self.waits[number, cause, behind and behind + first] += waited
 
     def lines(self) -> tuple[LaunchLine, ...]:
         """Return the lines in order, what belongs to the launch itself first."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
-        for (number, cause, behind), ticks in self.waits.items():
+        for (number, cause, behind), waited in self.waits.items():
             made = (behind, self.texts.get(behind, _LOOP)) if behind else (None, None)
-            waits[number].append(LineWait(cause, ticks / TICKS, *made))
+            waits[number].append(LineWait(cause, waited / TICKS, *made))
         return tuple(self._line(number, waits[number]) for number in sorted({*self.causes, *self.counts}))
 
     def _line(self, number: int, waits: Iterable[LineWait]) -> LaunchLine:

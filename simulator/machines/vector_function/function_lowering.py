@@ -664,7 +664,8 @@ def _whole_bytes(fmt: Format) -> Format:
 class VectorFunctionLowerer(DataflowLowerer):
     """Lowering for one target. Equal casts are lowered and proven once, equal operations lowered once."""
 
-    def __init__(self, target: VectorFunctionTarget) -> None:
+    def __init__(self, target: VectorFunctionTarget, *, unsafe_scratch: bool = False) -> None:
+        """Take a target; its casts use no tmp tile, so that none is too small."""
         super().__init__(target)
         self.target = self._at_start = target
         self._control: int | None = None

@@ -34,22 +34,23 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     VectorType,
 )
-from castsim.machines.vector_function import lanes
-from castsim.machines.vector_function.expansion.expanded_statements import expand_source
-from castsim.machines.vector_function.expansion.lowered_program import expand_tree
-from castsim.machines.vector_function.lanes import loads_stores as access
-from castsim.machines.vector_function.lanes.lane_operations import OPERATIONS, execute, squeezed_bytes
-from castsim.machines.vector_function.lanes.vector_registers import (
+from castsim.machines.vector_function import loads_stores as access
+from castsim.machines.vector_function.expanded_program import expand_tree
+from castsim.machines.vector_function.expanded_statements import expand_source
+from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
+from castsim.machines.vector_function.logical_function import lower_function
+from castsim.machines.vector_function.plan import ctrl_of_level
+from castsim.machines.vector_function.scope_recorder import Recorder, body_cycles
+from castsim.machines.vector_function.vector_registers import (
     Mask,
     Operands,
     Register,
+    convert,
     every_lane,
     mask_of,
     masked,
+    truncate,
 )
-from castsim.machines.vector_function.logical.logical_function import lower_function
-from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.scopes.recorder import Recorder, body_cycles
 from castsim.numerics import Policy
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -353,7 +354,7 @@ def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     node = issue.node
     pair = conversion(source.element, result.element)
     part, rounding, saturation = (node.word(key) for key in ("part", "rnd", "sat"))
-    found = lanes.convert(
+    found = convert(
         _registers(issue)[0], pair, part, _mask(issue), rounding, saturation, target=unit.target, ctrl=issue.control,
         seen=None if unit.conversions is None else unit.conversions.of(node, pair, issue.control),
     )  # fmt: skip
@@ -364,7 +365,7 @@ def _truncate(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     del unit
     rounding = issue.node.word("rnd")
     assert rounding is not None
-    return (lanes.truncate(_registers(issue)[0], _vector_types(issue)[0].element, _mask(issue), rounding),)
+    return (truncate(_registers(issue)[0], _vector_types(issue)[0].element, _mask(issue), rounding),)
 
 
 def _move(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:

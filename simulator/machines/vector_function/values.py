@@ -17,7 +17,6 @@ from castsim.execution.tiles import Tile
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
-from castsim.machines.vector_function.byte_maps import convert_map, interleave_maps, lane_starts, load_maps, store_map
 from castsim.machines.vector_function.function_operations import (
     Ascend,
     Bitwise,
@@ -35,6 +34,11 @@ from castsim.machines.vector_function.function_operations import (
     Store,
     TripSelect,
     VectorFunction,
+    convert_map,
+    interleave_maps,
+    lane_starts,
+    load_maps,
+    store_map,
 )
 from castsim.numerics import Policy, convert_codes, round_to_integral_codes
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.tree import Lowered, Tree, elements
-from castsim.machines.launches import LAUNCH, Launches, LaunchLine
+from castsim.machines.mechanisms import LAUNCH, Launches, LaunchLine
 from castsim.reports.documents import Document, document, identifier
 from castsim.reports.kernel_memory import BufferMap, BufferStretch, Interval, buffer_maps, joined
 from castsim.reports.launches import all_launches

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.machines.launches import Launches, LaunchLine
+from castsim.machines.mechanisms import Launches, LaunchLine
 from castsim.reports.documents import Document, json_of
 from castsim.reports.launches import written_launches
 from castsim.reports.run_report import RunReport

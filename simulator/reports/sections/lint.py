@@ -13,7 +13,7 @@ from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.lint import LintFinding
+    from castsim.machines.vliw.lint_flow import LintFinding
 
 
 def lint_entries(found: Iterable[LintFinding]) -> Document:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
-from castsim.machines.launches import LaunchSlice
+from castsim.machines.mechanisms import LaunchSlice
 from castsim.reports.views.dependences import Dependence
 from castsim.reports.views.recording import PipeSegment
 from castsim.reports.views.timeline import DrawnOperation, ExecutionSpan, Timeline

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.machines.vector_function.lanes import Mask
-from castsim.machines.vector_function.lanes import Register as VectorRegister
+from castsim.machines.vector_function.vector_registers import Mask
+from castsim.machines.vector_function.vector_registers import Register as VectorRegister
 from castsim.numerics import decode_to_float64, parse_number
 from castsim.running.stepping.step_recording import UNKNOWN, Bytes, Place, dense, packed_bits
 from castsim.timing import Cause

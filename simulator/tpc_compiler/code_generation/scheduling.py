@@ -11,9 +11,9 @@ from collections.abc import Sequence as Items
 from castsim.isa.tpc import Bundle, Slot, Special, TpcProgram, parse
 from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.machines.vliw.latency import horizon
-from castsim.machines.vliw.lint.bundles import side_by_side
-from castsim.machines.vliw.lint.checking import issue_distance
-from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import issue_distance
+from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.lookups import LOOKUPS
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers

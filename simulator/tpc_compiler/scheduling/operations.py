@@ -10,7 +10,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Immediate, Predicate, Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.forms import LOCAL, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, File
-from castsim.machines.vliw.lint.checking import keeps_income
+from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, prepared
 from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget

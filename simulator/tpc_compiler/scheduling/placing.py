@@ -13,9 +13,9 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, TpcProgram
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, File
-from castsim.machines.vliw.lint.bundles import side_by_side
-from castsim.machines.vliw.lint.checking import keeps_income
-from castsim.machines.vliw.lint.flow import Flow
+from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import keeps_income
+from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget

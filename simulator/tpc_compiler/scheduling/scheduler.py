@@ -31,7 +31,8 @@ from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.program import GROUPED, File, Item
 from castsim.isa.tpc.text import AssemblySource
-from castsim.machines.vliw.lint import LintFinding, lint
+from castsim.machines.vliw.lint_checking import lint
+from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling.counting import executed_bundles

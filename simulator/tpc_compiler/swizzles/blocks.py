@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, Immediate, LabelDefinition, Slot, TpcInstruction, TpcProgram, print_bundle
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File, Item
-from castsim.machines.vliw.lint.checking import keeps_income
+from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
 from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget

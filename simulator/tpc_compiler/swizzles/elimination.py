@@ -16,7 +16,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse, print_declaration, print_instruction
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import File, Operand, TpcInstruction
-from castsim.machines.vliw.lint import lint
+from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
 from castsim.tpc_compiler.code_generation.allocation import allocate, text_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.execution.dataflow.transfers import pad_code
+from castsim.execution.dataflow.pipe_operations import pad_code
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
@@ -19,8 +19,8 @@ from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.machines.vector_function.expansion.register_operations import Held, Registers, mask_type, unwritten, vector
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
+from castsim.machines.vector_function.register_operations import Held, Registers, mask_type, unwritten, vector
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 

@@ -19,11 +19,11 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File
+from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
 from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.latency_bound import Placed, applies
-from castsim.machines.vliw.lint import bundles
-from castsim.machines.vliw.lint.flow import Flow, LintFinding, MissedWrite, Reading, WriteHistory, Writers
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, Reading, WriteHistory, Writers
 from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
 from castsim.machines.vliw.registers import is_constant
@@ -604,14 +604,14 @@ def _slot(plan: InstructionPlan) -> str:
 
 RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "stale read": stale_read,
-    "slot count": bundles.slot_count,
-    "two results": bundles.two_results,
-    "field overlay": bundles.field_overlay,
-    "immediates": bundles.immediates,
-    "shared predicate": bundles.shared_predicate,
-    "loop bundle": bundles.loop_bundle,
-    "scalar beside load": bundles.scalar_beside_load,
-    "minifloat beside store": bundles.minifloat_beside_store,
+    "slot count": lint_bundles.slot_count,
+    "two results": lint_bundles.two_results,
+    "field overlay": lint_bundles.field_overlay,
+    "immediates": lint_bundles.immediates,
+    "shared predicate": lint_bundles.shared_predicate,
+    "loop bundle": lint_bundles.loop_bundle,
+    "scalar beside load": lint_bundles.scalar_beside_load,
+    "minifloat beside store": lint_bundles.minifloat_beside_store,
     "tensor store spacing": tensor_store_spacing,
     "tensor half spacing": tensor_half_spacing,
     "mapped store": mapped_store,

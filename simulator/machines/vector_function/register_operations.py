@@ -30,7 +30,7 @@ from castsim.machines.vector_function.function_operations import (
     Store,
     TripSelect,
 )
-from castsim.machines.vector_function.lanes.vector_registers import policy_of
+from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics import InfinityWrap, Policy
 from castsim.targets.options import with_options
 from castsim.targets.register_text import Mode, distribution_of

@@ -11,7 +11,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro.scopes import SCOPES, logical_operations
 from castsim.isa.pto.program import REGION_FIELDS
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, MaskType, MicroOperation, Type, VmiOperation
-from castsim.machines.vector_function.logical.emitter import (
+from castsim.machines.vector_function.logical_emitter import (
     Emitter,
     Logical,
     LogicalMask,
@@ -25,8 +25,8 @@ from castsim.machines.vector_function.logical.emitter import (
     register_count,
     vector,
 )
-from castsim.machines.vector_function.logical.loads import Divisors
-from castsim.machines.vector_function.logical.logical_operations import Containers, Operations
+from castsim.machines.vector_function.logical_loads import Divisors
+from castsim.machines.vector_function.logical_operations import Containers, Operations
 
 # Instructions whose results nothing uses, and that do nothing else: taken out.
 

@@ -9,7 +9,7 @@ from castsim.isa.tpc.dialect import ShortImmediates
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import Site
-from castsim.machines.vliw.lint.flow import Flow, LintFinding
+from castsim.machines.vliw.lint_flow import Flow, LintFinding
 from castsim.machines.vliw.plans import InstructionPlan
 
 _FIELD_OF_ROLE = {"src_a": "src_a", "src_b": "src_b", "src_c": "src_c", "src_d": "src_d"}

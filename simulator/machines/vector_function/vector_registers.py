@@ -21,7 +21,7 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.isa.pto.micro.micro_words import HALVES
 from castsim.isa.pto.value_types import REGISTER_BITS
-from castsim.machines.vector_function.byte_maps import ConvertMap, Index, convert_map
+from castsim.machines.vector_function.function_operations import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.plan import conversion_policy
 from castsim.numerics import InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
 from castsim.targets import load_target

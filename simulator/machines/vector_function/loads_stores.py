@@ -14,8 +14,8 @@ import numpy as np
 
 from castsim.execution.dataflow.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
-from castsim.machines.vector_function.byte_maps import Index, StoreMap, interleave_maps, load_maps, store_map
-from castsim.machines.vector_function.lanes.vector_registers import (
+from castsim.machines.vector_function.function_operations import Index, StoreMap, interleave_maps, load_maps, store_map
+from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
     Mask,
@@ -27,7 +27,7 @@ from castsim.targets.dataflow import BLOCK_BYTES
 
 # The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
 #
-# Modes that tile kernels use too are those of `castsim.machines.vector_function.byte_maps`.
+# Modes that tile kernels use too are those of `castsim.machines.vector_function.function_operations`.
 
 _BYTES = np.arange(REGISTER_BYTES)
 

@@ -22,8 +22,11 @@ from castsim.isa.pto.program import Function
 from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
-from castsim.machines.vector_function.expansion.computes import Given, check_structure
-from castsim.machines.vector_function.expansion.nest_writer import (
+from castsim.machines.vector_function.expanded_computes import Given, check_structure
+from castsim.machines.vector_function.function_operations import (
+    VectorFunction,
+)
+from castsim.machines.vector_function.nest_writer import (
     WIDE,
     NestRules,
     NestWriter,
@@ -34,7 +37,8 @@ from castsim.machines.vector_function.expansion.nest_writer import (
     pointer_number,
     written,
 )
-from castsim.machines.vector_function.expansion.register_operations import (
+from castsim.machines.vector_function.plan import start_ctrl
+from castsim.machines.vector_function.register_operations import (
     Attributes,
     Prelude,
     Registers,
@@ -44,10 +48,6 @@ from castsim.machines.vector_function.expansion.register_operations import (
     near,
     unwritten,
 )
-from castsim.machines.vector_function.function_operations import (
-    VectorFunction,
-)
-from castsim.machines.vector_function.plan import start_ctrl
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.

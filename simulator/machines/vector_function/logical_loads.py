@@ -21,7 +21,7 @@ from castsim.isa.pto.value_types import (
     VmiOperation,
 )
 from castsim.isa.pto.vmi.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
-from castsim.machines.vector_function.logical.emitter import (
+from castsim.machines.vector_function.logical_emitter import (
     I16,
     INDEX,
     Emitter,

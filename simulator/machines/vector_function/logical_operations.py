@@ -23,7 +23,7 @@ from castsim.isa.pto.value_types import (
 )
 from castsim.isa.pto.vmi.vmi_forms import LEGACY
 from castsim.isa.pto.vmi.vmi_operations import group_of, leading_lanes
-from castsim.machines.vector_function.logical.emitter import (
+from castsim.machines.vector_function.logical_emitter import (
     I16,
     I32,
     INDEX,
@@ -40,7 +40,7 @@ from castsim.machines.vector_function.logical.emitter import (
     physical,
     register_count,
 )
-from castsim.machines.vector_function.logical.loads import Address, Divisors, Lanewise, Loads, Scalars
+from castsim.machines.vector_function.logical_loads import Address, Divisors, Lanewise, Loads, Scalars
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # How wide the containers of every logical register of a function are: as its widest companion needs them.

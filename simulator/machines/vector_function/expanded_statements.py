@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.transfers import MAXIMUM, MINIMUM, ZERO, pad_code
+from castsim.execution.dataflow.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
 from castsim.execution.interpreter.arguments import Pointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare, check_form, is_inserted
@@ -38,9 +38,9 @@ from castsim.isa.pto.program import Function, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
 from castsim.isa.pto.value_types import PointerType
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
-from castsim.machines.vector_function.expansion.lowered_program import ProgramWriter, framed, program_writer
-from castsim.machines.vector_function.expansion.nest_writer import Extents, rules_of
-from castsim.machines.vector_function.expansion.register_operations import Attributes, UnsettledError, Writer, far, near
+from castsim.machines.vector_function.expanded_program import ProgramWriter, framed, program_writer
+from castsim.machines.vector_function.nest_writer import Extents, rules_of
+from castsim.machines.vector_function.register_operations import Attributes, UnsettledError, Writer, far, near
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
@@ -112,7 +112,7 @@ def move_part(
 
     Raises:
         IllegalError: extents or strides of run time in more than two dimensions, or in columns.
-        TileError: see `castsim.execution.dataflow.transfers.lower_transfer`.
+        TileError: see `castsim.execution.dataflow.pipe_operations.lower_transfer`.
     """
     base = _base(program.out, part)
     settled = [*part.sizes, *part.view.strides, *extents]

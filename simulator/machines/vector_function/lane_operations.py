@@ -17,8 +17,8 @@ from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.machines.vector_function.byte_maps import Index, interleave_maps
-from castsim.machines.vector_function.lanes.vector_registers import (
+from castsim.machines.vector_function.function_operations import Index, interleave_maps
+from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
     Mask,

@@ -30,14 +30,14 @@ from castsim.isa.pto.value_types import (
     VectorType,
 )
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vector_function.scopes.operation import MicroFunction, check_scope, time_scope
-from castsim.machines.vector_function.scopes.scope import (
+from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
+from castsim.machines.vector_function.launched_scope import (
     Instruction as ScopeInstruction,
 )
-from castsim.machines.vector_function.scopes.scope import (
+from castsim.machines.vector_function.launched_scope import (
     Issue as ScopeIssue,
 )
-from castsim.machines.vector_function.scopes.scope import (
+from castsim.machines.vector_function.launched_scope import (
     Kind,
     Scope,
     ScopeFacts,

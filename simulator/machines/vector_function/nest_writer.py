@@ -9,16 +9,7 @@ from itertools import product
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.expansion.computes import Given, accumulated, constant_register, write_compute
-from castsim.machines.vector_function.expansion.register_operations import (
-    Place,
-    Registers,
-    Writer,
-    near,
-    pointed,
-    unwritten,
-    vector,
-)
+from castsim.machines.vector_function.expanded_computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.function_operations import (
     Compute,
     CountDown,
@@ -28,6 +19,15 @@ from castsim.machines.vector_function.function_operations import (
     Store,
     TripSelect,
     VectorFunction,
+)
+from castsim.machines.vector_function.register_operations import (
+    Place,
+    Registers,
+    Writer,
+    near,
+    pointed,
+    unwritten,
+    vector,
 )
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.

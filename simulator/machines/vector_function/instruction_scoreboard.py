@@ -14,7 +14,7 @@ from heapq import heappush, heapreplace
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
 from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
-from castsim.machines.vector_function.scopes.scope import Instruction, Issue, Kind, ScopeFacts
+from castsim.machines.vector_function.launched_scope import Instruction, Issue, Kind, ScopeFacts
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import FunctionBufferPorts
 from castsim.timing import Cause
