@@ -1,5 +1,7 @@
 """How much of a program is read, walked and computed before it is given up: stated defaults, each with its option.
 
+The words for what a run does about stale reads stand here too.
+
 The engines keep the limit of cycles; all others come before any cycle is counted.
 """
 
@@ -9,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
-from castsim.isa.errors import LimitError, Span
+from castsim.isa.errors import LimitError, ReadError, Span
 from castsim.isa.reading import MAX_STATEMENTS
 
 __all__ = [
@@ -19,9 +21,13 @@ __all__ = [
     "MAX_ELEMENTS",
     "MAX_STATEMENTS",
     "MAX_WALK",
+    "REPORT",
+    "STALE_MODES",
+    "STOP",
     "Limits",
     "check_executions",
     "executions",
+    "stale_mode",
     "walk_limit",
 ]
 
@@ -120,3 +126,19 @@ def _first(node: Node) -> Lowered | None:
             return None
         node = items[0]
     return node if isinstance(node, Lowered) else None
+
+
+REPORT, STOP, IGNORE = "report", "stop", "ignore"
+STALE_MODES = (REPORT, STOP, IGNORE)
+"""What to do about stale reads: tell of them behind the run, end it at the first, or say nothing."""
+
+
+def stale_mode(word: str | None) -> str:
+    """Return the mode for stale reads, `report` by default.
+
+    Raises:
+        ReadError: an unknown word.
+    """
+    if word is not None and word not in STALE_MODES:
+        raise ReadError(f"unknown way to treat stale reads '{word}'", legal=STALE_MODES)
+    return word or REPORT

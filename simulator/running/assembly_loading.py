@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from castsim.execution import run_limits
 from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.sources import Language, Source
-from castsim.machines.vliw import findings
-from castsim.machines.vliw.assembled import Assembled, execute
+from castsim.machines.vliw.assembled import Assembled, execute, load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
-from castsim.machines.vliw.program_sources import load_assembly, load_binary
+from castsim.machines.vliw.program_sources import load_assembly
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 
@@ -61,13 +61,13 @@ class AssemblyProgram(WalkedWhenIssued):
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
-        checked = how.stale_reads != findings.IGNORE
+        checked = how.stale_reads != run_limits.IGNORE
         ran = execute(
             self.assembled,
             inputs,
             values=how.values,
             checked=checked,
-            stop=how.stale_reads == findings.STOP,
+            stop=how.stale_reads == run_limits.STOP,
             max_bundles=how.max_cycles,
             max_walk=how.limits.computed,
             heard=how.progress,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from castsim.engines import simulate
+from castsim.execution import run_limits
 from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
@@ -17,7 +18,6 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vliw import findings
 from castsim.machines.vliw.assembled import Assembled, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
@@ -88,7 +88,7 @@ class KernelProgram(WalkedWhenIssued):
         if how.values:
             check_elements(self.arguments, how.limits.max_elements)
         how.stage("values")
-        checked = how.stale_reads != findings.IGNORE
+        checked = how.stale_reads != run_limits.IGNORE
         runs: list[Ran] = []
         given = dict(inputs)
         printed: list[str] = []
@@ -100,7 +100,7 @@ class KernelProgram(WalkedWhenIssued):
                 given,
                 values=how.values,
                 checked=checked,
-                stop=how.stale_reads == findings.STOP,
+                stop=how.stale_reads == run_limits.STOP,
                 max_bundles=how.max_cycles,
                 max_walk=how.limits.computed,
                 heard=how.progress,

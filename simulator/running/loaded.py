@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from castsim.execution import run_limits
 from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
@@ -18,7 +19,6 @@ from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.machines.vliw import findings
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
 from castsim.synchronisation.races.race_findings import SLOTS
@@ -56,7 +56,7 @@ class RunOptions:
     values: bool = True
     max_cycles: int = MAX_CYCLES
     races: str = IGNORE
-    stale_reads: str = findings.IGNORE
+    stale_reads: str = run_limits.IGNORE
     skip: bool = True
     limits: Limits = DEFAULT_LIMITS
     stage: Callable[[str], None] = lambda _: None

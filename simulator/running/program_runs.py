@@ -15,13 +15,12 @@ from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, Choice
 from castsim.execution.input_data import arrayed
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.outcomes import CastPlace, Outcomes
-from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits, stale_mode
 from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
 from castsim.machines.mechanisms import LAUNCH, Launches, LaunchSlice, machine_of
-from castsim.machines.vliw.findings import stale_mode
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
 from castsim.synchronisation.races import MODES, STOP, Finding

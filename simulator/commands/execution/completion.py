@@ -13,10 +13,10 @@ from castsim.commands.completion import SHELLS
 from castsim.commands.full_parser import whole_parser
 from castsim.commands.outcome import Outcome
 from castsim.engines import ENGINES
+from castsim.execution.run_limits import STALE_MODES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.machines.vliw.findings import STALE_MODES
 from castsim.numerics import Tier
 from castsim.reports.listing import plain_text
 from castsim.reports.sections import RUN, further_reports

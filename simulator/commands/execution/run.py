@@ -31,6 +31,7 @@ from castsim.engines import ENGINES, simulate
 from castsim.estimating.cast_estimates import sensitivities
 from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN
 from castsim.execution.input_data import write_array
+from castsim.execution.run_limits import stale_mode
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
 from castsim.files import file_names
@@ -40,7 +41,6 @@ from castsim.isa.pto.parameters import parameters, unknown_parameter, with_value
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.isa.value_lists import read_value
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.vliw.findings import stale_mode
 from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name

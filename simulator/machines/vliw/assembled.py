@@ -20,25 +20,32 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
-from castsim.isa.errors import EngineError, ReadError, Span, TileError
+from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.reading import MAX_STATEMENTS
+from castsim.isa.reading import MAX_STATEMENTS, read_text
+from castsim.isa.sources import ASSEMBLY_SUFFIXES, Source
 from castsim.isa.tpc import (
+    Declaration,
     Register,
     RegisterDeclaration,
     TableDeclaration,
+    TargetDeclaration,
     TensorDeclaration,
     TpcProgram,
     VlmDeclaration,
     parse,
 )
+from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
-from castsim.isa.warning_text import Warnings
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookups import Tables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
+from castsim.targets import Target
+from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 
 Data = TensorDeclaration | VlmDeclaration | TableDeclaration
@@ -333,3 +340,85 @@ def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclara
         raise ReadError(f"--arg {name}={value}: not an integer of {WORD_BITS} bits")
     register = Register(File.S, int(digits))
     return RegisterDeclaration(register, (value & ((1 << WORD_BITS) - 1),), span=Span("--arg", 1, 1, f"{name}={value}"))
+
+
+# Binary programs made ready to run: what they are, their declarations, the bytes that must not be reached.
+#
+# A binary carries no declarations. They stand in a companion: the file given by `--declare`, or the one beside the
+# binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
+
+COMPANION = ".decl"
+"""Suffix of the file of declarations beside a binary."""
+
+
+def load_binary(
+    source: Source,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target],
+    *,
+    declare: Path | None = None,
+    machine: int | None = None,
+) -> Assembled:
+    """Read a binary program, raw or the section `.text` of an ELF file.
+
+    Places in messages and reports are lines of what `castsim disasm --text` prints. `machine` is an ELF machine number
+    to accept besides those of the target.
+
+    Raises:
+        ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
+            companion that is missing or cannot be read; a value for something else than an S register.
+        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; what it declares.
+    """
+    file, data = source.file, source.data
+    if entry is not None:
+        raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
+    companion = declare if declare is not None else _beside(Path(file))
+    text = "" if companion is None else read_text(companion, "declarations")
+    chosen = chosen_target(text, file if companion is None else str(companion), target, prepare)
+    encoding = encoding_of(chosen)
+    numbers = encoding.machines if machine is None else (*encoding.machines, machine)
+    code = program_bytes(data, numbers, file)
+    if not code:
+        raise ReadError(f"{file}: it contains no bundles")
+    found = disassemble(code, encoding, file)
+    _refuse_unknown(found, file, chosen)
+    program = parse(f"// castsim: target {chosen.name}\n{found.text()}", chosen.dialect, file)
+    declared = () if companion is None else _declarations(text, companion, chosen)
+    remarks = tuple(
+        WarningText(WarningKind.ENCODING, f"'{line.text}' is {line.remark}", f"{file}: offset {line.address:#x}")
+        for line in found.lines
+        if line.remark
+    )
+    return ready(replace(program, declarations=declared), file, chosen, args, remarks)
+
+
+def _beside(path: Path) -> Path | None:
+    companion = path.with_suffix(COMPANION)
+    return companion if companion.is_file() else None
+
+
+def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:
+    """Read the declarations of a companion; it may be the source of the program, whose instructions do not count.
+
+    Raises:
+        ReadError: a declaration or instruction that cannot be read; instructions in a file of declarations.
+    """
+    program = parse(text, target.dialect, str(companion))
+    if program.items and companion.suffix not in ASSEMBLY_SUFFIXES:
+        message = "a file of declarations holds comments only"
+        raise ReadError(message, span=program.items[0].span, legal=("// castsim: tensor 0 x in f32 [64, 16]",))
+    return tuple(each for each in program.declarations if not isinstance(each, TargetDeclaration))
+
+
+def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
+    unknown = [line for line in found.lines if not line.known]
+    if unknown:
+        first = unknown[0]
+        shown = " ".join(f"{byte:02x}" for byte in first.code[:8])
+        more = f"; so are those at {len(unknown) - 1} other offsets" if len(unknown) > 1 else ""
+        raise IllegalError(
+            f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are not a bundle of {target.name}: "
+            f"{first.unread}{more}"
+        )

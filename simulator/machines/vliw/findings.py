@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from castsim.isa.errors import ReadError, Span, StaleReadError
+from castsim.isa.errors import Span, StaleReadError
 from castsim.isa.tpc import Slot, TpcInstruction
 
 
@@ -151,21 +151,3 @@ class Findings:
             StaleRead(f.kind, f.place, f.role, f.reader, f.writer, f.distance, f.needed, f.first, self._times[key])
             for key, f in self._first.items()
         )
-
-
-# What a run does about stale reads, by the words of the command line.
-
-REPORT, STOP, IGNORE = "report", "stop", "ignore"
-STALE_MODES = (REPORT, STOP, IGNORE)
-"""What to do about stale reads: tell of them behind the run, end it at the first, or say nothing."""
-
-
-def stale_mode(word: str | None) -> str:
-    """Return the mode for stale reads, `report` by default.
-
-    Raises:
-        ReadError: an unknown word.
-    """
-    if word is not None and word not in STALE_MODES:
-        raise ReadError(f"unknown way to treat stale reads '{word}'", legal=STALE_MODES)
-    return word or REPORT
