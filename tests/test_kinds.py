@@ -62,9 +62,8 @@ READERS = {
     "simulator/machines/vector_function/expansion/nest_writer.py": "reads types of the text that it writes",
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
     "simulator/machines/vliw/tables.py": "reads names of files, and numbers of program text",
-    "simulator/tpc_compiler/special_functions/calling.py": "reads names of functions, and lines of assembly",
-    "simulator/tpc_compiler/special_functions/descriptors.py": "reads names of the compiler's functions",
-    "simulator/tpc_compiler/special_functions/finding.py": "reads names of functions as users type them",
+    "simulator/tpc_compiler/special_functions.py": "reads names of functions of the compiler, and lines of assembly",
+    "simulator/tpc_compiler/special_function_bodies.py": "reads names of functions as users type them",
     "isa/spellings.py": "reads names of types and numbers as users type them",
     "simulator/reports/target_template.py": "reads lines of descriptions",
     "isa/sources.py": "reads the first bytes of a file",
@@ -135,12 +134,12 @@ READERS = {
     "simulator/planning/vector_text.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
     "simulator/reports/sections/synchronisation.py": "reads lines of program text",
-    "simulator/tpc_compiler/builtins/lookup.py": "reads names of builtins as users type them",
-    "simulator/tpc_compiler/compiled_casts/ir_text.py": "reads lines of LLVM IR",
+    "simulator/tpc_compiler/builtins.py": "reads names of builtins as users type them",
+    "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/commands/execution/compiled.py": "reads names of files",
     "simulator/machines/vliw/elementary.py": "reads names of the vendor's functions",
-    "simulator/tpc_compiler/compiled_casts/compiling.py": "reads rounding modes as users type them",
-    "simulator/tpc_compiler/scheduling/source.py": "reads lines of program text",
+    "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",
+    "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",
 }
 """Modules that look at how a text begins or ends, each with its reason."""
 

@@ -12,7 +12,8 @@ from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw.lint import Flow, LintFinding, breaches, notices
 from castsim.machines.vliw.source import chosen_target
 from castsim.running.loaded import LoadRequest
-from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
+from castsim.tpc_compiler.scheduling import schedule
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 
 def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:

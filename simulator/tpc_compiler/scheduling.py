@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from time import process_time
 
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.execution.tree import Block as TreeBlock
+from castsim.execution.tree import Loop, Lowered, Node
+from castsim.isa.errors import CastsimError, EngineError, IllegalError
 from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc import (
     Bundle,
@@ -31,15 +33,13 @@ from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.program import GROUPED, File, Item
 from castsim.isa.tpc.text import AssemblySource
+from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduling.counting import executed_bundles
-from castsim.tpc_compiler.scheduling.distances import Distances
-from castsim.tpc_compiler.scheduling.names import Names, Unit, unit_of, unit_of_cell
-from castsim.tpc_compiler.scheduling.operations import Operation, Operations, mapped
-from castsim.tpc_compiler.scheduling.pipelining import Schedule, pipelined, place_all
-from castsim.tpc_compiler.scheduling.placing import (
+from castsim.tpc_compiler.dependences import Distances, Operation, Operations, mapped
+from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
+from castsim.tpc_compiler.placing import (
     Block,
     Placed,
     Placer,
@@ -52,7 +52,41 @@ from castsim.tpc_compiler.scheduling.placing import (
     renamed,
     without_unread,
 )
-from castsim.tpc_compiler.scheduling.source import SequentialProgram, Written, read_sequential
+from castsim.tpc_compiler.virtual_registers import (
+    Names,
+    SequentialProgram,
+    Unit,
+    Written,
+    read_sequential,
+    unit_of,
+    unit_of_cell,
+)
+
+# The bundles that a program issues when it runs.
+
+_MOST_BUNDLES = 10**9
+_MOST_WALK = 50_000
+
+
+def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int | None:
+    """Return how many bundles a program issues; None if data decides it, or if that takes too long to find out."""
+    try:
+        assembled = ready(program, file, target, {})
+        ran = execute(assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK)
+    except (CastsimError, EngineError):
+        return None
+    return _issued(ran.tree.root)
+
+
+def _issued(node: Node) -> int:
+    if isinstance(node, Lowered):
+        return 1
+    if isinstance(node, Loop):
+        return node.trips * _issued(node.body)
+    if isinstance(node, TreeBlock):
+        return sum(map(_issued, node.items))
+    return 0
+
 
 # Real registers for virtual ones: liveness over all paths, interference bundle by bundle, colours by position.
 

@@ -1,24 +1,99 @@
-"""Cast builtins as sequences of instructions: value steps from the table, lane movements from the recipes."""
+"""Cast builtins as sequences of instructions: signatures, lane movements from the recipes, value steps from the table.
+
+`short128 (int64, int64, int)` is one register of i16 from two of i32 and a number.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError, TargetDataError
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Slot
+from castsim.isa.tpc.dialect import Feature
 from castsim.targets.tpc_builtins import BuiltinRow, Recipe, StepText, builtin_rounding
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.signature import Signature, read_signature
 from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
+
+_SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
+_VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
+_BYTE_BITS = 8
+_SCALARS = {"int": ("shift", "i32"), "float": ("scale", "f32")}
+"""The purpose of a cast builtin's scalar argument, and its format, by its type."""
+_HELD = {Recipe.HALF_IN_WIDE_LANES: "f16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Registers with elements of one format."""
+
+    format: str
+    registers: int
+    lanes: int
+    """Elements of one register."""
+    held: str | None = None
+    """A narrower format whose codes are in the low bits of the elements, the bits above being 0; None: elements fill
+    their lanes."""
+
+    @property
+    def elements(self) -> int:
+        """Elements altogether."""
+        return self.registers * self.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The arguments and result of a cast builtin; `scalar` is name and format of its number, if it takes one.
+
+    All sources have one format, so that they are one array: first all elements of the first register, and so on.
+    """
+
+    text: str
+    source: Vectors
+    result: Vectors
+    scalar: tuple[str, str] | None
+
+
+def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
+    """Read the signature of a cast builtin.
+
+    Raises:
+        TargetDataError: it is none.
+    """
+    match = _SIGNATURE.fullmatch(row.signature)
+    arguments = [] if match is None else [argument.strip() for argument in match["arguments"].split(",")]
+    scalars = [_SCALARS[argument] for argument in arguments if argument in _SCALARS]
+    vectors = [argument for argument in arguments if argument not in _SCALARS]
+    if match is None or not vectors or len(scalars) > 1:
+        raise TargetDataError(f"{row.builtin}: '{row.signature}' is not a signature of a cast")
+    return Signature(
+        text=row.signature,
+        source=replace(_vectors(row, vectors, row.source, target), held=_HELD.get(row.recipe)),
+        result=_vectors(row, [match["result"]], row.result, target),
+        scalar=scalars[0] if scalars else None,
+    )
+
+
+def _vectors(row: BuiltinRow, types: list[str], fmt: str, target: VliwTarget) -> Vectors:
+    elements = 0
+    for name in types:
+        match = _VECTOR.fullmatch(name)
+        if match is None:
+            raise TargetDataError(f"{row.builtin}: '{name}' is not a vector type")
+        elements += int(match["elements"]) * (2 if match["pair"] else 1)
+    lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(fmt).bits
+    return Vectors(fmt, elements // lanes, lanes)
+
 
 # Moving elements between registers of different widths, in exactly as many VPU operations as the vendor's helpers.
 #
 # A register is four dual groups (DG) of two groups (docs/reference/tpc.md section 2.5). PACK leaves in every DG the
-# kept
-# elements of that DG, repeated; UNPACK spreads a part of every DG over it. What remains is to bring dual groups, their
-# groups, or quarters of them to their places with MOV_DG, of one dual group (`single`) or of all at once (`all`).
+# kept elements of that DG, repeated; UNPACK spreads a part of every DG over it. What remains is to bring dual groups,
+# their groups, or quarters of them to their places with MOV_DG, of one dual group (`single`) or of all at once
+# (`all`).
 
 _EVERY_BYTE = 0xFFFFFFFF
 _LOWER, _UPPER, _BOTH = 1, 2, 3
@@ -390,3 +465,39 @@ def widened_half(sequence: Sequence, source: Value) -> Value:
     negative = equal(sign, _SIGN)
     sequence.vpu("or.u32", result, result, _WIDE_SIGN, where=negative)
     return result
+
+
+# Elements between registers in linear order and the lanes that conversions of one lane work on.
+#
+# `spread` puts the elements of a register, in order, into lane 0 of the wide slots of two or four registers; `gather`
+# is the way back. The lane moves are those of the builtin casts; which of them depends on MOV_DG of all dual groups.
+
+_PAIR = 2
+
+
+def spread(
+    sequence: Sequence, source: Value, bits: int, ratio: int, target: VliwTarget, *, printed: str | None = None
+) -> tuple[Value, ...]:
+    """Return `ratio` registers with the elements, of `bits` bits, in lane 0 of slots of zeroes `ratio` times wider.
+
+    `printed`: by the moves that the compiler prints for casts of LLVM IR, with this integer type.
+    """
+    if ratio == 1:
+        return (source,)
+    at_once = target.features.has[Feature.MOV_DG_ALL]
+    if ratio == _PAIR:
+        moves = unpack_two_single if not at_once else unpack_two_printed if printed else unpack_two_swapped
+    else:
+        moves = unpack_four_all if at_once else unpack_four_single
+    return moves(sequence, printed or f"i{bits}", (source,))
+
+
+def gather(sequence: Sequence, sources: Items[Value], bits: int, target: VliwTarget, *, printed: bool = False) -> Value:
+    """Return one register with the elements, of `bits` bits, in lane 0 of the slots of one, two or four registers."""
+    if len(sources) == 1:
+        return sources[0]
+    moves = pack_four
+    if len(sources) == _PAIR:
+        at_once = target.features.has[Feature.MOV_DG_ALL]
+        moves = pack_two_single if not at_once else pack_two_printed if printed else pack_two_all
+    return moves(sequence, f"i{bits}", tuple(sources))[0]

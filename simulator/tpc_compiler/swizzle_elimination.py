@@ -9,27 +9,50 @@ Source: the vendor's document tpc_builtin_support, elimination of swizzle and un
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse, print_declaration, print_instruction
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import File, Operand, TpcInstruction
+from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.lint import lint
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
-from castsim.tpc_compiler.code_generation.allocation import allocate, text_of
-from castsim.tpc_compiler.code_generation.kernel import NOTHING, Line
-from castsim.tpc_compiler.code_generation.scheduling import arranged
-from castsim.tpc_compiler.compiled_casts.building import hop_in_swizzle, in_lane, takes_group
-from castsim.tpc_compiler.compiled_casts.c_table import HopMethod, PathHop
-from castsim.tpc_compiler.swizzles import blocks
-from castsim.tpc_compiler.swizzles.analysis import Analysis, Shapes, Term, Terms, Unsuited, VectorAccess, analysed
-from castsim.tpc_compiler.swizzles.blocks import ProgramPiece
-
-__all__ = ["BlockResult", "Elimination", "eliminate"]
-
+from castsim.tpc_compiler.c_table import HopMethod, PathHop
+from castsim.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
+from castsim.tpc_compiler.code_generation import (
+    NOTHING,
+    EmittedInstruction,
+    Line,
+    Sequence,
+    Value,
+    allocate,
+    arranged,
+    text_of,
+)
+from castsim.tpc_compiler.swizzle_analysis import (
+    Analysis,
+    ProgramPiece,
+    Shapes,
+    Term,
+    Terms,
+    Unsuited,
+    VectorAccess,
+    analysed,
+    constants,
+    entering,
+    piece_text,
+    pieces,
+    plans_of,
+    registers_written,
+)
 
 # Element-wise work written anew, in the order that conversions of all lanes leave: no element is moved for order.
 #
@@ -241,10 +264,10 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
     Raises:
         IllegalError: an instruction that the target refuses.
     """
-    parts = blocks.pieces(program, target)
+    parts = pieces(program, target)
     tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
-    known = blocks.constants(program, target)
-    lines: list[list[str]] = [blocks.text_of(piece) for piece in parts]
+    known = constants(program, target)
+    lines: list[list[str]] = [piece_text(piece) for piece in parts]
     found: list[BlockResult] = []
     for place, piece in enumerate(parts):
         if not piece.straight or not _moves(piece):
@@ -282,9 +305,9 @@ def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwT
         if number == place:
             continue
         elsewhere = frozenset(
-            name for k, each in enumerate(parts) if k != number for name in blocks.written(each, target)
+            name for k, each in enumerate(parts) if k != number for name in registers_written(each, target)
         )
-        needed = blocks.entering(other, target, elsewhere)
+        needed = entering(other, target, elsewhere)
         if needed:
             raise Unsuited(f"line {other.lines[0]}: reads {min(needed)} from before its block")
 
@@ -459,6 +482,69 @@ def _ends(lines: list[list[str]], place: int) -> bool:
 def _visible(line: Line, index: int, target: VliwTarget) -> int:
     """Return the first bundle in which everything that a bundle writes is visible to any reader."""
     program = parse(f"{_printed(line)}\n", target.dialect)
-    return max(
-        (index + plan.stage.number + 1 for plan in blocks.plans_of(program.bundles, target) if plan.results), default=0
-    )
+    return max((index + plan.stage.number + 1 for plan in plans_of(program.bundles, target) if plan.results), default=0)
+
+
+# A program and what it becomes without its lane moves, run on the same inputs and timed.
+
+_MAX_BUNDLES = 10**8
+_DEFAULT_INPUT = "random:0"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Cycles before and after; `same_outputs` says of each output whether it is the same, bit by bit."""
+
+    file: str
+    target: VliwTarget
+    elimination: Elimination
+    cycles: tuple[int, int]
+    same_outputs: Mapping[str, bool]
+
+    @property
+    def saved(self) -> int:
+        """Cycles saved."""
+        return self.cycles[0] - self.cycles[1]
+
+
+def compared(
+    source: str,
+    file: str,
+    target: VliwTarget,
+    inputs: Mapping[str, Codes | str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Compared:
+    """Rewrite a program and run it before and after.
+
+    `inputs` are arrays or specifications by name; what is not given is `random:0`.
+
+    Raises:
+        ReadError, IllegalError, TileError: the program or an input is refused.
+        IllegalError: the program reads early, so that the order of its instructions is not its meaning.
+        EngineError: it does not end.
+        LimitError: more of it is read or walked than `limits` let through.
+    """
+    assembled = assemble(source, file, target, {}, limits.max_statements)
+    uses = assembled.arguments
+    given = {name: _DEFAULT_INPUT for name, use in uses.items() if use.needs_input} | dict(inputs or {})
+    before = execute(assembled, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
+    if before.stale_reads:
+        first = before.stale_reads[0]
+        message = f"{first.reader.text} reads {first.place} before its new value is there; its lanes cannot be followed"
+        raise IllegalError(message, span=first.reader.span, legal=("a program without stale reads (castsim run)",))
+    elimination = eliminate(assembled.program, target)
+    changed = assemble(elimination.text, file, target, {})
+    after = execute(changed, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
+    same = {name: _same(before, after, name) for name in before.outputs}
+    if not all(same.values()) or after.stale_reads:
+        raise IllegalError("the program written anew computes something else; please report it")
+    return Compared(file, target, elimination, (_cycles(before, target), _cycles(after, target)), same)
+
+
+def _same(before: Ran, after: Ran, name: str) -> bool:
+    one, other = before.outputs[name], after.outputs[name]
+    return np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
+
+
+def _cycles(ran: Ran, target: VliwTarget) -> int:
+    return simulate(ran.tree, target).total

@@ -1,5 +1,10 @@
 """Casts of C and of LLVM IR as the TPC compiler makes them: rules first, then a program that runs.
 
+cast = compile_cast("float128", "ushort128", "gaudi")    # as_ushort128(x)
+cast.path                                                # f32 -> i32 -> u32 -> u16
+cast.values(codes)                                       # what its assembly computes
+cast.kernel.text()                                       # the assembly
+
 Rules: docs/reference/tpc.md section 4 and the vendor's document `tpc_builtin_support` (as_T, implicit and explicit
 conversion, reinterpret_cast). Values are those of the emitted assembly in the machine.
 """
@@ -27,8 +32,23 @@ from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.code_generation import KernelResult, ScheduledKernel, Sequence, Value, execute, schedule
-from castsim.tpc_compiler.compiled_casts.building import (
+from castsim.tpc_compiler.c_table import (
+    HopMethod,
+    Path,
+    PathHop,
+    VectorType,
+    bits_of,
+    is_float,
+    matched,
+    native_elements,
+    one_register,
+    path_of,
+    promotes,
+    promotions_of,
+    registers_of,
+    vector_type,
+)
+from castsim.tpc_compiler.cast_building import (
     RESULT,
     SOURCE,
     Order,
@@ -38,29 +58,14 @@ from castsim.tpc_compiler.compiled_casts.building import (
     largest,
     rounded,
 )
-from castsim.tpc_compiler.compiled_casts.c_table import (
-    HopMethod,
-    Path,
-    PathHop,
-    VectorType,
-    bits_of,
-    is_float,
-    matched,
-    one_register,
-    path_of,
-    promotes,
-    promotions_of,
-    registers_of,
-    vector_type,
-)
+from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, Value, schedule
+from castsim.tpc_compiler.kernel_execution import KernelResult, execute
 
 # The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
 #
 # A scalar takes its mode from the register wherever it rounds, an integer step rounds to nearest even; a vector takes
-# the
-# register's between integers of different widths and rounds to nearest even elsewhere. `targets/tpc_ir_casts.csv` has
-# the
-# casts that go otherwise. Source: docs/reference/tpc.md section 4.
+# the register's between integers of different widths and rounds to nearest even elsewhere. `targets/tpc_ir_casts.csv`
+# has the casts that go otherwise. Source: docs/reference/tpc.md section 4.
 
 _SCALAR, _VECTOR = "scalar", "vector"
 _UNITS = {_SCALAR: "spu", _VECTOR: "vpu"}
@@ -503,3 +508,66 @@ def compiled_cast(
     found = compile_cast(src, dst, target, **options)
     element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
     return found.values(np.asarray(codes, code_dtype(FORMATS[element])))
+
+
+# The compiler's lowering matrix as casts that run: what each of its entries means for vectors of these sizes.
+#
+# Entries with equal numbers of elements are casts of LLVM IR. Those that lead from one register to one register
+# convert the lane 0 of wide slots. `Skip` keeps the first registers. What the other entries with unequal numbers
+# convert to what is not documented (docs/reference/tpc.md section 4 names kinds only); they are refused.
+
+_BYTE_BITS = 8
+"""Narrower elements have no PACK and UNPACK, so that no linear order."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixEntry:
+    """One entry: two vector types and the kind of lowering between them."""
+
+    src: VectorType
+    dst: VectorType
+    kind: LoweringKind
+
+    def __str__(self) -> str:
+        return f"{self.src.element} x {self.src.elements} -> {self.dst.element} x {self.dst.elements} ({self.kind})"
+
+
+def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) -> tuple[MatrixEntry, ...]:
+    """Return the entries of a generation, or those of a pair of element types."""
+    return tuple(
+        MatrixEntry(VectorType(row.src, before), VectorType(row.dst, after), row.kind)
+        for row in lowering_matrix(target.name)
+        if src in (None, row.src) and dst in (None, row.dst)
+        for before, after in row.counts
+    )
+
+
+def order_of(entry: MatrixEntry, target: VliwTarget) -> Order | None:
+    """Return the order in which an entry's result stands, None where no source says what it converts."""
+    pair = entry.src, entry.dst
+    if entry.kind in (LoweringKind.BOOL_TO, LoweringKind.SKIP):
+        return Order.LINEAR
+    if entry.src.elements == entry.dst.elements:
+        return Order.LINEAR if min(bits_of(each.element) for each in pair) >= _BYTE_BITS else Order.SWIZZLE
+    if all(each.elements == native_elements(each.element, target) for each in pair):
+        return Order.LANE
+    return None
+
+
+def lowered(entry: MatrixEntry, target: VliwTarget) -> CompiledCast:
+    """Return the cast that an entry stands for.
+
+    Raises:
+        IllegalError: what it converts is not documented; or nothing in the instruction set leads there.
+    """
+    order = order_of(entry, target)
+    if order is None:
+        raise IllegalError(
+            f"{entry}: the numbers of elements differ, and what such an entry converts is not documented",
+            legal=("entries with equal numbers", "one register to one register"),
+        )
+    if entry.kind is LoweringKind.SKIP:
+        return kept(entry.src, entry.dst, target, SourceForm.IR)
+    return prepared(
+        entry.src, entry.dst, target, form=SourceForm.AS, rounding=None, reading=ChainReading.COMPILER, order=order
+    )

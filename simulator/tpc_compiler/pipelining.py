@@ -15,8 +15,8 @@ from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.text import AssemblySource
 from castsim.machines.vliw.structure import holds, signed
-from castsim.tpc_compiler.scheduling.operations import Operation, Operations
-from castsim.tpc_compiler.scheduling.placing import (
+from castsim.tpc_compiler.dependences import Operation, Operations
+from castsim.tpc_compiler.placing import (
     Block,
     BlockLoop,
     Entering,

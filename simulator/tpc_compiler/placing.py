@@ -19,9 +19,8 @@ from castsim.machines.vliw.lint.flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduling.distances import Distances
-from castsim.tpc_compiler.scheduling.names import STRIDE, Unit, unit_of_cell
-from castsim.tpc_compiler.scheduling.operations import Operation, Operations, drawn, renumbered
+from castsim.tpc_compiler.dependences import Distances, Operation, Operations, drawn, renumbered
+from castsim.tpc_compiler.virtual_registers import STRIDE, Unit, unit_of_cell
 
 # Basic blocks of a text, its loops, and which block may follow which.
 

@@ -12,8 +12,8 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import File
 from castsim.numerics import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
-from castsim.tpc_compiler.code_generation import Sequence, Value
-from castsim.tpc_compiler.compiled_casts.c_table import (
+from castsim.tpc_compiler.builtin_sequences import gather, spread
+from castsim.tpc_compiler.c_table import (
     HopMethod,
     Path,
     PathHop,
@@ -22,7 +22,7 @@ from castsim.tpc_compiler.compiled_casts.c_table import (
     is_float,
     registers_of,
 )
-from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
+from castsim.tpc_compiler.code_generation import Sequence, Value
 
 # One hop of a path as instructions: on a register whose elements stand in lane 0 of wide slots, or lane by lane.
 

@@ -18,7 +18,7 @@ from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation.kernel import ScheduledKernel
+from castsim.tpc_compiler.code_generation import ScheduledKernel
 
 MAX_BUNDLES = 10**9
 """Bundles after which a program of the compiler is given up."""
