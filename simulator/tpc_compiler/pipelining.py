@@ -13,7 +13,7 @@ from itertools import product
 
 from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.text import AssemblySource
+from castsim.isa.tpc.operand_text import AssemblySource
 from castsim.machines.vliw.structure import holds, signed
 from castsim.tpc_compiler.dependences import Operation, Operations
 from castsim.tpc_compiler.placing import (

@@ -31,8 +31,8 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource
 from castsim.isa.tpc.program import GROUPED, File, Item
-from castsim.isa.tpc.text import AssemblySource
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.registers import is_constant

@@ -24,10 +24,9 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource, Comment, Word, read_register
 from castsim.isa.tpc.parser import LABEL, read_declarations
 from castsim.isa.tpc.program import GROUPED, JUMPS, File, Register
-from castsim.isa.tpc.text import AssemblySource, Comment, Word
-from castsim.isa.tpc.values import read_register
 from castsim.targets.vliw import VliwTarget
 
 # Virtual registers: how a text names them, and the numbers beyond the files that stand for them until allocation.

@@ -14,9 +14,9 @@ from castsim.execution.byte_sets import strided
 from castsim.execution.interpreter.dependence import Scalar
 from castsim.execution.tree import Access, Tree
 from castsim.isa.errors import Span, TileError
-from castsim.isa.pto.micro.micro_forms import LOOP_REGISTERS
+from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.isa.warning_text import Warnings
 from castsim.targets.dataflow import BLOCK_BYTES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from castsim.execution.dataflow.transfer_timing import TICKS
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
-from castsim.isa.pto.micro.conversions import ROUNDINGS
+from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.machines.launches import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.machines.vector_function.function_operations import (
     Bitwise,

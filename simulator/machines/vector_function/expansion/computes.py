@@ -19,7 +19,7 @@ from castsim.execution.vector_operations.elements import numbers
 from castsim.execution.vector_operations.reductions import neutral_code
 from castsim.execution.vector_operations.shapes import vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.expansion.micro_lines import mask, unwritten, vector
 from castsim.machines.vector_function.expansion.register_operations import Held, Registers

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, VectorType
 

@@ -13,7 +13,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
+from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.machines.vector_function.byte_maps import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.lanes.vector_registers import (
     REGISTER_BYTES,

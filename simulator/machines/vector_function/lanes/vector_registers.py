@@ -15,7 +15,7 @@ from castsim.execution.dataflow.buffer_values import Bytes
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format
-from castsim.isa.pto.micro.micro_words import HALVES
+from castsim.isa.pto.micro_words import HALVES
 from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.targets.vector_function import VectorFunctionTarget
 

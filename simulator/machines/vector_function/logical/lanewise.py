@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
-from castsim.isa.pto.micro.conversions import CONVERSIONS, plain_word
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import LogicalVectorType, ScalarType, VmiOperation
-from castsim.isa.pto.vmi.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
+from castsim.isa.pto.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
 from castsim.machines.vector_function.logical.emitter import (
     Emitter,
     LogicalMask,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalVectorType,

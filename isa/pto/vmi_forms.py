@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from castsim.isa.pto.micro.micro_forms import ROWS as MICRO
+from castsim.isa.pto.micro_forms import ROWS as MICRO
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, PointerType, ScalarType, Type, VmiOperation
 

@@ -12,30 +12,28 @@ from typing import NoReturn
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
-from castsim.isa.pto.micro.conversions import (
+from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
+from castsim.isa.pto.micro_words import (
     CONVERSIONS,
-    HALVES,
+    LEGAL,
+    NUMBERS,
+    OF_OPERATION,
+    PARITIES,
+    WRITTEN,
+    Form,
     check_attributes,
     check_mask,
     check_truncation,
     conversion,
-    undocumented_rounding,
-)
-from castsim.isa.pto.micro.micro_forms import BURSTS, COPIES, GROUPS, ROWS
-from castsim.isa.pto.micro.micro_words import (
-    LEGAL,
-    NUMBERS,
-    OF_OPERATION,
-    WRITTEN,
-    Form,
     forms_of,
     kind_of,
     mismatch,
     short,
+    undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.statement_reader import PtoReader, Statement
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
@@ -212,8 +210,8 @@ def _check_difference(node: MicroOperation) -> None:
     assert isinstance(result, VectorType)
     if result.element != "f32":
         _refuse(node, f"yields f32, not {_spelled(result.element)}", ("!pto.vreg<64xf32>",), "result 0")
-    if part not in HALVES:
-        _refuse(node, f"has no part {part}", HALVES, "part")
+    if part not in PARITIES:
+        _refuse(node, f"has no part {part}", PARITIES, "part")
 
 
 def _check_same_width(node: MicroOperation) -> None:

@@ -13,17 +13,20 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.pto.attributes import enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
-from castsim.isa.pto.micro.conversions import (
+from castsim.isa.pto.micro_words import (
     CONVERSIONS,
+    LEGAL,
+    SATURATIONS,
     Conversion,
     check_truncation,
+    kind_of,
     plain_word,
+    short,
     undocumented_rounding,
 )
-from castsim.isa.pto.micro.micro_words import LEGAL, SATURATIONS, kind_of, short
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.register_types import lane_bits
 from castsim.isa.pto.statement_reader import PtoReader, Statement
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
@@ -34,7 +37,7 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi.vmi_forms import (
+from castsim.isa.pto.vmi_forms import (
     COUNTS,
     DISTRIBUTIONS,
     LEGACY,
