@@ -12,9 +12,8 @@ from itertools import product
 from micro_text import SPELLINGS, bits_of
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.micro.conversions import CONVERSIONS
-from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS, Place
-from castsim.isa.pto.micro.micro_words import LEGAL, OF_OPERATION, WRITTEN, Form, forms_of
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
+from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, OF_OPERATION, WRITTEN, Form, forms_of
 from castsim.isa.pto.pto_parser import parse
 
 ELEMENTS = (*SPELLINGS,)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from castsim.isa.pto.micro.micro_forms import ROWS
+from castsim.isa.pto.micro_forms import ROWS
 
 FACTS = Path(__file__).parent / "vectors" / "micro_index.csv"
 BITS = {"f32": 32, "f16": 16, "bf16": 16, "si64": 64} | {f"{s}{n}": n for s in ("i", "ui") for n in (8, 16, 32)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from castsim.isa.pto.micro.conversions import CONVERSIONS
-from castsim.isa.pto.micro.micro_forms import GROUPS, ROWS, Place
-from castsim.isa.pto.micro.micro_words import LEGAL, NUMBERS, OF_OPERATION, SYNONYMS, WRITTEN, Form, forms_of
+from castsim.isa.pto.micro_forms import GROUPS, ROWS, Place
+from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, NUMBERS, OF_OPERATION, SYNONYMS, WRITTEN, Form, forms_of
 
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],

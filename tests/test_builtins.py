@@ -21,9 +21,8 @@ from castsim.targets.options import with_options
 from castsim.targets.tpc_builtins import all_builtins, builtins_of
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.tpc_special_functions import special_functions
-from castsim.tpc_compiler.builtins import Builtin, BuiltinResult, emitted
-from castsim.tpc_compiler.builtins.calling import call
-from castsim.tpc_compiler.builtins.signature import read_signature
+from castsim.tpc_compiler.builtin_sequences import read_signature
+from castsim.tpc_compiler.builtins import Builtin, BuiltinResult, call, emitted
 
 PUBLISHED = table("tpc_builtin_casts.csv")
 SIGNATURES = table("tpc_builtin_signatures.csv")

@@ -10,8 +10,8 @@ from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.c_table import HopMethod, Path, VectorType, bits_of, path_of
-from castsim.tpc_compiler.compiled_casts.compiling import ir_path
+from castsim.tpc_compiler.c_table import HopMethod, Path, VectorType, bits_of, path_of
+from castsim.tpc_compiler.compiled_casts import ir_path
 
 SCALAR_TESTS = {
     # LL tests of llvm/test/CodeGen/TPC/fpcvt and type_convert: instructions that they expect, by generation.

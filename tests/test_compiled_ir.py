@@ -13,8 +13,8 @@ from oracle_formats import INTS, Value, decode, fmt
 from oracle_scalar import encode
 
 from castsim.__main__ import main
-from castsim.tpc_compiler.compiled_casts import compare, compile_cast
-from castsim.tpc_compiler.compiled_casts.comparing import defined, inputs_of, opcodes
+from castsim.tpc_compiler.cast_comparison import compare, defined, inputs_of, opcodes
+from castsim.tpc_compiler.compiled_casts import compile_cast
 
 OPCODES = {
     ("f32", "bf16"): ["fptrunc"],

@@ -15,8 +15,8 @@ from castsim.isa.errors import IllegalError
 from castsim.targets import load_target
 from castsim.targets.tpc_compiler import LoweringKind
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts import MatrixEntry, Order, entries, lowered
-from castsim.tpc_compiler.compiled_casts.matrix import order_of
+from castsim.tpc_compiler.cast_building import Order
+from castsim.tpc_compiler.compiled_casts import MatrixEntry, entries, lowered, order_of
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 

@@ -9,8 +9,8 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.tpc_compiler.c_table import vector_type
 from castsim.tpc_compiler.compiled_casts import compile_cast, compiled_cast
-from castsim.tpc_compiler.compiled_casts.c_table import vector_type
 
 PROMOTIONS = ("char", "short", "int", "uint", "float")
 """The order that the vendor's document lists, as far as TPC has the types."""

@@ -12,8 +12,8 @@ import pytest
 from castsim.__main__ import main
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts import cast_table, compile_cast
-from castsim.tpc_compiler.compiled_casts.c_table import NONE, spelled
+from castsim.tpc_compiler.c_table import NONE, cast_table, spelled
+from castsim.tpc_compiler.compiled_casts import compile_cast
 
 TABLE = Path(__file__).parent / "vectors" / "tpc_builtin_support_gaudi.txt"
 

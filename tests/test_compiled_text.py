@@ -14,7 +14,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import FORMATS
 from castsim.numerics import codes_from_array
-from castsim.tpc_compiler.compiled_casts.ir_text import casts_of_text
+from castsim.tpc_compiler.cast_comparison import casts_of_text
 
 ROWS = [
     row

@@ -26,10 +26,10 @@ import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
 from castsim.graphs import graph_execution
-from castsim.isa.pto.micro.micro_forms import ROWS
+from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi.vmi_forms import LEGACY, PREFIX
-from castsim.isa.pto.vmi.vmi_forms import ROWS as LOGICAL
+from castsim.isa.pto.vmi_forms import LEGACY, PREFIX
+from castsim.isa.pto.vmi_forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.planning.samples import all_codes
 from castsim.reports.pairs import pair_rows

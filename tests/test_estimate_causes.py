@@ -19,7 +19,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.targets import load_target, target_names
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.c_table import path_of
+from castsim.tpc_compiler.c_table import path_of
 
 EXAMPLES = 3000 if "CASTSIM_THOROUGH" in os.environ else 60
 CHIPS = target_names()

@@ -16,7 +16,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.tpc import Slot
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.compiled_casts.c_table import path_of
+from castsim.tpc_compiler.c_table import path_of
 
 TARGETS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 

@@ -15,7 +15,7 @@ import pytest
 import castsim
 import castsim.__main__
 import castsim.isa.pto
-import castsim.tpc_compiler.builtins
+import castsim.isa.tpc
 from castsim import cast, estimate, run
 from castsim.evidence.verification import VerificationRecord, sources
 from castsim.evidence.verification.planning import plan
@@ -47,7 +47,7 @@ def test_results_are_shown_in_a_line() -> None:
 
 def test_names_that_are_imported_on_use_are_listed() -> None:
     assert {name for name in dir(castsim) if not name.startswith("_")} == set(castsim.__all__) - {"__version__"}
-    assert set(castsim.tpc_compiler.builtins.__all__) <= set(dir(castsim.tpc_compiler.builtins))
+    assert set(castsim.isa.tpc.__all__) <= set(dir(castsim.isa.tpc))
     for name in castsim.__all__:
         assert getattr(castsim, name) is not None
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro import conversions
-from castsim.isa.pto.micro.conversions import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
+from castsim.isa.pto import micro_words
+from castsim.isa.pto.micro_words import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
@@ -250,20 +250,20 @@ def test_attributes_that_a_pair_refuses(
     pair: tuple[str, str], attributes: dict[str, str], message: str, legal: tuple[str, ...] | None
 ) -> None:
     with pytest.raises(IllegalError, match=message) as refused:
-        conversions.check_attributes(conversion(*pair), attributes)
+        micro_words.check_attributes(conversion(*pair), attributes)
     assert legal is None or refused.value.legal == legal
 
 
 def test_aliases_and_masks() -> None:
     row = conversion("f32", "f16")
-    conversions.check_attributes(row, {"rnd": "ROUND_R", "sat": "RS_ENABLE", "part": "PART_ODD"})
+    micro_words.check_attributes(row, {"rnd": "ROUND_R", "sat": "RS_ENABLE", "part": "PART_ODD"})
     data = registers("f32", "f16")[0]
     long = convert(model.register(data), row, "PART_ODD", every_lane(32), "ROUND_Z", "RS_DISABLE")
     assert long.data.tobytes() == model.vcvt(data, "f32", "f16", "ODD", model.masks(32, 0)[0], "Z", "NOSAT")
     with pytest.raises(IllegalError, match="is b16") as refused:
-        conversions.check_mask(row, 16)
+        micro_words.check_mask(row, 16)
     assert refused.value.legal == ("!pto.mask<b32>",)
-    conversions.check_mask(conversion("i64", "f32"), 32)
+    micro_words.check_mask(conversion("i64", "f32"), 32)
 
 
 def read_element(spelling: str) -> str:
@@ -287,9 +287,9 @@ def test_pairs_that_do_not_exist() -> None:
     with pytest.raises(IllegalError, match="by way of f32"):
         conversion("f16", "bf16")
     with pytest.raises(IllegalError, match="vtrc does not take i32"):
-        conversions.check_truncation("i32", "R")
+        micro_words.check_truncation("i32", "R")
     with pytest.raises(IllegalError, match="no rounding O"):
-        conversions.check_truncation("f32", "O")
-    assert conversions.undocumented_rounding(conversion("f32", "bf16"), "O")
-    assert conversions.undocumented_rounding(conversion("f32", "f16"), "ROUND_O") is None
-    assert conversions.undocumented_rounding(conversion("f32", "e5m2"), "H")
+        micro_words.check_truncation("f32", "O")
+    assert micro_words.undocumented_rounding(conversion("f32", "bf16"), "O")
+    assert micro_words.undocumented_rounding(conversion("f32", "f16"), "ROUND_O") is None
+    assert micro_words.undocumented_rounding(conversion("f32", "e5m2"), "H")

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from castsim.isa.pto.micro.conversions import conversion
+from castsim.isa.pto.micro_words import conversion
 from castsim.machines.vector_function.vector_registers import Register, convert, every_lane
 
 TYPES = {

@@ -11,7 +11,7 @@ from a5_cases import source_codes
 
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.micro.conversions import CONVERSIONS, ROUNDINGS
+from castsim.isa.pto.micro_words import CONVERSIONS, ROUNDINGS
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy
 from castsim.machines.vector_function.vector_registers import documented_target, policy_of

@@ -23,7 +23,7 @@ from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc import Immediate, LabelUse, Register, parse
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.tpc_compiler.scheduling import has_virtual_registers
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 TILES, ASSEMBLY = sorted(PROGRAMS.rglob("*.pto")), sorted(PROGRAMS.rglob("*.tpc"))

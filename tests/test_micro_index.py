@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from castsim import run
-from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.warning_text import WarningKind, of_kind

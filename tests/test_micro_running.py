@@ -11,7 +11,7 @@ from micro_text import runnable
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS, Place
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run

@@ -8,7 +8,7 @@ from micro_cases import texts
 from test_micro_running import B32, F32, LOAD, STORE, UB, issued, program, ramp
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.pto.program import Program
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program

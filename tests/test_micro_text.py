@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from micro_text import program_of
 
-from castsim.isa.pto.micro.micro_forms import ROWS
-from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.micro_forms import ROWS, micro_operations
 from castsim.isa.pto.program import Section
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program

@@ -19,11 +19,10 @@ from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declarat
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
+from castsim.tpc_compiler.dependences import Distances, Operation, Operations
+from castsim.tpc_compiler.placing import Block, mark_fresh, renamed
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
-from castsim.tpc_compiler.scheduling.distances import Distances
-from castsim.tpc_compiler.scheduling.operations import Operation, Operations
-from castsim.tpc_compiler.scheduling.placing import Block, mark_fresh, renamed
-from castsim.tpc_compiler.scheduling.source import read_sequential
+from castsim.tpc_compiler.virtual_registers import read_sequential
 
 Capture = pytest.CaptureFixture[str]
 

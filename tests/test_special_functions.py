@@ -24,11 +24,7 @@ from castsim.machines.vliw.lookups import BINARY, KNOWN, rounded
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.tpc_special_functions import FunctionKind, library_functions
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.special_functions import (
-    FunctionProgram,
-    call_function,
-    function_program,
-)
+from castsim.tpc_compiler.special_functions import FunctionProgram, call_function, function_program
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))

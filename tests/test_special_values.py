@@ -22,7 +22,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.micro.conversions import CONVERSIONS, conversion
+from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
 from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, convert, every_lane, truncate

@@ -13,12 +13,11 @@ from castsim.__main__ import main
 from castsim.isa.tpc import parse
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_sequences import gather, spread
+from castsim.tpc_compiler.c_table import bits_of, path_of
+from castsim.tpc_compiler.cast_building import in_lane
 from castsim.tpc_compiler.code_generation import Sequence, schedule
-from castsim.tpc_compiler.compiled_casts.building import in_lane
-from castsim.tpc_compiler.compiled_casts.c_table import bits_of, path_of
-from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
-from castsim.tpc_compiler.swizzles import Elimination, eliminate
-from castsim.tpc_compiler.swizzles.comparing import compared
+from castsim.tpc_compiler.swizzle_elimination import Elimination, compared, eliminate
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 LINEAR, SWIZZLED = (PROGRAMS / f"tpc_bf16_scale_{order}_gaudi.tpc" for order in ("linear", "swizzled"))

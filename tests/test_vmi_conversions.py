@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from vmi_text import OUTPUT, Body, as_bytes, bits, blank, mask, reg, run_body
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro.conversions import CONVERSIONS
-from castsim.isa.pto.vmi.vmi_operations import route
+from castsim.isa.pto.micro_words import CONVERSIONS
+from castsim.isa.pto.vmi_operations import route
 
 ELEMENTS = ("f32", "f16", "bf16", "e4m3fn", "e5m2", "hif8", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32)), "i64")
 TWICE = {("i32", dst) for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")} | {

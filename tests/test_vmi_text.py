@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto.micro.scopes import logical_operations, micro_operations
+from castsim.isa.pto.micro_forms import logical_operations, micro_operations
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.pto.vmi.vmi_forms import ROWS
+from castsim.isa.pto.vmi_forms import ROWS
 from castsim.isa.warning_text import WarningKind
 from castsim.machines.vector_function.logical_function import lower_function
 

@@ -23,7 +23,7 @@ from tpc_text import dialect, target
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, available, parse
 from castsim.isa.tpc.encoding import encode_bundle
-from castsim.isa.tpc.encoding.object_file import program_bytes
+from castsim.isa.tpc.encoding.assembler import program_bytes
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.latency_bound import Placed, pair_distance

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.pto import pto_scalars, scalar_memory, tile_forms, tile_operation_forms
+from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
 from castsim.isa.pto.attributes import Attributes, check_keys, read_attributes, sorted_texts
 from castsim.isa.pto.lexer import TokenKind, closest
-from castsim.isa.pto.micro.micro_forms import ROWS as MICRO_ROWS
+from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (
     Call,
     Condition,
@@ -32,7 +32,7 @@ from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement, read
 from castsim.isa.pto.tile_operation_forms import Use, read_operands
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
-from castsim.isa.pto.vmi.vmi_forms import PREFIX, ROWS, SYNONYMOUS
+from castsim.isa.pto.vmi_forms import PREFIX, ROWS, SYNONYMOUS
 
 # Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).
 
@@ -56,13 +56,13 @@ PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
 
 
 def _read_micro(reader: PtoReader, statement: Statement) -> Operation:
-    from castsim.isa.pto.micro.micro_reading import read_micro  # noqa: PLC0415 - programs of tiles start without it
+    from castsim.isa.pto.micro_reading import read_micro  # noqa: PLC0415 - programs of tiles start without it
 
     return read_micro(reader, statement)
 
 
 def _read_generic_micro(reader: PtoReader, statement: Statement) -> Operation:
-    from castsim.isa.pto.micro.micro_reading import read_generic  # noqa: PLC0415 - as above
+    from castsim.isa.pto.micro_reading import read_generic  # noqa: PLC0415 - as above
 
     return read_generic(reader, statement)
 
@@ -78,7 +78,7 @@ MICRO_READERS: dict[str, Handler] = {
 
 
 def _read_vmi(reader: PtoReader, statement: Statement) -> Operation:
-    from castsim.isa.pto.vmi.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
+    from castsim.isa.pto.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
 
     return read_vmi(reader, statement)
 
@@ -616,8 +616,8 @@ def _read_return(reader: PtoReader, statement: Statement) -> Operation:
 
 HANDLERS: dict[str, Handler] = {
     **pto_scalars.HANDLERS,
-    **scalar_memory.INDEX_READERS,
-    **scalar_memory.MEMORY_READERS,
+    **pto_scalars.INDEX_READERS,
+    **pto_scalars.MEMORY_READERS,
     **tile_operation_forms.HANDLERS,
     **PRINT_READERS,
     **tile_forms.ALIAS_READERS,

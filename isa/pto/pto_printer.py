@@ -11,7 +11,7 @@ from typing import Any
 
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.attributes import format_attributes
-from castsim.isa.pto.micro.micro_words import micro_text
+from castsim.isa.pto.micro_words import micro_text
 from castsim.isa.pto.program import (
     AddPointer,
     AllocTile,
@@ -52,7 +52,7 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.pto_scalars import CAST, FLOATS, bits_of
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
-from castsim.isa.pto.vmi.vmi_forms import vmi_text
+from castsim.isa.pto.vmi_forms import vmi_text
 
 # The lines that begin regions: loops, conditions, and the values that they carry.
 

@@ -24,17 +24,19 @@ from castsim.isa.pto.program import (
     VectorType,
     ViewType,
 )
-from castsim.isa.pto.register_types import (
+from castsim.isa.pto.tile_types import (
+    FieldText,
     format_logical,
     format_micro,
+    format_tile,
     of_dialect,
     read_align,
     read_logical_mask,
     read_logical_vector,
     read_mask,
+    read_tile,
     read_vector,
 )
-from castsim.isa.pto.tile_types import FieldText, format_tile, read_tile
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType
 from castsim.isa.warning_text import WarningKind
 

@@ -183,7 +183,7 @@ class VmiOperation(Located):
 
 # What the micro level adds to the operations of a program.
 #
-# Its operations are alike but for their operands: one node holds each of them, and `micro.micro_forms` tells
+# Its operations are alike but for their operands: one node holds each of them, and `micro_forms` tells
 # how it is written. Source: docs/reference/micro.md section 1.
 
 

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from castsim.isa.tpc import (
-    arithmetic_forms,
-    bit_forms,
-    conversion_forms,
-    memory_forms,
-    move_forms,
-    product_forms,
-    table_forms,
-)
+from castsim.isa.tpc import arithmetic_forms, conversion_forms, memory_forms
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import Form
 
 FORMS: tuple[Form, ...] = (
     *memory_forms.FORMS,
-    *move_forms.FORMS,
+    *memory_forms.MOVE_FORMS,
     *arithmetic_forms.FORMS,
     *conversion_forms.FORMS,
-    *product_forms.FORMS,
-    *bit_forms.FORMS,
-    *table_forms.FORMS,
+    *arithmetic_forms.PRODUCT_FORMS,
+    *arithmetic_forms.BIT_FORMS,
+    *memory_forms.TABLE_FORMS,
 )
 """Every row."""
 

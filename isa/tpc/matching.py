@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from itertools import zip_longest
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
+from castsim.isa.tpc.operand_text import HARDWARE_CODES, AssemblySource, Word, read_immediate, read_mask, read_register
 from castsim.isa.tpc.program import (
     GROUPED,
     Comparison,
@@ -29,7 +29,6 @@ from castsim.isa.tpc.program import (
     Special,
     TpcInstruction,
 )
-from castsim.isa.tpc.text import AssemblySource, Word
 
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
@@ -113,9 +112,9 @@ def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
     """
     for place, item in enumerate(parts.operands):
         if isinstance(item.operand, Immediate):
-            name = values.HARDWARE_CODES.get(item.operand.value)
+            name = HARDWARE_CODES.get(item.operand.value)
             if name is None:
-                legal = [f"{code} ({name})" for code, name in values.HARDWARE_CODES.items()]
+                legal = [f"{code} ({name})" for code, name in HARDWARE_CODES.items()]
                 message = f"there is no hardware register {item.word.text[:40]}"
                 raise ReadError(message, span=source.word_span(item.word), legal=legal)
             parts.operands[place] = replace(item, operand=Special(name))
@@ -203,7 +202,7 @@ class _Items:
     def _operand(self, word: Word) -> Operand:
         text = word.text
         try:
-            found = values.read_register(text, self.dialect) or values.read_mask(text) or values.read_immediate(text)
+            found = read_register(text, self.dialect) or read_mask(text) or read_immediate(text)
         except ValueError as error:
             raise self.error(str(error), word) from None
         if found:
@@ -379,7 +378,7 @@ def _with_provided(
         return given
     filled = []
     for spec in specs[first:]:
-        register = values.read_register(dialect.tensor_registers[spec.dialect_role or ""], dialect)
+        register = read_register(dialect.tensor_registers[spec.dialect_role or ""], dialect)
         assert register is not None
         filled.append(WrittenOperand(parts.head, register, inverted=False, comma_before=True))
     return [*given[:first], *filled, *given[first:]]
@@ -537,7 +536,7 @@ def _value(switch: Switch, setting: Setting) -> Value:
         legal = tuple(spelling for _, spelling in switch.words)
     else:
         try:
-            number = values.read_immediate(setting.value)
+            number = read_immediate(setting.value)
         except ValueError:
             number = None
         if number is not None and number.value in switch.numbers:

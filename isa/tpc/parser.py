@@ -16,9 +16,9 @@ from math import prod
 from castsim.isa.errors import CastsimError, ErrorList, ReadError, Span
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
-from castsim.isa.tpc import values
 from castsim.isa.tpc.dialect import Dialect, Feature
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource, Comment, Word, read_immediate, read_register
 from castsim.isa.tpc.program import (
     ADDRESS_BITS,
     INDEX_DIMENSIONS,
@@ -39,7 +39,6 @@ from castsim.isa.tpc.program import (
     TpcProgram,
     VlmDeclaration,
 )
-from castsim.isa.tpc.text import AssemblySource, Comment, Word
 
 # Look-up tables that a program declares: their form, and the sizes that function ids stand for.
 #
@@ -266,7 +265,7 @@ def _shape(text: str, span: Span) -> tuple[int, ...]:
 
 def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration:
     try:
-        register = values.read_register(match["register"], dialect)
+        register = read_register(match["register"], dialect)
     except ValueError as error:
         raise ReadError(str(error), span=span) from None
     legal = ("S", "SP", "I", "AD")
@@ -286,7 +285,7 @@ def _number(text: str, register: Register, span: Span) -> int:
             return int(text, 0)
         raise ReadError(f"'{text[:40]}' is not an address of {ADDRESS_BITS} bits", span=span)
     try:
-        immediate = values.read_immediate(text)
+        immediate = read_immediate(text)
     except ValueError as error:
         raise ReadError(str(error), span=span) from None
     if immediate is None or (register.file is File.SP and immediate.value > 1):

@@ -13,7 +13,8 @@ from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest
-from castsim.tpc_compiler.scheduling import has_virtual_registers, schedule
+from castsim.tpc_compiler.scheduling import schedule
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 
 def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:

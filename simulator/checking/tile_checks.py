@@ -16,9 +16,8 @@ from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.inlining import calls, inlined
 from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return, Yield, nodes
-from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_parser import calls, inlined, parse
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.sources import Source

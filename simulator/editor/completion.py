@@ -14,8 +14,8 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
-from castsim.isa.pto.micro.micro_forms import ROWS
-from castsim.isa.pto.micro.micro_words import LEGAL, OF_OPERATION, forms_of
+from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_words import LEGAL, OF_OPERATION, forms_of
 from castsim.isa.pto.tile_types import BLOCK_LAYOUTS, LOCATIONS, PADS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name

@@ -19,7 +19,7 @@ from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
 from castsim.machines.vliw.program_sources import assembly_target
-from castsim.tpc_compiler.scheduling import has_virtual_registers
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 _STEP = "  "
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|//.*|\s+|[^\s"/]+|.')

@@ -19,10 +19,9 @@ from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import ROUND_MODES
-from castsim.isa.pto.micro.conversions import ROUNDINGS as LETTERS
-from castsim.isa.pto.micro.conversions import conversion, destinations_of
-from castsim.isa.pto.micro.micro_forms import ROWS
-from castsim.isa.pto.micro.micro_words import forms_of
+from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_words import ROUNDINGS as LETTERS
+from castsim.isa.pto.micro_words import conversion, destinations_of, forms_of
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS

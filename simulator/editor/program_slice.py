@@ -296,7 +296,7 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
 def _read_assembly(text: Text, settings: Settings) -> list[Finding]:
     from castsim.isa.tpc import parse  # noqa: PLC0415 - only the language in use is loaded
     from castsim.machines.vliw.program_sources import chosen_target  # noqa: PLC0415 - as above
-    from castsim.tpc_compiler.scheduling import has_virtual_registers  # noqa: PLC0415 - as above
+    from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
 
     if not has_virtual_registers(text.text):
         parse(text.text, chosen_target(text.text, text.name, settings.request().target).dialect, text.name)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from castsim.editor.document import Settings, Text
 from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, SHAPES
-from castsim.isa.pto.micro.micro_forms import ROWS
-from castsim.isa.pto.micro.micro_words import forms_of as micro_forms
+from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_words import forms_of as micro_forms
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc import available, forms_of
 from castsim.isa.tpc.forms import SELECTORS, Form

@@ -13,11 +13,10 @@ from castsim.isa.errors import ReadError
 from castsim.isa.tpc import forms_of
 from castsim.isa.tpc.forms import SELECTORS
 from castsim.isa.tpc.instructions import ALIASES, FORMS
+from castsim.isa.tpc.operand_text import SPECIALS, AssemblySource, Word
 from castsim.isa.tpc.parser import LABEL
 from castsim.isa.tpc.program import GROUPED, File
-from castsim.isa.tpc.text import AssemblySource, Word
-from castsim.isa.tpc.values import SPECIALS
-from castsim.tpc_compiler.scheduling.names import NAME
+from castsim.tpc_compiler.virtual_registers import NAME
 
 _REGISTER = re.compile(r"%?(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_.$][\w.$]*")

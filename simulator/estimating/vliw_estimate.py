@@ -29,11 +29,9 @@ from castsim.machines.vliw.plans import prepared
 from castsim.machines.vliw.registers import Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause
-from castsim.tpc_compiler.code_generation.allocation import allocate, text_of
-from castsim.tpc_compiler.code_generation.scheduling import arranged
-from castsim.tpc_compiler.code_generation.sequence import EmittedInstruction, Sequence, Value
-from castsim.tpc_compiler.compiled_casts.building import Order, build
-from castsim.tpc_compiler.compiled_casts.c_table import Path, VectorType, native_elements, path_of
+from castsim.tpc_compiler.c_table import Path, VectorType, native_elements, path_of
+from castsim.tpc_compiler.cast_building import Order, build
+from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value, allocate, arranged, text_of
 
 if TYPE_CHECKING:
     from castsim.estimating.tile_estimates import Integers

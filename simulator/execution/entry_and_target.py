@@ -9,7 +9,7 @@ from pathlib import Path
 
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.inlining import calls
+from castsim.isa.pto.pto_parser import calls
 from castsim.isa.spans import Span
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture, target_names

@@ -15,9 +15,9 @@ from castsim.machines.vliw.semantics import prepare
 from castsim.planning.steps import RereadForm
 from castsim.planning.vector_text import issue_step, vector_assembly
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.code_generation import Sequence, schedule
 from castsim.tpc_compiler.code_generation import Value as Register
-from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 
 _BYTE = 8
 

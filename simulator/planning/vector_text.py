@@ -15,9 +15,8 @@ from castsim.isa.formats import FORMATS, Format
 from castsim.planning.assembly import Assembly, machine_formats
 from castsim.planning.steps import BuiltinForm, Chain, LoweringStep, VectorForm
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.sequences import widened_half
+from castsim.tpc_compiler.builtin_sequences import gather, spread, widened_half
 from castsim.tpc_compiler.code_generation import Sequence, Value, schedule
-from castsim.tpc_compiler.compiled_casts.lanes import gather, spread
 
 _NIBBLE, _BYTE = 4, 8
 

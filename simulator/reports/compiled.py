@@ -9,8 +9,9 @@ from castsim.numerics import value_of
 from castsim.reports.cast import SourceValue
 from castsim.reports.documents import Document, document
 from castsim.reports.numbers import bits_text, json_value, number_document
-from castsim.tpc_compiler.compiled_casts import Column, CompiledCast, CompiledCastTable, ResultComparison, source_format
-from castsim.tpc_compiler.compiled_casts.c_table import Path
+from castsim.tpc_compiler.c_table import CompiledCastTable, Path
+from castsim.tpc_compiler.cast_comparison import Column, ResultComparison, source_format
+from castsim.tpc_compiler.compiled_casts import CompiledCast
 
 
 def cast_document(cast: CompiledCast) -> Document:

@@ -15,16 +15,10 @@ from castsim.reports.cast_text import number_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.terminal import table
 from castsim.targets.description import Status
-from castsim.tpc_compiler.compiled_casts import (
-    CompiledCastTable,
-    Difference,
-    MatrixEntry,
-    Order,
-    ResultComparison,
-    SourceForm,
-    entries,
-    source_format,
-)
+from castsim.tpc_compiler.c_table import CompiledCastTable
+from castsim.tpc_compiler.cast_building import Order
+from castsim.tpc_compiler.cast_comparison import Difference, ResultComparison, source_format
+from castsim.tpc_compiler.compiled_casts import MatrixEntry, SourceForm, entries
 
 
 def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> RenderableType:

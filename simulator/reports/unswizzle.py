@@ -10,8 +10,7 @@ from rich.text import Text
 
 from castsim.reports.documents import Document, document, json_of
 from castsim.reports.terminal import table
-from castsim.tpc_compiler.swizzles.comparing import Compared
-from castsim.tpc_compiler.swizzles.elimination import BlockResult
+from castsim.tpc_compiler.swizzle_elimination import BlockResult, Compared
 
 
 def unswizzle_document(found: Compared, output: Path | None) -> Document:

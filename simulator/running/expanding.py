@@ -8,7 +8,7 @@ from pathlib import Path
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.scopes import has_logical_registers
+from castsim.isa.pto.micro_forms import has_logical_registers
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source

@@ -19,7 +19,7 @@ from castsim.execution.outcomes import CastTally
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.scopes import micro_operations
+from castsim.isa.pto.micro_forms import micro_operations
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
 from castsim.running.loaded import (

@@ -31,12 +31,11 @@ from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.inlining import inlined
-from castsim.isa.pto.micro.scopes import MICRO_ARCHITECTURE, is_micro
+from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
-from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.program_sources import targets_running

@@ -11,7 +11,7 @@ from math import log
 from typing import Any
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro.conversions import conversion, plain_word
+from castsim.isa.pto.micro_words import conversion, plain_word
 from castsim.tilelang.scalars import (
     INDEX,
     Scalars,

@@ -21,7 +21,7 @@ from castsim.tpc_c.compiling import Compiled, Parameter
 from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.types import Scalar
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
-from castsim.tpc_compiler.scheduling.source import Label, SequentialProgram, Written, read_sequential
+from castsim.tpc_compiler.virtual_registers import Label, SequentialProgram, Written, read_sequential
 
 DIMENSIONS = 5
 _TENSOR = re.compile(r"(?:(in|out|inout):)?([a-z][a-z0-9_]*)(?:\[([^\]]*)\])?")

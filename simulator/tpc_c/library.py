@@ -32,7 +32,7 @@ from castsim.tpc_c.types import (
     vector_of,
 )
 from castsim.tpc_compiler.code_generation import Value as Held
-from castsim.tpc_compiler.special_functions.functions import FUNCTIONS, OPERANDS, Writer
+from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
 
 __all__ = ["Library", "TensorType"]
 

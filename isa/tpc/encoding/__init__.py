@@ -5,12 +5,9 @@ Source: docs/reference/tpc.md section 8.
 
 from __future__ import annotations
 
-from castsim.isa.tpc.encoding.assembler import AssembledBinary, assemble
-from castsim.isa.tpc.encoding.disassembler import Disassembly, Line, disassemble
-from castsim.isa.tpc.encoding.object_file import program_bytes
-from castsim.isa.tpc.encoding.reader import Decoded, UnknownBundle, decode_bundle
+from castsim.isa.tpc.encoding.assembler import AssembledBinary, Disassembly, Line, assemble, disassemble, program_bytes
+from castsim.isa.tpc.encoding.bundles import Decoded, UnknownBundle, decode_bundle, encode_bundle
 from castsim.isa.tpc.encoding.tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
-from castsim.isa.tpc.encoding.writer import encode_bundle
 
 __all__ = [
     "AssembledBinary",

@@ -1,4 +1,4 @@
-"""Programs to binaries: addresses, labels, and the directives that the disassembler writes.
+"""Programs to binaries and back: addresses, labels, directives, object files.
 
 `.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
@@ -10,13 +10,15 @@ section 7.1.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.encoding.reader import UnknownBundle, decode_bundle
+from castsim.isa.sources import ELF_MAGIC
+from castsim.isa.tpc.encoding.bundles import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
 from castsim.isa.tpc.encoding.tables import LOOP, CompressedLayout, Encoding
-from castsim.isa.tpc.encoding.writer import assumed_items, encode_bundle
+from castsim.isa.tpc.printer import print_bundle
 from castsim.isa.tpc.program import (
     WORD_MASK,
     Bundle,
@@ -234,3 +236,260 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
         message = f"the end of the loop is {there - here} bytes after it, out of range"
         raise IllegalError(message, span=instruction.span, legal=(legal,))
     return last
+
+
+# Binaries to programs and listings: every byte comes back when the text is assembled.
+#
+# Jump targets and loop ends that lie at a bundle become labels, others stay numbers. Bytes that are not a bundle of
+# the generation stand as `.byte`; bits without a meaning in a bundle, and choices that text cannot spell, as
+# `.encoded` before it.
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
+
+    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
+    bundle are encoded otherwise than this project would.
+    """
+
+    address: int
+    code: bytes
+    text: str
+    labels: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    unread: str | None = None
+    leftover: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a bundle."""
+        return self.unread is None
+
+    @property
+    def remark(self) -> str | None:
+        """A remark on what is unknown about it, None if nothing is."""
+        if self.unread is not None:
+            return f"unknown: {self.unread}"
+        return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
+
+
+@dataclass(frozen=True, slots=True)
+class Disassembly:
+    """A binary as text; `end_labels` stand behind the last line."""
+
+    lines: tuple[Line, ...]
+    end_labels: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return the text that assembles to the same bytes."""
+        found: list[str] = []
+        for line in self.lines:
+            found += [f"{label}:" for label in line.labels]
+            found += line.directives
+            found.append(line.text if line.remark is None else f"{line.text}  // {line.remark}")
+        found += [f"{label}:" for label in self.end_labels]
+        return "".join(f"{one}\n" for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """The content at one step of program addresses: bundles, or bytes with the reason why they are none."""
+
+    address: int
+    code: bytes
+    bundles: tuple[Decoded, ...]
+    reason: str | None
+
+
+def disassemble(code: bytes, encoding: Encoding, file: str = "<binary>") -> Disassembly:
+    """Decode a binary whose first bundle is at address 0.
+
+    Raises:
+        ReadError: its size is not a multiple of a bundle's.
+    """
+    size = encoding.unit_bytes
+    if len(code) % size:
+        whole = len(code) // size * size
+        message = (
+            f"{file}: {len(code)} bytes are not a whole number of bundles of {size} bytes; "
+            f"{len(code) - whole} are left at {whole:#x}: cut off, or not the beginning of a program"
+        )
+        raise ReadError(message, legal=(f"{whole} bytes", f"{whole + size} bytes"))
+    units = [_unit(address, code[address : address + size], encoding) for address in range(0, len(code), size)]
+    labels = {address: f"L_{address:x}" for address in sorted(_targets(units, len(code), encoding))}
+    lines = [line for unit in units for line in _lines(unit, labels, encoding)]
+    return Disassembly(tuple(lines), _labels_at(len(code), labels))
+
+
+def _unit(address: int, code: bytes, encoding: Encoding) -> _Unit:
+    try:
+        return _Unit(address, code, tuple(_decoded(code, encoding)), None)
+    except UnknownBundle as reason:
+        return _Unit(address, code, (), str(reason))
+
+
+def _decoded(code: bytes, encoding: Encoding) -> list[Decoded]:
+    if not encoding.halves:
+        return [decode_bundle(code, encoding)]
+    size = encoding.halves[0].layout.size_bytes
+    parts = [code[start : start + size] for start in range(0, len(code), size)]
+    compressed = [part[0] & 1 for part in parts]
+    if not compressed[0]:
+        return [decode_bundle(code, encoding)]
+    if not all(compressed):
+        raise UnknownBundle("a compressed bundle without the other one of its pair")
+    return [decode_bundle(part, encoding) for part in parts]
+
+
+# ---------------------------------------------------------------------------------------------------------- labels
+
+
+def _places(unit: _Unit) -> list[tuple[int, Decoded]]:
+    """Return the bundles of a unit with their addresses."""
+    found, address = [], unit.address
+    for decoded in unit.bundles:
+        found.append((address, decoded))
+        address += len(unit.code) // len(unit.bundles)
+    return found
+
+
+def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
+    """Return the addresses that deserve a label."""
+    found = set()
+    for unit in units:
+        for address, decoded in _places(unit):
+            target = _target(decoded.bundle.spu, address, encoding)
+            if target is not None and 0 <= target <= size and target % encoding.unit_bytes == 0:
+                found.add(target)
+    return found
+
+
+def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
+    """Return the target of a jump or loop end, None if a register says so or there is none."""
+    role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
+    if instruction is None or role is None:
+        return None
+    operand = instruction.operand(role)
+    if not isinstance(operand, Immediate):
+        return None
+    if instruction.mnemonic == "jmpa":
+        return operand.value
+    if instruction.mnemonic == "jmpr":
+        return address + operand.signed
+    if operand.value < encoding.unit_bytes:
+        return None  # a label so near would be refused
+    return address + operand.value + encoding.unit_bytes
+
+
+def _labels_at(address: int, labels: dict[int, str]) -> tuple[str, ...]:
+    return (labels[address],) if address in labels else ()
+
+
+def _with_labels(bundle: Bundle, address: int, labels: dict[int, str], encoding: Encoding) -> Bundle:
+    target = _target(bundle.spu, address, encoding)
+    if bundle.spu is None or target not in labels:
+        return bundle
+    role = "end" if bundle.spu.mnemonic == LOOP else "src_a"
+    operands = tuple(
+        LabelUse(labels[target]) if spec.role == role else operand
+        for spec, operand in zip(bundle.spu.form.operands, bundle.spu.operands, strict=True)
+    )
+    return replace(bundle, spu=replace(bundle.spu, operands=operands))
+
+
+# ----------------------------------------------------------------------------------------------------------- lines
+
+
+def _lines(unit: _Unit, labels: dict[int, str], encoding: Encoding) -> list[Line]:
+    here = _labels_at(unit.address, labels)
+    if unit.reason is not None:
+        text = f"{BYTE} {', '.join(f'{byte:#04x}' for byte in unit.code)}"
+        return [Line(unit.address, unit.code, text, here, unread=unit.reason)]
+    found = []
+    names = [decoded.half.name for decoded in unit.bundles if decoded.half is not None]
+    pair = (f"{COMPRESSED} {' '.join(names)}",) if names else ()
+    for number, (address, decoded) in enumerate(_places(unit)):
+        size = len(unit.code) // len(unit.bundles)
+        code = unit.code[number * size : (number + 1) * size]
+        directives = (*(pair if number == 0 else ()), *((f"{ENCODED} {code.hex()}",) if decoded.leftover else ()))
+        text = print_bundle(_with_labels(decoded.bundle, address, labels, encoding))
+        labels_here = here if number == 0 else ()
+        found.append(Line(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
+    return found
+
+
+# Object files: the `.text` section of an ELF file, or the file itself if it is not an ELF file.
+#
+# Only what is needed is read: header, section headers, section names; 32 and 64 bits, little endian. Source: System V
+# ABI, chapters on object files.
+
+_SECTION = ".text"
+_LITTLE_ENDIAN = 1
+_NO_BITS = 8  # a section type: it takes no room in the file
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The places of fields in files of one class: header, section header as struct formats."""
+
+    header: str
+    section: str
+
+
+# After e_ident: type machine version entry phoff shoff flags ehsize phentsize phnum shentsize shnum shstrndx.
+# A section header: name type flags addr offset size.
+_SHAPES = {1: _Shape("<16xHHIIIIIHHHHHH", "<IIIIII"), 2: _Shape("<16xHHIQQQIHHHHHH", "<IIQQQQ")}
+
+
+def program_bytes(data: bytes, machines: tuple[int, ...], file: str = "<binary>") -> bytes:
+    """Return the bytes of a program: those of `.text` if the file is ELF, else all.
+
+    `machines` are the machine numbers to accept.
+
+    Raises:
+        ReadError: an ELF file that is damaged, big-endian, of another machine, or without `.text`.
+    """
+    if not data.startswith(ELF_MAGIC):
+        return data
+    try:
+        return _text_section(data, machines, file)
+    except struct.error:
+        raise ReadError(f"{file}: the ELF file is cut off: a header lies beyond its {len(data)} bytes") from None
+
+
+def _text_section(data: bytes, machines: tuple[int, ...], file: str) -> bytes:
+    if len(data) < 6 or data[4] not in _SHAPES:
+        raise ReadError(f"{file}: unknown ELF class", legal=("1 (32 bits)", "2 (64 bits)"))
+    if data[5] != _LITTLE_ENDIAN:
+        raise ReadError(f"{file}: the ELF file is not little endian; TPC programs are")
+    shape = _SHAPES[data[4]]
+    fields = struct.unpack_from(shape.header, data)
+    machine, table, (size, count, names) = fields[1], fields[5], fields[10:]
+    if machine not in machines:
+        message = f"{file}: ELF machine {machine} is not a TPC; --machine accepts another number"
+        raise ReadError(message, legal=map(str, machines))
+    if count == 0 or names >= count:
+        raise ReadError(f"{file}: the ELF file has no section names, so no section {_SECTION}")
+    if size < struct.calcsize(shape.section) or table + size * count > len(data):
+        raise ReadError(f"{file}: the ELF file is cut off, or its section headers lie beyond its {len(data)} bytes")
+    sections = [struct.unpack_from(shape.section, data, table + number * size) for number in range(count)]
+    strings = _content(sections[names], data, file)
+    found = [section for section in sections if _name(strings, section[0]) == _SECTION]
+    if not found:
+        shown = [_name(strings, section[0])[:40] for section in sections]
+        raise ReadError(f"{file}: the ELF file has no section {_SECTION}", legal=[name for name in shown if name])
+    return _content(found[0], data, file)
+
+
+def _content(section: tuple[int, ...], data: bytes, file: str) -> bytes:
+    kind, offset, size = section[1], section[4], section[5]
+    if kind == _NO_BITS:
+        return b""
+    if offset + size > len(data):
+        raise ReadError(f"{file}: the ELF file is cut off: a section ends at {offset + size}, it has {len(data)} bytes")
+    return data[offset : offset + size]
+
+
+def _name(strings: bytes, start: int) -> str:
+    return strings[start : strings.find(b"\0", start)].decode("utf-8", "replace")

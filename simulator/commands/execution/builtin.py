@@ -11,8 +11,8 @@ from castsim.isa.errors import ReadError
 from castsim.reports.targets import listed
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtins.lookup import builtin_target, generations, is_cast
-from castsim.tpc_compiler.special_functions.finding import find_function
+from castsim.tpc_compiler.builtins import builtin_target, generations, is_cast
+from castsim.tpc_compiler.special_function_bodies import find_function
 
 
 def execute(options: Namespace) -> Outcome:

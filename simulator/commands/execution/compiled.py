@@ -11,8 +11,9 @@ from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
 from castsim.reports.compiled import cast_document, compiled_document, table_document
 from castsim.reports.listing import plain_text
-from castsim.tpc_compiler.compiled_casts import cast_table, compare, compile_cast, source_format, tpc_target
-from castsim.tpc_compiler.compiled_casts.ir_text import casts_of_text
+from castsim.tpc_compiler.c_table import cast_table
+from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
+from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.compiled_casts import CompiledCast

@@ -10,7 +10,7 @@ from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.unswizzle import unswizzle_document, unswizzle_text
-from castsim.tpc_compiler.swizzles.comparing import compared
+from castsim.tpc_compiler.swizzle_elimination import compared
 
 
 def execute(options: Namespace) -> Outcome:

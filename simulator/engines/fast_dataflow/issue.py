@@ -54,8 +54,8 @@ from castsim.engines.fast_dataflow.state_codes import (
 
 # Which earlier executions an execution has to wait for, in programs that synchronise nothing themselves.
 #
-# The rule is that of `event_dataflow`: of every byte the last writer counts, and the readers since. Here
-# each access in flight is a node of its space's list, in program order, less the bytes written since.
+# The rule is that of `event_dataflow`: of every byte the last writer counts, and the readers since. Here each access
+# in flight is a node of its space's list, in program order, less the bytes written since.
 
 
 def enter(m: MachineState, x: int, lowered: LoweredRow) -> None:

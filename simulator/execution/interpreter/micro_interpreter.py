@@ -33,8 +33,7 @@ from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadErro
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import PIPES
-from castsim.isa.pto.micro.micro_forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS
-from castsim.isa.pto.micro.scopes import SCOPES
+from castsim.isa.pto.micro_forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS, SCOPES
 from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.pto_scalars import CORE_NUMBERS
 from castsim.isa.pto.value_types import REGISTER_BITS, MicroOperation, PointerType, ScalarType

@@ -17,7 +17,7 @@ from castsim.execution.vector_operations.arithmetic import constant_codes, neutr
 from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
 from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
 from castsim.machines.vector_function.register_operations import Held, Registers, mask_type, unwritten, vector

@@ -11,7 +11,7 @@ from castsim.execution.dataflow.pipe_operations import Unaddressed
 from castsim.execution.dataflow.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import IllegalError
-from castsim.isa.pto.micro.conversions import ROUNDINGS
+from castsim.isa.pto.micro_words import ROUNDINGS
 from castsim.machines.mechanisms import Launches, LaunchLine, LaunchSlice, LineWait
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.scopes import SCOPES, logical_operations
+from castsim.isa.pto.micro_forms import SCOPES, logical_operations
 from castsim.isa.pto.program import REGION_FIELDS
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, MaskType, MicroOperation, Type, VmiOperation
 from castsim.machines.vector_function.logical_emitter import (

@@ -9,8 +9,8 @@ from math import gcd
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.conversions import CONVERSIONS, plain_word
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalVectorType,
@@ -20,7 +20,7 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
+from castsim.isa.pto.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
 from castsim.machines.vector_function.logical_emitter import (
     I16,
     INDEX,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
     REGISTER_BITS,
@@ -21,8 +21,8 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi.vmi_forms import LEGACY
-from castsim.isa.pto.vmi.vmi_operations import group_of, leading_lanes
+from castsim.isa.pto.vmi_forms import LEGACY
+from castsim.isa.pto.vmi_operations import group_of, leading_lanes
 from castsim.machines.vector_function.logical_emitter import (
     I16,
     I32,

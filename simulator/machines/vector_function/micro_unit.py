@@ -21,10 +21,10 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.conversions import Conversion, conversion
-from castsim.isa.pto.micro.micro_forms import OPAQUE, ROWS
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS
+from castsim.isa.pto.micro_words import Conversion, conversion
 from castsim.isa.pto.packed import PairFormat, element_format
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

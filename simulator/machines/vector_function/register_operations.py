@@ -9,8 +9,8 @@ from itertools import product
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, conversion
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, VectorType
 from castsim.machines.vector_function.function_operations import (

@@ -18,8 +18,8 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowe
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro.micro_forms import OPAQUE
-from castsim.isa.pto.register_types import lane_bits
+from castsim.isa.pto.micro_forms import OPAQUE
+from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

@@ -18,8 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.micro.conversions import ROUNDINGS, Conversion, check_truncation, plain_word
-from castsim.isa.pto.micro.micro_words import HALVES
+from castsim.isa.pto.micro_words import HALVES, ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.machines.vector_function.function_operations import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.plan import conversion_policy

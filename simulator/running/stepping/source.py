@@ -16,9 +16,8 @@ from castsim.execution.interpreter.rerolling import Loops, Scalar
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.inlining import inlined
 from castsim.isa.pto.program import nodes
-from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.machines.vliw.machine import VliwCore
 from castsim.running.loaded import Loaded
 

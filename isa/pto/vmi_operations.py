@@ -1,0 +1,644 @@
+"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 9.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from typing import NoReturn
+
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, IntFormat
+from castsim.isa.pto.attributes import enum_value, read_attributes
+from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.micro_words import (
+    CONVERSIONS,
+    LEGAL,
+    SATURATIONS,
+    Conversion,
+    check_truncation,
+    kind_of,
+    plain_word,
+    short,
+    undocumented_rounding,
+)
+from castsim.isa.pto.program import Operation
+from castsim.isa.pto.statement_reader import PtoReader, Statement
+from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import (
+    BLOCK_BITS,
+    LogicalMaskType,
+    LogicalVectorType,
+    PointerType,
+    ScalarType,
+    Type,
+    VmiOperation,
+)
+from castsim.isa.pto.vmi_forms import (
+    COUNTS,
+    DISTRIBUTIONS,
+    LEGACY,
+    PREFIX,
+    ROWS,
+    SYNONYMOUS,
+    SYNONYMS,
+    Row,
+    letter_of,
+)
+from castsim.isa.warning_text import WarningKind
+
+__all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]
+
+
+# Conversions of logical registers: of which instructions each type pair is made, and what its attributes may be.
+#
+# Pairs that `vcvt` of one register lacks are several steps. They are chosen so that a value is rounded once wherever
+# instructions exist for it. Source: docs/reference/micro.md section 9.4.
+
+HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
+"""What casts see of an element that holds two values."""
+FOUR_BITS = ("e2m1", "e1m2")
+_ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
+
+
+class How(Enum):
+    """What a step does."""
+
+    CONVERT = "vcvt"
+    CLAMP = "clamp to the range, then the low bits"
+    LOW = "the low bits"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a conversion, between formats that registers name."""
+
+    how: How
+    src: str
+    dst: str
+
+    @property
+    def roundings(self) -> tuple[str, ...]:
+        """Letters of its rounding; none: it has none."""
+        return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
+
+    @property
+    def saturates(self) -> bool:
+        """Whether SAT and NOSAT differ."""
+        if self.how is How.CONVERT:
+            return bool(CONVERSIONS[self.src, self.dst].saturations)
+        return self.how is How.CLAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A conversion as its steps."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def roundings(self) -> tuple[str, ...]:
+        """Letters of its rounding: those of the last step that rounds."""
+        return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
+
+    @property
+    def saturations(self) -> tuple[str, ...]:
+        """Words of its saturation; none: it takes none."""
+        return SATURATIONS if any(step.saturates for step in self.steps) else ()
+
+    def default(self) -> str:
+        """Return the rounding of a conversion that names none: A to hif8, else R."""
+        return "R" if "R" in self.roundings else "A"
+
+    def rounding_of(self, step: Step, letter: str) -> str:
+        """Return the rounding of a step of a conversion with this letter."""
+        return letter if letter in step.roundings and (letter != "H" or step is self.steps[-1]) else "R"
+
+
+@lru_cache(maxsize=1024)
+def route(src: str, dst: str) -> Route:
+    """Return how elements of a logical register are converted; names are those of register elements.
+
+    Raises:
+        IllegalError: there is no way; names the destinations of this source.
+    """
+    steps = _route(src, dst)
+    if steps is None:
+        raise IllegalError(f"vcvt has no conversion {shown(src)} -> {shown(dst)}{_hint(src, dst)}", legal=_legal(src))
+    return Route(steps)
+
+
+def shown(element: str) -> str:
+    """Return the name of an element for messages: pairs are called as types call them."""
+    return {"bf16_pair": "bf16x2", "hif8_pair": "hif8x2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2"}.get(element, element)
+
+
+def _hint(src: str, dst: str) -> str:
+    if (src == "bf16" and dst in FOUR_BITS) or (dst == "bf16" and src in FOUR_BITS):
+        return "; an element of 4 bits is a pair, and vinterpret_cast makes pairs (bf16x2)"
+    return ""
+
+
+def _legal(src: str) -> tuple[str, ...]:
+    return tuple(shown(dst) for dst in (*_ELEMENTS, "bf16_pair") if _route(src, dst) is not None)
+
+
+def _route(src: str, dst: str) -> tuple[Step, ...] | None:
+    if "bf16_pair" in (src, dst):
+        pair = HELD.get(src, src), HELD.get(dst, dst)
+        return (Step(How.CONVERT, *pair),) if pair in CONVERSIONS and {*pair} & {*FOUR_BITS} else None
+    if src == dst or not {src, dst} <= {*_ELEMENTS} or {src, dst} & {*FOUR_BITS}:
+        return None
+    if (src, dst) in CONVERSIONS:
+        return (Step(How.CONVERT, src, dst),)
+    if _is_integer(src):
+        return _of_integers(src, dst) if _is_integer(dst) else _to_float(src, dst)
+    return _to_integer(src, dst) if _is_integer(dst) else _through(src, "f32", dst)
+
+
+def _is_integer(name: str) -> bool:
+    return isinstance(FORMATS[name], IntFormat)
+
+
+def _through(src: str, middle: str, dst: str) -> tuple[Step, ...] | None:
+    """Return a way by another format, None if there is none."""
+    if middle in (src, dst):
+        return None
+    one, other = _route(src, middle), _route(middle, dst)
+    return None if one is None or other is None else (*one, *other)
+
+
+def _of_integers(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps between integers: the instructions have but some of the pairs."""
+    wide, narrow = FORMATS[src].bits, FORMATS[dst].bits
+    if wide == 64:
+        return _through(src, "i32", dst) if narrow < 32 else None
+    if narrow <= wide:
+        return (Step(How.CLAMP, src, dst),)
+    if src[0] == "u" and dst[0] == "i":  # every value fits: the bits of the unsigned one
+        own = f"u{min(narrow, 32)}"
+        first = (Step(How.CONVERT, src, own),) if own != src else ()
+        last = (Step(How.CONVERT, "i32", "i64"),) if narrow == 64 else ()
+        return (*first, Step(How.LOW, own, f"i{min(narrow, 32)}"), *last) if src != "u32" else None
+    return _through(src, "i32", "i64") if src[0] == "i" and dst == "i64" else None
+
+
+def _to_integer(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps from a float to an integer: rounded once, to 32 bits."""
+    if (src, "i32") not in CONVERSIONS:
+        return _through(src, "f32", dst)
+    if dst == "u32":
+        return None
+    return _through(src, "f32", dst) if dst == "i64" else _through(src, "i32", dst)
+
+
+def _to_float(src: str, dst: str) -> tuple[Step, ...] | None:
+    """Return the steps from an integer to a float: by f32, which holds all of 16 bits."""
+    if dst != "f32":
+        return _through(src, "f32", dst)
+    middle: Mapping[str, str] = {"i8": "f16", "u8": "f16", "u16": "i32"}
+    return _through(src, middle[src], dst) if src in middle else None
+
+
+def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> Route:
+    """Return a conversion, and reject a saturation that is missing or forbidden, and words that the pair lacks.
+
+    Raises:
+        IllegalError: as said; lists the legal words.
+    """
+    found, named = route(src, dst), f"vcvt {shown(src)} -> {shown(dst)}"
+    rounding, saturation = attributes.get("rounding"), attributes.get("saturate")
+    if rounding is not None and found.roundings and plain_word(rounding) not in found.roundings:
+        raise IllegalError(f"{named} has no rounding = {rounding}", legal=found.roundings)
+    if saturation is None and found.saturations:
+        raise IllegalError(f"{named} needs saturate", legal=found.saturations)
+    if saturation is not None and not found.saturations:
+        allowed = f"rounding = {' | '.join(found.roundings)}" if found.roundings else "no attributes"
+        raise IllegalError(f"{named} takes no saturate", legal=(allowed,))
+    return found
+
+
+_FLOATS, _INTEGERS = "floats", "integers"
+_LEGACY_KINDS = {
+    **dict.fromkeys(("extf", "truncf"), (_FLOATS, _FLOATS)),
+    **dict.fromkeys(("extsi", "extui", "trunci"), (_INTEGERS, _INTEGERS)),
+    **dict.fromkeys(("fptosi", "fptoui"), (_FLOATS, _INTEGERS)),
+    **dict.fromkeys(("sitofp", "uitofp"), (_INTEGERS, _FLOATS)),
+}
+_SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp": ("u", ""), "fptosi": ("", "i"),
+          "fptoui": ("", "u")}  # fmt: skip
+"""How older names read the integers of their source and destination, whatever their types say."""
+
+
+def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
+    """Reject types and words that the operation does not take; `where` are the tokens of words.
+
+    Raises:
+        IllegalError: as said; carries its place and what would be legal.
+    """
+    elements = ROWS[node.mnemonic].elements
+    first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
+    if elements and isinstance(first, LogicalVectorType) and first.element not in elements:
+        _refuse(node, f"does not take elements of {first.element}", elements)
+    rule = _RULES.get(node.mnemonic, _check_lanewise)
+    try:
+        rule(node)
+    except IllegalError as error:
+        wrong = next(
+            (where[key] for key in where if f"{key} = " in str(error) or f"takes no {key}" in str(error)), None
+        )
+        raise error.at(node.span if wrong is None else reader.span(wrong)) from None
+    if node.mnemonic == "vcvt" or node.mnemonic in LEGACY:
+        _note_rounding(reader, node)
+
+
+def vectors(kinds: tuple[Type, ...]) -> list[LogicalVectorType]:
+    """Return the logical registers among types."""
+    return [kind for kind in kinds if isinstance(kind, LogicalVectorType)]
+
+
+def group_of(node: VmiOperation) -> int:
+    """Return the number of groups of a reduction or broadcast: 1 where the text has none."""
+    return node.count("group") or 1
+
+
+def _is_vector(kind: Type) -> bool:
+    return isinstance(kind, LogicalVectorType)
+
+
+def _refuse(node: VmiOperation, text: str, legal: tuple[str, ...] = ()) -> NoReturn:
+    raise IllegalError(f"pto.vmi.{node.mnemonic} {text}", span=node.span, legal=legal)
+
+
+def _check_masks(node: VmiOperation, lanes: int) -> None:
+    for kind in (*node.operand_types, *node.result_types):
+        if isinstance(kind, LogicalMaskType) and kind.lanes != lanes:
+            _refuse(node, f"has {lanes} lanes and a mask of {kind.lanes}", (f"!pto.vmi.mask<{lanes}xpred>",))
+
+
+def _check_scalar(node: VmiOperation, kind: ScalarType, element: str) -> None:
+    same = kind.name == element or (kind.name[0] in "iu" and element[0] in "iu" and kind.name[1:] == element[1:])
+    if not same:
+        _refuse(node, f"has a scalar of {kind.name} beside elements of {element}", (element,))
+
+
+def _check_lanewise(node: VmiOperation) -> None:
+    """Reject registers of different types, masks of other lanes, scalars of another element."""
+    kinds = vectors((*node.operand_types, *node.result_types))
+    shifts = node.mnemonic in ("vshl", "vshr")
+    for number, kind in enumerate(kinds):
+        amounts = shifts and number == 1 and kind.element[1:] == kinds[0].element[1:] and kind.lanes == kinds[0].lanes
+        if kind != kinds[0] and not amounts:
+            given = f"registers of one operation have one type: {format_type(kinds[0])} and {format_type(kind)}"
+            _refuse(node, f"takes equal types; {given}", (format_type(kinds[0]),))
+    masks = [kind for kind in node.operand_types if isinstance(kind, LogicalMaskType)]
+    _check_masks(node, kinds[0].lanes if kinds else masks[0].lanes)
+    for scalar in node.operand_types:
+        if isinstance(scalar, ScalarType) and node.mnemonic not in ("vshls", "vshrs"):
+            _check_scalar(node, scalar, kinds[0].element)
+        elif isinstance(scalar, ScalarType) and not kind_of("N", scalar):
+            _refuse(node, f"shifts by a whole number, not {scalar.name}", ("i16",))
+
+
+def _check_truncation(node: VmiOperation) -> None:
+    """Reject a rounding to whole numbers that no instruction has."""
+    _check_lanewise(node)
+    letter = node.word("rounding")
+    assert letter is not None
+    check_truncation(vectors(node.operand_types)[0].element, letter)
+
+
+def conversion_formats(node: VmiOperation) -> tuple[str, str]:
+    """Return source and destination of a conversion as its name reads them: extui takes integers as unsigned."""
+    source, result = (kind.element for kind in vectors((*node.operand_types[:1], *node.result_types)))
+    one, other = _SIGNS.get(node.mnemonic, ("", ""))
+    return (one + source[1:] if one else source), (other + result[1:] if other else result)
+
+
+def conversion_words(node: VmiOperation) -> dict[str, str]:
+    """Return the attributes of a conversion; its older names saturate where the text is silent."""
+    words = dict(node.attributes)
+    if node.mnemonic in LEGACY and "saturate" not in words and route(*conversion_formats(node)).saturations:
+        words["saturate"] = "SAT"
+    return words
+
+
+def route_of(node: VmiOperation) -> Route:
+    """Return the steps of a conversion.
+
+    Raises:
+        IllegalError: there are none, or its attributes are not those of the pair.
+    """
+    source, result = conversion_formats(node)
+    return check_conversion(source, result, conversion_words(node))
+
+
+def _check_conversion(node: VmiOperation) -> None:
+    source, result = vectors((*node.operand_types, *node.result_types))
+    if source.lanes != result.lanes:
+        _refuse(node, f"keeps the number of lanes: {source.lanes} and {result.lanes}", (f"{source.lanes}",))
+    _check_masks(node, source.lanes)
+    for kind, wanted in zip((source, result), _LEGACY_KINDS.get(node.mnemonic, ()), strict=False):
+        integer = isinstance(FORMATS.get(kind.element), IntFormat)
+        if integer != (wanted == _INTEGERS):
+            _refuse(node, f"is of {wanted}, not of {kind.element}", ("vcvt",))
+    route_of(node)
+
+
+def _note_rounding(reader: PtoReader, node: VmiOperation) -> None:
+    """Warn of a rounding without effect, and of one that no text gives a meaning for the pair."""
+    written = node.word("rounding")
+    if written is None:
+        return
+    found = route_of(node)
+    if not found.roundings:
+        source, result = conversion_formats(node)
+        text = f"vcvt {source} -> {result} is exact: rounding = {written} has no effect"
+        reader.warn(WarningKind.ROUNDING, text, node.span)
+        return
+    last = next(step for step in reversed(found.steps) if step.roundings)
+    reason = undocumented_rounding(Conversion(last.src, last.dst, (), (), ()), written)
+    if reason:
+        reader.warn(WarningKind.ROUNDING, f"vcvt {last.src} -> {last.dst}: {reason}", node.span)
+
+
+def _check_reinterpretation(node: VmiOperation) -> None:
+    source, result = vectors((*node.operand_types, *node.result_types))
+    bits = source.lanes * lane_bits(source.element)
+    if bits != result.lanes * lane_bits(result.element):
+        wanted = f"!pto.vmi.vreg<{bits // lane_bits(result.element)}x{result.spelling or result.element}>"
+        _refuse(node, f"keeps its {bits} bits; {format_type(result)} has others", (wanted,))
+
+
+def _check_mask(node: VmiOperation) -> None:
+    count, mask = node.operand_types[0], node.result_types[0]
+    assert isinstance(mask, LogicalMaskType)
+    if not kind_of("I", count):
+        _refuse(node, f"counts lanes by an index, not by {format_type(count)}", ("index",))
+    if node.mnemonic == "create_mask":
+        return
+    groups, size = node.count("num_groups"), node.count("group_size")
+    if groups is None or size is None:
+        _refuse(node, "needs num_groups and group_size", ("{num_groups = C, group_size = S}",))
+    if groups * size != mask.lanes:
+        _refuse(node, f"makes {groups} groups of {size} lanes, a mask of {mask.lanes}", (f"{groups * size}xpred",))
+
+
+def leading_lanes(node: VmiOperation, lanes: int) -> int:
+    """Return how many lanes from the first on a pattern of a logical mask names."""
+    pattern = node.word("pattern") or ""
+    return int(pattern[6:]) if "VL" in pattern else lanes * (pattern == "PAT_ALL")
+
+
+def _check_pattern(node: VmiOperation) -> None:
+    """Reject patterns of which no text says whether they count the lanes of the mask or of a register."""
+    pattern = node.word("pattern") or ""
+    if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
+        _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
+                "of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
+
+
+def _check_broadcast(node: VmiOperation) -> None:
+    source, result = node.operand_types[0], node.result_types[0]
+    assert isinstance(result, LogicalVectorType)
+    if isinstance(source, ScalarType):
+        if "group" in dict(node.attributes):
+            _refuse(node, "of a scalar has no groups", ("no attributes",))
+        _check_scalar(node, source, result.element)
+        return
+    assert isinstance(source, LogicalVectorType)
+    groups = group_of(node)
+    _check_groups(node, result, source, groups)
+
+
+def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVectorType, groups: int) -> None:
+    """Reject groups that do not share the lanes evenly, and other than one slot for each."""
+    if whole.lanes % groups:
+        _refuse(node, f"cannot share {whole.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
+    if slots.lanes != groups:
+        _refuse(node, f"has group = {groups} and {slots.lanes} slots for them", (f"group = {slots.lanes}",))
+    if slots.element != whole.element:
+        _refuse(node, f"keeps the element: {whole.element} and {slots.element}", (whole.element,))
+
+
+def _check_reduction(node: VmiOperation) -> None:
+    source, result = vectors((*node.operand_types, *node.result_types))
+    _check_groups(node, source, result, group_of(node))
+    _check_masks(node, source.lanes)
+
+
+def _check_access(node: VmiOperation) -> None:
+    (kind,) = vectors((*node.operand_types, *node.result_types))
+    pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
+    _check_pointer(node, pointer)
+    _check_masks(node, kind.lanes)
+    scalars = [each for each in node.operand_types if isinstance(each, ScalarType)]
+    groups, mode = node.count("group"), node.word("dist_mode") or "continuous"
+    if not all(kind_of("I", each) for each in scalars):
+        _refuse(node, "counts elements by whole numbers", ("index",))
+    if groups is not None and kind.lanes % groups:
+        _refuse(node, f"cannot share {kind.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
+    if groups is None and len(scalars) > 1:
+        if kind.lanes * lane_bits(kind.element) % BLOCK_BITS or scalars[1].name not in ("i16", "u16"):
+            legal = ("{group = C} for rows of elements", "a stride of i16 for blocks of 32 bytes")
+            _refuse(node, f"of {format_type(kind)} has a stride of {scalars[1].name} and no group", legal)
+        if mode != "continuous":
+            _refuse(node, f"of blocks has no dist_mode = {mode}", ("continuous",))
+    if node.mnemonic == "vstore" and mode != "continuous":
+        _refuse(node, f"has no dist_mode = {mode}", ("continuous",))
+    _check_widths(node, kind, pointer, mode)
+
+
+def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
+    if pointer.space != "ub":
+        _refuse(node, f"takes a UB pointer, not {format_type(pointer)}", ("!pto.ptr<T, ub>",))
+
+
+def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
+    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs.
+
+    A store of wider integers writes their low bits.
+    """
+    near, far = lane_bits(kind.element), lane_bits(pointer.element)
+    held = HELD.get(kind.element)
+    if near == far or (held is not None and held == pointer.element):
+        return
+    if mode == "unpack" and near in (2 * far, 4 * far) and near <= 32 and far < 32:
+        return
+    integers = {kind.element[0], pointer.element[0]} <= {"i", "u"}
+    if node.mnemonic == "vstore" and near in (2 * far, 4 * far) and near <= 32 and integers:
+        return
+    legal = (f"a pointer to elements of {near} bits", 'dist_mode = "unpack"') if far < near else ()
+    _refuse(node, f"of elements of {near} bits has a pointer to elements of {far}", legal)
+
+
+def _check_gather(node: VmiOperation) -> None:
+    index, result = vectors((*node.operand_types, *node.result_types))
+    pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
+    _check_pointer(node, pointer)
+    if index.lanes != result.lanes or index.element not in ("u16", "i16", "u32", "i32"):
+        _refuse(node, f"takes indices of 16 or 32 bits, {result.lanes} of them", (f"{result.lanes}xui32",))
+    _check_masks(node, result.lanes)
+    if lane_bits(pointer.element) != lane_bits(result.element) or lane_bits(result.element) == 64:
+        _refuse(node, f"of {result.element} has a pointer to {pointer.element}", (result.element,))
+
+
+_RULES: Mapping[str, Callable[[VmiOperation], None]] = {
+    **dict.fromkeys(("vcvt", *LEGACY), _check_conversion),
+    "vtrc": _check_truncation,
+    "vinterpret_cast": _check_reinterpretation,
+    "pset": _check_pattern,
+    **dict.fromkeys(("create_mask", "create_group_mask"), _check_mask),
+    "vbrc": _check_broadcast,
+    **dict.fromkeys(("vcadd", "vcmax", "vcmin"), _check_reduction),
+    **dict.fromkeys(("vload", "vstore"), _check_access),
+    "vgather": _check_gather,
+}
+
+
+# Reading operations on logical registers: one reader for all (docs/reference/micro.md section 9.2).
+
+Use = tuple[str, int]
+_NUMBER = re.compile(r"(\d{1,9})(?: : \w+)?")
+_WORDS = {
+    "rounding": LEGAL["rnd"], "saturate": LEGAL["sat"], "cmp_mode": LEGAL["cmp"], "order": LEGAL["order"],
+    "dist_mode": DISTRIBUTIONS, "pattern": LEGAL["pattern"],
+}  # fmt: skip
+_KINDS = {"rounding": "rnd", "saturate": "sat", "cmp_mode": "cmp"}
+_NAMES = {"V": "a logical register", "K": "a logical mask", "P": "a pointer", "S": "a scalar"}
+
+
+@dataclass(slots=True)
+class _Text:
+    """An operation as it is written: uses of values, which of them is in brackets, words with their tokens, types."""
+
+    uses: list[Use] = field(default_factory=list)
+    offset_at: int | None = None
+    words: dict[str, tuple[str, int]] = field(default_factory=dict)
+    types: list[tuple[Type, int]] = field(default_factory=list)
+    results: list[tuple[Type, int]] = field(default_factory=list)
+
+
+def read_vmi(reader: PtoReader, statement: Statement) -> Operation:
+    """Read one operation on logical registers.
+
+    Raises:
+        ReadError: operands, words, types or results that it is not written with.
+        IllegalError: well-formed, and there is no such conversion, element or shape.
+    """
+    mnemonic = statement.operation.removeprefix(PREFIX)
+    mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
+    row = ROWS[mnemonic]
+    text = _read_text(reader, statement, row)
+    operands = _typed_operands(reader, statement, text)
+    _check_operands(reader, statement, row, text, operands)
+    results = tuple(kind for kind, _ in text.results)
+    if "".join(map(letter_of, results)) != row.result:
+        index = text.results[0][1] if text.results else statement.index
+        wanted = _NAMES[row.result] if row.result else "nothing"
+        raise reader.error(f"{statement.name} gives {wanted}", index, (row.example,))
+    found = VmiOperation(
+        mnemonic,
+        tuple(name for name, _ in text.uses),
+        operands,
+        statement.define(reader, results),
+        results,
+        tuple(sorted((key, word) for key, (word, _) in text.words.items())),
+        text.offset_at,
+        span=statement.span,
+    )
+    check(reader, found, {key: index for key, (_, index) in text.words.items()})
+    return found
+
+
+def _read_text(reader: PtoReader, statement: Statement, row: Row) -> _Text:
+    text = _Text()
+    while reader.kinds[reader.position] in (TokenKind.VALUE, TokenKind.STRING, TokenKind.ATTRIBUTE):
+        index = reader.position
+        if reader.kinds[index] is TokenKind.VALUE:
+            text.uses.append(reader.operand())
+            if reader.take("["):
+                text.offset_at = len(text.uses)
+                text.uses.append(reader.operand())
+                reader.expect("]")
+        else:
+            _word(reader, statement, row, text, row.word, reader.texts[index], index)
+            reader.position += 1
+        if not reader.take(","):
+            break
+    for key, attribute in read_attributes(reader).items():
+        plain = SYNONYMS.get(key, key) if key not in row.keys else key
+        if plain not in row.keys and "." in key:
+            message = f"attribute {key} of {statement.name} is not known and has no effect"
+            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
+            continue
+        if plain not in row.keys:
+            raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index,
+                               closest(key, row.keys, everything_up_to=8))  # fmt: skip
+        _word(reader, statement, row, text, plain, attribute.text, attribute.value_index)
+    if row.word and row.word not in text.words:
+        raise reader.error(f"{statement.name} needs its {row.word}", statement.index, (row.example,))
+    reader.expect(":")
+    if reader.kinds[reader.position] in (TokenKind.TYPE, TokenKind.WORD):
+        text.types = reader.types()
+    if reader.take("->"):
+        text.results = reader.types()
+    elif not text.uses:
+        text.types, text.results = [], text.types
+    return text
+
+
+def _word(
+    reader: PtoReader, statement: Statement, row: Row, text: _Text, key: str, written: str, index: int
+) -> None:  # fmt: skip
+    """Take in a word or number under its short name."""
+    if not key:
+        raise reader.error(f"{statement.name} has no word here", index, (row.example,))
+    if key in text.words:
+        raise reader.error(f"{key} is given twice", index)
+    if key in COUNTS:
+        match = _NUMBER.fullmatch(written)
+        if match is None or int(match.group(1)) == 0:
+            raise reader.error(f"{key} of {statement.name} is a number above zero, not {written[:40]}", index, ("8",))
+        text.words[key] = match.group(1), index
+        return
+    if key == "reassoc":
+        text.words[key] = "", index
+        return
+    plain = enum_value(written) if written.startswith("#pto") and "<" in written else written.strip('"')
+    plain = short(_KINDS.get(key, key), plain)
+    if plain not in _WORDS[key]:
+        raise reader.error(f"unknown {key} '{plain[:40]}' of {statement.name}", index, _WORDS[key])
+    text.words[key] = plain, index
+
+
+def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[Type, ...]:
+    """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
+    defined = [reader.definition(use).type for use in text.uses]
+    scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
+    offsets = set() if text.offset_at is None else {text.offset_at}
+    if not any(isinstance(kind, PointerType) for kind in defined):
+        scalars = set()
+    for free in (set[int](), offsets, scalars):
+        shown = [place for place in range(len(defined)) if place not in free]
+        if len(shown) == len(text.types):
+            for place, (kind, index) in zip(shown, text.types, strict=True):
+                reader.check_use(text.uses[place], kind, index)
+            written = {place: kind for place, (kind, _) in zip(shown, text.types, strict=True)}
+            return tuple(written.get(place, kind) for place, kind in enumerate(defined))
+    index = text.types[-1][1] if text.types else statement.index
+    raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index)
+
+
+def _check_operands(
+    reader: PtoReader, statement: Statement, row: Row, text: _Text, operands: tuple[Type, ...]
+) -> None:  # fmt: skip
+    """Reject operands of other kinds than the operation has."""
+    if row.fits("".join(map(letter_of, operands))):
+        return
+    given = ", ".join(format_type(kind) for kind in operands)
+    index = text.types[0][1] if text.types else statement.index
+    raise reader.error(f"{statement.name} does not take ({given})", index, (row.example,))

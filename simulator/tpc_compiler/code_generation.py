@@ -1,0 +1,651 @@
+"""Sequences of TPC instructions made into programs: registers, latencies, loads and stores.
+
+sequence = Sequence()
+(x,) = sequence.input("x", "f32")
+y = sequence.vector()
+sequence.vpu("convert.f32 target_type=int32 rhne", y, x)
+sequence.output("y", "i32", y)
+kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four tiles
+found = execute(kernel, {"x": codes})    # of `kernel_execution`: outputs["y"], vector_operations, stale_reads
+
+A sequence is what a lowering says: which instructions in which order, on which values. Where the values live, in which
+bundle an instruction stands and how data gets in and out is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from struct import pack, unpack
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import format_named
+from castsim.isa.tpc import Bundle, Special, TpcProgram, parse
+from castsim.isa.tpc.forms import TENSORS, MemoryOperation
+from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, WORD_BITS, File, Slot
+from castsim.machines.vliw.latency import horizon
+from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import issue_distance
+from castsim.machines.vliw.lint_flow import Flow
+from castsim.machines.vliw.lookups import LOOKUPS
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
+from castsim.machines.vliw.registers import Registers
+from castsim.targets.vliw import VliwTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register of a sequence, or an aligned pair or quad of vector registers.
+
+    `number` identifies the groups of a sequence; `part` is the place within the group, None for all of it.
+    """
+
+    number: int
+    file: File
+    size: int = 1
+    part: int | None = None
+
+    def __getitem__(self, part: int) -> Value:
+        """Return one register of a pair or quad.
+
+        Raises:
+            IllegalError: it has no such register.
+        """
+        if self.part is not None or not 0 <= part < self.size:
+            raise IllegalError(f"a group of {self.size} registers has no register {part}")
+        return Value(self.number, File.V, self.size, part)
+
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """Its registers, one by one."""
+        return (self,) if self.size == 1 or self.part is not None else tuple(self[k] for k in range(self.size))
+
+
+Operand = Value | int
+"""A register, or a 32-bit immediate as an unsigned or signed number."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedInstruction:
+    """One instruction: `head` is mnemonic, type and switches (`convert.f32 target_type=int16 rhne`).
+
+    `operands` stand in the order of the assembly, destination first. `where` is the predicate, `inverted` its `!`.
+    """
+
+    slot: Slot
+    head: str
+    operands: tuple[Operand, ...]
+    where: Value | None = None
+    inverted: bool = False
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The registers that it mentions."""
+        found = tuple(operand for operand in self.operands if isinstance(operand, Value))
+        return found if self.where is None else (*found, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePort:
+    """A named input or output: its registers one after the other; `format` is a name of `castsim.isa.formats`."""
+
+    name: str
+    format: str
+    values: tuple[Value, ...]
+
+    @property
+    def registers(self) -> tuple[Value, ...]:
+        """The single registers, in order."""
+        return tuple(part for value in self.values for part in value.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A number that a caller gives, held in an S register; `format` is f32 or a 32-bit integer."""
+
+    name: str
+    format: str
+    value: Value
+
+
+class Sequence:
+    """Instructions in program order, with their inputs and outputs. No control flow.
+
+    A result that only replaces part of its destination (PACK, CONVERT to one lane, predicates) keeps what was there.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[EmittedInstruction] = []
+        self.inputs: list[SequencePort] = []
+        self.outputs: list[SequencePort] = []
+        self.scalars: list[ScalarArgument] = []
+        self._count = 0
+
+    # --------------------------------------------------------------------------------------------------- registers
+
+    def vector(self, size: int = 1) -> Value:
+        """Return a new vector register; with `size` 2 or 4 a pair or quad, spelled D or A.
+
+        Raises:
+            IllegalError: another size.
+        """
+        if size not in VECTOR_GROUPS:
+            raise IllegalError(f"no group of {size} vector registers", legal=map(str, VECTOR_GROUPS))
+        return self._new(VECTOR_GROUPS[size], size)
+
+    def mask(self) -> Value:
+        """Return a new vector predicate."""
+        return self._new(File.VP)
+
+    def register(self) -> Value:
+        """Return a new scalar register."""
+        return self._new(File.S)
+
+    def _new(self, file: File, size: int = 1) -> Value:
+        self._count += 1
+        return Value(self._count - 1, file, size)
+
+    # -------------------------------------------------------------------------------------------------------- ports
+
+    def input(self, name: str, fmt: str, registers: int = 1, group: int = 1) -> tuple[Value, ...]:
+        """Return the registers that hold an input, `registers` of them, in groups of `group` registers."""
+        values = tuple(self.vector(group) for _ in range(registers // group))
+        self.inputs.append(SequencePort(name, fmt, values))
+        return values
+
+    def output(self, name: str, fmt: str, *values: Value) -> None:
+        """Name a result; its registers are stored one after the other."""
+        self.outputs.append(SequencePort(name, fmt, values))
+
+    def scalar(self, name: str, fmt: str) -> Value:
+        """Return the S register of a number that the caller gives."""
+        found = self.register()
+        self.scalars.append(ScalarArgument(name, fmt, found))
+        return found
+
+    # ------------------------------------------------------------------------------------------------- instructions
+
+    def add(
+        self, slot: Slot, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False
+    ) -> None:
+        """Append an instruction; see `EmittedInstruction`."""
+        self.steps.append(EmittedInstruction(slot, head, operands, where, inverted))
+
+    def vpu(self, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False) -> None:
+        """Append an instruction of the vector slot."""
+        self.add(Slot.VPU, head, *operands, where=where, inverted=inverted)
+
+    def spu(self, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False) -> None:
+        """Append an instruction of the scalar slot."""
+        self.add(Slot.SPU, head, *operands, where=where, inverted=inverted)
+
+    def broadcast(self, number: int, element: str = "i32") -> Value:
+        """Return a vector with a number in every element of a type, by a MOV in the LOAD slot; no VPU operation."""
+        found = self.vector()
+        self.add(Slot.LOAD, f"mov.{element}", found, number)
+        return found
+
+    def zeroed(self) -> Value:
+        """Return a vector of zeros; no VPU operation."""
+        return self.broadcast(0)
+
+    def copy(self, source: Value) -> Value:
+        """Return a copy of a vector register, by a MOV in the LOAD slot; no VPU operation."""
+        found = self.vector()
+        self.add(Slot.LOAD, "mov", found, source)
+        return found
+
+
+# Loads of the inputs of a sequence, stores of its outputs: one tensor per port, one index register per register.
+#
+# A tile is what the registers of a port hold together. Tensors have the elements of a tile in dimension 0 and the
+# tiles in dimension 1, so that an index register advances to the next tile by one in dimension 1.
+
+_BYTE_BITS = 8
+_TILE_DIMENSION = "b00010"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPort:
+    """A port with its tensor number; `indices` are the index registers of its registers, `elements` those of a tile."""
+
+    port: SequencePort
+    tensor: int
+    direction: str
+    indices: tuple[Value, ...]
+    elements: int
+
+    @property
+    def lanes(self) -> int:
+        """Elements of one register."""
+        return self.elements // len(self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPlan:
+    """The ports of a sequence and all its instructions; those from `advances` on step to the next tile."""
+
+    ports: tuple[PlacedPort, ...]
+    steps: tuple[EmittedInstruction, ...]
+    advances: int
+
+
+def planned(sequence: Sequence, target: VliwTarget) -> AccessPlan:
+    """Return the sequence with a load before the first mention of every input, a store behind the last of every output.
+
+    Raises:
+        IllegalError: more ports than tensors, or registers than index registers.
+    """
+    ports = tuple(_ports(sequence, target))
+    if len(ports) > target.tensors.limit:
+        raise IllegalError(f"{len(ports)} inputs and outputs; {target.name} has {target.tensors.limit} tensors")
+    if sum(len(placed.indices) for placed in ports) > target.registers.I:
+        raise IllegalError(f"the inputs and outputs have more registers than the {target.registers.I} index registers")
+    before: dict[int, list[EmittedInstruction]] = {}
+    after: dict[int, list[EmittedInstruction]] = {}
+    count = len(sequence.steps)
+    for placed in ports:
+        for register, index in zip(placed.port.registers, placed.indices, strict=True):
+            mentions = [place for place, step in enumerate(sequence.steps) if _mentions(step, register)]
+            if placed.direction == "in":
+                step = EmittedInstruction(Slot.LOAD, "ld_tnsr", (register, placed.tensor, index))
+                before.setdefault(min(mentions, default=0), []).append(step)
+            else:
+                step = EmittedInstruction(Slot.STORE, "st_tnsr", (placed.tensor, index, register))
+                after.setdefault(max(mentions, default=count - 1), []).append(step)
+    steps = before.get(0, []) if not count else []
+    for place, step in enumerate(sequence.steps):
+        steps += [*before.get(place, ()), step, *after.get(place, ())]
+    steps += after.get(-1, []) if not count else []
+    advances = [
+        EmittedInstruction(Slot.SPU, f"add.i32 {_TILE_DIMENSION}", (index, 1, index))
+        for placed in ports
+        for index in placed.indices
+    ]
+    return AccessPlan(ports, (*steps, *advances), len(steps))
+
+
+def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
+    directed = [*((port, "in") for port in sequence.inputs), *((port, "out") for port in sequence.outputs)]
+    number = 0
+    for tensor, (port, direction) in enumerate(directed):
+        registers = port.registers
+        lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(port.format).bits
+        # Values of the sequence count from 0 upwards.
+        indices = tuple(Value(-1 - number - place, File.I) for place in range(len(registers)))
+        number += len(registers)
+        yield PlacedPort(port, tensor, direction, indices, lanes * len(registers))
+
+
+def _mentions(step: EmittedInstruction, register: Value) -> bool:
+    """Whether a step mentions a register itself or the group that it belongs to."""
+    return any(
+        value.number == register.number and (value.part is None or value.part == register.part or register.part is None)
+        for value in step.values
+    )
+
+
+Line = tuple[str | None, ...]
+"""A bundle as text, slot by slot in the order of the assembly; None is NOP."""
+
+NOTHING: Line = (None,) * len(Slot)
+_END = "End"
+_FLOAT = "f32"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledKernel:
+    """A sequence with registers, bundles, tensors and index registers.
+
+    `setup` runs once. `body` computes one tile: it loads every input register, computes, stores every output register.
+    The SPU slots of the bundles in `advances` step to the next tile, which a single pass leaves out. `scalars` gives
+    the S register of each number that the caller provides, `index_registers` the name of each index register. `name` is
+    what messages call it.
+    """
+
+    target: VliwTarget
+    setup: tuple[Line, ...]
+    body: tuple[Line, ...]
+    advances: frozenset[int]
+    ports: tuple[PlacedPort, ...]
+    scalars: tuple[tuple[ScalarArgument, str], ...]
+    index_registers: Mapping[int, str]
+    name: str = "kernel"
+
+    def text(self, tiles: int = 1, scalars: Mapping[str, int | float] | None = None) -> str:
+        """Return the program for a number of tiles, one after the other.
+
+        `scalars` are the numbers by name; None leaves them to the caller of the program, and says where they go.
+
+        Raises:
+            ReadError: fewer than one tile, an unknown or missing scalar, or a number that its format does not hold.
+        """
+        if tiles < 1:
+            raise ReadError(f"a program for {tiles} tiles", legal=("1 or more",))
+        lines = [*self._declarations(tiles), *self._scalars(scalars), *map(_printed, self.setup)]
+        empty = _printed(NOTHING)
+        if tiles == 1:
+            once = [self._without_advance(place, line) for place, line in enumerate(self.body)]
+            while once and once[-1] == NOTHING:
+                once.pop()
+            lines += map(_printed, once)
+        else:
+            lines.append(f"nop; loop 0, {tiles}, 1, <, {_END}; nop; nop")
+            lines += [empty] * self.target.loop_rules.delay_bundles
+            lines += [*map(_printed, self.body), *[empty] * self._pause(), f"{_END}:"]
+        lines += [empty] * self.target.end_rules.empty_after_store
+        lines.append(_printed(tuple("halt" if self._halts(slot) else None for slot in Slot)))
+        return "".join(f"{line}\n" for line in lines)
+
+    @property
+    def vector_instructions(self) -> tuple[str, ...]:
+        """The instructions of the vector slot, in order of issue."""
+        return tuple(line[Slot.VPU] or "" for line in self.body if line[Slot.VPU] is not None)
+
+    def _without_advance(self, place: int, line: Line) -> Line:
+        if place not in self.advances:
+            return line
+        return tuple(None if slot is Slot.SPU else text for slot, text in zip(Slot, line, strict=True))
+
+    def _halts(self, slot: Slot) -> bool:
+        return slot.name.lower() in self.target.end_rules.halt_slots
+
+    def _pause(self) -> int:
+        """Return the empty bundles at the end of the loop body.
+
+        They keep the loads of the next tile away from the stores of this one.
+        """
+        return max(
+            self.target.issue_rules.forbidden_after_tensor_store, self.target.loop_rules.body_bundles - len(self.body)
+        )
+
+    def _declarations(self, tiles: int) -> list[str]:
+        found = [f"// castsim: target {self.target.name}"]
+        for placed in self.ports:
+            what = f"{placed.port.name} {placed.direction} {placed.port.format} [{placed.elements}, {tiles}]"
+            found.append(f"// castsim: tensor {placed.tensor} {what}")
+        for placed in self.ports:
+            for place, index in enumerate(placed.indices):
+                name, start = self.index_registers[index.number], place * placed.lanes
+                found.append(f"// castsim: reg {name} = [{start}, 0, 0, 0, 0]")
+        return found
+
+    def _scalars(self, numbers: Mapping[str, int | float] | None) -> list[str]:
+        if numbers is None:
+            return [f"// {register} holds {scalar.name} ({scalar.format})" for scalar, register in self.scalars]
+        names = [scalar.name for scalar, _ in self.scalars]
+        for name in numbers:
+            if name not in names:
+                raise ReadError(f"there is no scalar '{name}'", legal=names or ("none",))
+        missing = [name for name in names if name not in numbers]
+        if missing:
+            raise ReadError(f"no value for {', '.join(missing)}", legal=[f"{name}=NUMBER" for name in missing])
+        words = ((register, scalar_word(scalar, numbers[scalar.name])) for scalar, register in self.scalars)
+        return [f"// castsim: reg {register} = {word:#x}" for register, word in words]
+
+
+def _printed(line: Line) -> str:
+    return "; ".join(text or "nop" for text in line)
+
+
+def scalar_word(scalar: ScalarArgument, number: int | float) -> int:
+    """Return the 32 bits of a scalar; a float is rounded to f32.
+
+    Raises:
+        ReadError: its format does not hold the number.
+    """
+    if format_named(scalar.format).name == _FLOAT:
+        try:
+            return int(unpack("<I", pack("<f", float(number)))[0])
+        except OverflowError:
+            raise ReadError(f"{scalar.name}={number}: beyond the range of {_FLOAT}") from None
+    legal = f"an integer of {WORD_BITS} bits"
+    if not isinstance(number, int) or not -(1 << (WORD_BITS - 1)) <= number < 1 << WORD_BITS:
+        raise ReadError(f"{scalar.name}={number} is not {legal}", legal=(legal,))
+    return number & ((1 << WORD_BITS) - 1)
+
+
+# Register numbers for the values of a sequence: those that have been free for longest first.
+
+_CONSTANT = 1
+"""SP0 and VP0 are constantly true."""
+
+
+def free_registers(target: VliwTarget) -> dict[File, list[int]]:
+    """Return the registers that a sequence may use: no constants, iterators, or registers that tensor accesses read."""
+    sizes = target.registers
+    implicit = (target.dialect.tensor_registers.get(role, "") for role in target.dialect.tensor_registers)
+    taken = {int(name[1:]) for name in implicit if name[:1] == File.S and name[1:].isdecimal()}
+    return {
+        File.V: list(range(sizes.V)),
+        File.S: [index for index in range(sizes.S - sizes.loop_iterators) if index not in taken],
+        File.I: list(range(sizes.I)),
+        File.VP: list(range(_CONSTANT, sizes.VP)),
+        File.SP: list(range(_CONSTANT, sizes.SP)),
+    }
+
+
+def allocate(steps: Items[EmittedInstruction], kept: Items[Value], target: VliwTarget) -> dict[int, int]:
+    """Return the first register of each value, by its number.
+
+    A value lives from its first to its last mention; those `kept` live throughout.
+
+    Raises:
+        IllegalError: more registers of a file are needed at once than there are.
+    """
+    free = free_registers(target)
+    found = {value.number: _take(free[_file(value)], value) for value in kept}
+    last = {value.number: place for place, step in enumerate(steps) for value in step.values}
+    for place, step in enumerate(steps):
+        for value in step.values:
+            if value.number not in found:
+                found[value.number] = _take(free[_file(value)], value)
+        # Only now, so that a result never lands where an operand of its own instruction is.
+        for value in {value.number: value for value in step.values}.values():
+            if last[value.number] == place and all(value.number != other.number for other in kept):
+                free[_file(value)] += range(found[value.number], found[value.number] + value.size)
+    return found
+
+
+def _file(value: Value) -> File:
+    return GROUPED.get(value.file, (value.file, 1))[0]
+
+
+def _take(free: list[int], value: Value) -> int:
+    """Take aligned registers; the oldest ones, so that few instructions have to wait for earlier readers."""
+    for index in free:
+        group = range(index, index + value.size)
+        if index % value.size == 0 and all(one in free for one in group):
+            for one in group:
+                free.remove(one)
+            return index
+    raise IllegalError(f"the sequence needs more {_file(value)} registers at once than there are")
+
+
+def spelled(operand: Operand, numbers: Mapping[int, int]) -> str:
+    """Return an operand as assembly."""
+    if isinstance(operand, int):
+        return f"{operand & 0xFFFFFFFF:#x}"
+    return f"{operand.file}{numbers[operand.number] + (operand.part or 0)}"
+
+
+def text_of(step: EmittedInstruction, numbers: Mapping[int, int]) -> str:
+    """Return an instruction as assembly."""
+    operands = [spelled(operand, numbers) for operand in step.operands]
+    if step.where is not None:
+        operands.append(f"{'!' if step.inverted else ''}{spelled(step.where, numbers)}")
+    return f"{step.head} {', '.join(operands)}"
+
+
+# Bundles for a sequence: every instruction as early as latencies, slots and bundle rules let it stand.
+#
+# Instructions keep their order wherever one depends on the other, so that no read comes early. Distances are those of
+# the machine itself; what may share a bundle is asked of the linter.
+
+_FILE = "<sequence>"
+_SWITCHES = ("vpu.src_d", "load.src_b")
+
+
+def schedule(
+    sequence: Sequence, target: VliwTarget, setup: Items[EmittedInstruction] = (), name: str = "kernel"
+) -> ScheduledKernel:
+    """Give a sequence registers, bundles and tensors.
+
+    `setup` is done once, before everything else: each of its instructions is visible to all that follows. It mentions
+    scalars and immediates only (a store to a rounding register, for example). `name` is what messages call it.
+
+    Raises:
+        ReadError: an instruction that cannot be read.
+        IllegalError: one that the target lacks; more registers or tensors than it has.
+    """
+    plan = planned(sequence, target)
+    kept = [scalar.value for scalar in sequence.scalars]
+    kept += [index for placed in plan.ports for index in placed.indices]
+    numbers = allocate((*setup, *plan.steps), kept, target)
+    body, advances = _body(plan, [text_of(step, numbers) for step in plan.steps], target)
+    before: list[Line] = []
+    for step in setup:
+        before += [_line(step, text_of(step, numbers)), *[NOTHING] * (horizon(target) - 1)]
+    return ScheduledKernel(
+        target=target,
+        setup=tuple(before),
+        body=body,
+        advances=advances,
+        ports=plan.ports,
+        scalars=tuple((scalar, spelled(scalar.value, numbers)) for scalar in sequence.scalars),
+        index_registers={index.number: spelled(index, numbers) for placed in plan.ports for index in placed.indices},
+        name=name,
+    )
+
+
+def _line(step: EmittedInstruction, text: str) -> Line:
+    return tuple(text if slot is step.slot else None for slot in Slot)
+
+
+def _body(plan: AccessPlan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line, ...], frozenset[int]]:
+    body, places = arranged([(step.slot, text) for step, text in zip(plan.steps, texts, strict=True)], target)
+    return body, frozenset(places[plan.advances :])
+
+
+def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:
+    """Return bundles for instructions in program order, given as slot and text, and the bundle of each.
+
+    Memory is not a dependence: loads and stores of one place must not depend on their order.
+
+    Raises:
+        ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.
+    """
+    lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
+    source = "".join(f"{'; '.join(text or 'nop' for text in line)}\n" for line in lines)
+    program = parse(source, target.dialect, _FILE)
+    places = _Scheduler(program.bundles, target).places()
+    body: list[list[str | None]] = [list(NOTHING) for _ in range(max(places, default=-1) + 1)]
+    for place, (slot, text) in zip(places, instructions, strict=True):
+        body[place][slot] = text
+    return tuple(tuple(line) for line in body), places
+
+
+class _Scheduler:
+    """Places the instructions of bundles that hold one each."""
+
+    def __init__(self, singles: tuple[Bundle, ...], target: VliwTarget) -> None:
+        self.target = target
+        self.singles = singles
+        self.registers = Registers(target)
+        self.plans = [self._plan(index, bundle) for index, bundle in enumerate(singles)]
+        self.written = [frozenset(cell.name for cell in plan.results) for plan in self.plans]
+        self.read = [
+            frozenset(cell.name for operand in plan.sources for cell in operand.cells)
+            | frozenset(cell.name for cell in (plan.predicate.cells if plan.predicate else ()))
+            for plan in self.plans
+        ]
+        self.bundles: dict[int, Bundle] = {}
+
+    def places(self) -> list[int]:
+        """Return the number of the bundle of each instruction."""
+        found: list[int] = []
+        for index in range(len(self.plans)):
+            place = max(0, max((found[other] + self._distance(other, index) for other in range(index)), default=0))
+            while not self._fits(index, place, found):
+                place += 1
+            found.append(place)
+            self.bundles[place] = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        return found
+
+    def _plan(self, index: int, bundle: Bundle) -> InstructionPlan:
+        slot = next(slot for slot in Slot if bundle.slots[slot] is not None)
+        instruction = bundle.slots[slot]
+        assert instruction is not None
+        return prepared(instruction, index, slot, self.registers, self.target)
+
+    def _distance(self, earlier: int, later: int) -> int:
+        """Return the smallest distance in bundles from an instruction to a later one, far below 0 if there is none."""
+        first, second = self.plans[earlier], self.plans[later]
+        written = self.written[earlier]
+        found = [-len(self.plans) * horizon(self.target)]
+        if written & self.read[later]:
+            operands = (*second.sources, *([second.predicate] if second.predicate else []))
+            found += [
+                operand.distances[first.stage]
+                for operand in operands
+                if any(cell.name in written for cell in operand.cells)
+            ]
+        if written & self.written[later]:
+            found += [1, self.target.distances.tied_income]
+            if in_multiplier(first.instruction, self.target):
+                found.append(self.target.issue_rules.product_write_distance)
+        if self.read[earlier] & self.written[later]:
+            found.append(1)
+        if _draws(first) and _draws(second):
+            found += [1, self.target.issue_rules.random_distance, second.random.distance_from(first.random.commit)]
+        return max(found)
+
+    def _fits(self, index: int, place: int, found: list[int]) -> bool:
+        """Whether a bundle has room for an instruction."""
+        plan = self.plans[index]
+        beside = self.bundles.get(place)
+        if beside is not None:
+            if beside.slots[plan.site.slot] is not None:
+                return False
+            flow = Flow(TpcProgram((), (_joined(beside, self.singles[index]),)), self.target)
+            if not side_by_side(flow):
+                return False
+        if self._beside_lookup(index, place) or self._beside_switches(index, place):
+            return False
+        distance = self.target.issue_rules.forbidden_after_tensor_store
+        if distance == 0 or plan.memory not in TENSORS:
+            return True
+        accesses = [(other, self.plans[number].memory) for number, other in enumerate(found)]
+        if any(memory is MemoryOperation.TENSOR_STORE and place - other == distance for other, memory in accesses):
+            return False
+        later = (other for other, memory in accesses if memory in TENSORS)
+        return plan.memory is not MemoryOperation.TENSOR_STORE or all(other - place != distance for other in later)
+
+    def _beside_switches(self, index: int, place: int) -> bool:
+        """Whether FORM_FP_NUM, whose switches fill src_d, would share its bundle with a MOV, whose type needs src_b."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        shared = any((each.first, each.second) == _SWITCHES for each in self.target.bundle_rules.overlays)
+        forms = own.vpu is not None and own.vpu.mnemonic == "form_fp_num"
+        return shared and forms and own.load is not None and own.load.mnemonic == "mov"
+
+    def _beside_lookup(self, index: int, place: int) -> bool:
+        """Whether a bundle or the next would hold what must not follow a look-up at once."""
+        own = _joined(self.bundles.get(place, Bundle()), self.singles[index])
+        before, after = (self.bundles.get(place + step, Bundle()) for step in (-1, 1))
+        for pair in ((before, own), (own, after)):
+            if pair[0].load is None or pair[0].load.mnemonic not in LOOKUPS:
+                continue
+            if any(True for _ in issue_distance(Flow(TpcProgram((), pair), self.target))):
+                return True
+        return False
+
+
+def _draws(plan: InstructionPlan) -> bool:
+    """Whether an instruction uses the vector generator or changes it; such instructions stay in order."""
+    named = (Special("LFSR"), Special("LFSR_NO_CHANGE"))
+    return plan.instruction.draws or any(operand in named for operand in plan.instruction.operands)
+
+
+def _joined(one: Bundle, other: Bundle) -> Bundle:
+    return Bundle(one.load or other.load, one.spu or other.spu, one.vpu or other.vpu, one.store or other.store)

@@ -1,0 +1,573 @@
+"""Casts of C and of LLVM IR as the TPC compiler makes them: rules first, then a program that runs.
+
+cast = compile_cast("float128", "ushort128", "gaudi")    # as_ushort128(x)
+cast.path                                                # f32 -> i32 -> u32 -> u16
+cast.values(codes)                                       # what its assembly computes
+cast.kernel.text()                                       # the assembly
+
+Rules: docs/reference/tpc.md section 4 and the vendor's document `tpc_builtin_support` (as_T, implicit and explicit
+conversion, reinterpret_cast). Values are those of the emitted assembly in the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path as File
+from typing import Any, TypeVar
+
+import numpy as np
+
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import Slot
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.machines.vliw import program_sources as assembly
+from castsim.numerics import code_dtype
+from castsim.targets import load_target
+from castsim.targets.description import Status
+from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.c_table import (
+    HopMethod,
+    Path,
+    PathHop,
+    VectorType,
+    bits_of,
+    is_float,
+    matched,
+    native_elements,
+    one_register,
+    path_of,
+    promotes,
+    promotions_of,
+    registers_of,
+    vector_type,
+)
+from castsim.tpc_compiler.cast_building import (
+    RESULT,
+    SOURCE,
+    Order,
+    build,
+    build_bool,
+    build_kept,
+    largest,
+    rounded,
+)
+from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, Value, schedule
+from castsim.tpc_compiler.kernel_execution import KernelResult, execute
+
+# The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
+#
+# A scalar takes its mode from the register wherever it rounds, an integer step rounds to nearest even; a vector takes
+# the register's between integers of different widths and rounds to nearest even elsewhere. `targets/tpc_ir_casts.csv`
+# has the casts that go otherwise. Source: docs/reference/tpc.md section 4.
+
+_SCALAR, _VECTOR = "scalar", "vector"
+_UNITS = {_SCALAR: "spu", _VECTOR: "vpu"}
+_NEAREST, _IR_PATHS_FROM_REGISTER = "rhne", "csr"
+
+
+def ir_path(src: VectorType, dst: VectorType, target: VliwTarget) -> Path:
+    """Return the path of a cast of LLVM IR between scalars (one element) or vectors.
+
+    Raises:
+        IllegalError: a type that the generation lacks, or a pair that nothing leads to.
+    """
+    unit = _SCALAR if src.elements == 1 else _VECTOR
+    row = _row(unit, src, dst, target)
+    if row is None:
+        reading = ChainReading.SCALAR if unit == _SCALAR else ChainReading.COMPILER
+        found = path_of(src.element, dst.element, target, reading)
+        return replace(found, hops=tuple(replace(hop, word=_ir_paths_word(hop, unit)) for hop in found.hops))
+    types = (src.element, *(step.dst for step in row.steps))
+    missing = next((each for each in types if each not in target.elements.formats), None)
+    if missing is not None:
+        raise _text_only(row, missing, target)
+    hops = tuple(_ir_paths_hop(before, step, unit, target) for before, step in zip(types, row.steps, strict=False))
+    return Path(src.element, dst.element, hops, row.status, (row.source,))
+
+
+def _text_only(row: IrCastRow, missing: str, target: VliwTarget) -> IllegalError:
+    steps = ", ".join(f"AND {step.mask:#x}" if step.mask else f"CONVERT to {step.dst}" for step in row.steps)
+    return IllegalError(
+        f"{target.name} has no elements of {missing}; the vendor's compiler prints {row.src} -> {row.dst} for it all "
+        f"the same ({steps}; {row.source}), and nothing executes it",
+        legal=target.elements.formats,
+    )
+
+
+def _row(unit: str, src: VectorType, dst: VectorType, target: VliwTarget) -> IrCastRow | None:
+    pair = unit, src.element, dst.element
+    for row in ir_casts():
+        sizes = row.elements or (src.elements,)
+        if (row.unit, row.src, row.dst) == pair and target.name in row.generations and src.elements in sizes:
+            return row
+    return None
+
+
+def _ir_paths_hop(src: str, step: IrStep, unit: str, target: VliwTarget) -> PathHop:
+    if step.mask:
+        return PathHop(HopMethod.AND, src, step.dst, mask=step.mask)
+    row = convert_row(src, step.dst, _UNITS[unit], target)
+    if row is None:
+        raise TargetDataError(f"tpc_ir_casts.csv: {target.name} has no {unit} CONVERT {src} -> {step.dst}")
+    return PathHop(HopMethod.CONVERT, src, step.dst, row, word=step.word)
+
+
+def convert_row(src: str, dst: str, unit: str, target: VliwTarget) -> ConvertRow | None:
+    """Return the CONVERT of a pair: the instruction set's, else one that only the compiler prints; None: neither."""
+    shown = (row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst))
+    return target.convert(src, dst, unit) or next(shown, None)
+
+
+def _ir_paths_word(hop: PathHop, unit: str) -> str:
+    integers = not is_float(hop.src) and not is_float(hop.dst)
+    if unit == _SCALAR:
+        return _NEAREST if integers else _IR_PATHS_FROM_REGISTER
+    return _IR_PATHS_FROM_REGISTER if integers and bits_of(hop.src) != bits_of(hop.dst) else _NEAREST
+
+
+# A path in the scalar unit: one element in S registers, brought to a vector at the end so that it can be stored.
+
+_WIDTH = 32
+
+
+def build_scalar(path: Path, mode: Callable[[PathHop], str]) -> Sequence:
+    """Return the instructions of a scalar cast; `mode` gives the rounding word of a hop.
+
+    Raises:
+        IllegalError: a step that only vectors have.
+    """
+    sequence = Sequence()
+    value = sequence.scalar(SOURCE, f"u{_WIDTH}")
+    for hop in path.hops:
+        value = _hop(sequence, hop, value, mode(hop))
+    result = sequence.vector()
+    sequence.add(Slot.LOAD, f"mov.i{bits_of(path.dst)}", result, value)
+    sequence.output(RESULT, path.dst, result)
+    return sequence
+
+
+def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+    if hop.means is HopMethod.KEEP:
+        return source
+    result = sequence.register()
+    if hop.means is HopMethod.CONVERT:
+        sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source)
+    elif hop.means is HopMethod.NARROW:
+        assert isinstance(hop.row, IntegerConvertRow)
+        width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == _WIDTH else ""
+        sequence.spu(f"{hop.row.mnemonic} {hop.integer_rounding}{width}", result, source, hop.shift)
+    elif hop.means is HopMethod.EXTEND:
+        sequence.spu("and.i32", result, source, (1 << bits_of(hop.src)) - 1)
+    elif hop.means is HopMethod.AND:
+        sequence.spu("and.i32", result, source, hop.mask)
+    elif hop.means is HopMethod.CLAMP:
+        sequence.spu(f"min.{hop.src}", result, source, largest(hop.dst))
+    else:
+        raise IllegalError(f"{hop} has no scalar form in any source", legal=("a vector order",))
+    return result
+
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+_DEFAULT_MODE = "rhne"
+_FROM_REGISTER = "csr"
+_ALIASES = {"rne": "rhne", "default": "csr", "sr_rhne": "sr_rne"}
+_WORDS = ("rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
+_PREFIX = "sw_"
+
+
+class SourceForm(StrEnum):
+    """The form of a cast in the source program."""
+
+    AS = "as"
+    """`as_T(x)` and `as_T(x, mode)`."""
+    IMPLICIT = "implicit"
+    """An assignment to another type, without a cast: promotions only."""
+    EXPLICIT = "explicit"
+    """`(T)x`."""
+    REINTERPRET = "reinterpret"
+    """`reinterpret_cast<T>(x)`: the same bits."""
+    CONVERT_TO = "convert_to"
+    """`convert_T_to_U(x, mode)`: the one instruction of a pair, without a change of the lanes' order."""
+    IR = "ir"
+    """A cast instruction of LLVM IR."""
+
+
+@dataclass(frozen=True)
+class CompiledCast:
+    """A cast as the compiler makes it: its path and the program for one vector, or for as many as there are.
+
+    `mode` is the rounding word of its conversions, None where nothing rounds. `kind` is what the compiler's own table
+    calls the lowering; None if the table does not have the vectors.
+    """
+
+    target: VliwTarget
+    src: VectorType
+    dst: VectorType
+    form: SourceForm
+    reading: ChainReading
+    order: Order
+    path: Path
+    mode: str | None
+    kind: LoweringKind | None
+
+    @cached_property
+    def kernel(self) -> ScheduledKernel:
+        """The instructions with registers and bundles; `kernel.text(n)` is assembly for n vectors."""
+        if self.path.hops and self.path.hops[0].means is HopMethod.KEEP:
+            sequence = build_kept(self.src, self.dst, self.target)
+        elif self.order is Order.SCALAR:
+            sequence = build_scalar(self.path, self._mode_of)
+        elif self.src.element == "i1":
+            sequence = build_bool(self.dst.element, registers_of(self.dst, self.target))
+        else:
+            printed = self.form in (SourceForm.IR, SourceForm.CONVERT_TO)
+            sequence = build(self.path, self.src, self.dst, self.order, self._mode_of, self.target, printed=printed)
+        return schedule(sequence, self.target)
+
+    def run(self, codes: Codes, *, checked: bool = True) -> KernelResult:
+        """Run the program on codes of the source type (integers of the result's width where that is a predicate).
+
+        A scalar program takes one code.
+        """
+        if self.order is Order.SCALAR:
+            (code,) = np.asarray(codes).reshape(-1)
+            return execute(self.kernel, {}, {SOURCE: int(code)}, checked=checked)
+        return execute(self.kernel, {SOURCE: codes}, checked=checked)
+
+    def values(self, codes: Codes) -> Codes:
+        """Return the result's codes for codes of the source, one for each, in linear order.
+
+        Raises:
+            IllegalError: the result is in another order.
+        """
+        if self.order is Order.SCALAR:
+            found = [self.run(code, checked=False).outputs[RESULT][0, 0] for code in np.ravel(codes)]
+            return np.array(found, code_dtype(FORMATS[self.dst.element]))
+        if self.order is not Order.LINEAR:
+            raise IllegalError(f"the result is in {self.order} order", legal=(Order.LINEAR,))
+        count = np.size(codes)
+        if self.form is SourceForm.REINTERPRET:
+            count = count * bits_of(self.src.element) // bits_of(self.dst.element)
+        return self.run(codes, checked=False).outputs[RESULT].reshape(-1)[:count]
+
+    def _mode_of(self, hop: PathHop) -> str:
+        return hop.word or self.mode or _DEFAULT_MODE
+
+
+def compile_cast(
+    src: str,
+    dst: str,
+    target: VliwTarget | str | File,
+    *,
+    form: SourceForm | str = SourceForm.AS,
+    rounding: str | None = None,
+    reading: ChainReading | str = ChainReading.COMPILER,
+    order: Order | str = Order.LINEAR,
+) -> CompiledCast:
+    """Return a cast between vector types (`float128`, `short128`) or element formats (`f32`, `i16`).
+
+    Args:
+        src: type of the argument; without a number of elements, one register of the narrower side.
+        dst: type of the result; `reinterpret` alone changes the number of elements.
+        target: a generation of TPC.
+        form: what the program says; `SourceForm`.
+        rounding: mode of `as_T(x, mode)`, as `SW_RZ` or `rz`; None: to nearest even.
+        reading: whose account of a chain, where the vendor's compiler and document differ; `ChainReading`.
+        order: of the elements in the result; `Order`. `convert_to` leaves them as its instruction does.
+
+    Raises:
+        ReadError: an unknown type, form, mode, reading or order.
+        IllegalError: another number of elements, no promotion, a pair or mode that the path does not have.
+    """
+    chosen = tpc_target(target)
+    wanted, account = word_of("form", SourceForm, form), word_of("reading", ChainReading, reading)
+    arrangement = word_of("order", Order, order)
+    if wanted is SourceForm.CONVERT_TO and arrangement is Order.LINEAR:
+        arrangement = Order.SWIZZLE
+    _check_reading(account, arrangement)
+    source, result = vector_type(src), vector_type(dst)
+    if wanted is SourceForm.REINTERPRET:
+        if arrangement is not Order.LINEAR:
+            message = f"reinterpret_cast moves no elements, its order cannot be {arrangement}"
+            raise IllegalError(message, legal=(f"--order {Order.LINEAR}",))
+        return _reinterpreted(source, result, chosen, rounding)
+    if arrangement is Order.SCALAR:
+        source, result = (VectorType(kind.element, 1) for kind in (source, result))
+    elif arrangement is Order.LANE:
+        source, result = one_register(source, result, chosen)
+    else:
+        source, result = matched(source, result, chosen)
+    return prepared(source, result, chosen, form=wanted, rounding=rounding, reading=account, order=arrangement)
+
+
+def prepared(
+    src: VectorType,
+    dst: VectorType,
+    target: VliwTarget,
+    *,
+    form: SourceForm,
+    rounding: str | None,
+    reading: ChainReading,
+    order: Order,
+) -> CompiledCast:
+    """Return a cast between types whose numbers of elements are known; arguments and errors as `compile_cast`."""
+    if form is SourceForm.IMPLICIT and not promotes(src.element, dst.element):
+        raise _no_promotion(src, dst)
+    if form is SourceForm.IR:
+        check_ir(src.element, dst.element)
+    if src.element == "i1":
+        path = _bool_path(dst.element, target)
+        if order is Order.SCALAR:
+            raise IllegalError("no source says how a scalar predicate is cast", legal=("a vector order",))
+        registers_of(dst, target)
+    else:
+        path = _path(src, dst, target, form, reading, rounding, order)
+        for kind in (src, dst) if order is not Order.SCALAR else ():
+            registers_of(kind, target)
+    mode = _mode(path, form, rounding, target)
+    return CompiledCast(target, src, dst, form, reading, order, path, mode, lowering_kind(src, dst, target))
+
+
+def _path(
+    src: VectorType,
+    dst: VectorType,
+    target: VliwTarget,
+    form: SourceForm,
+    reading: ChainReading,
+    rounding: str | None,
+    order: Order,
+) -> Path:
+    """Return the path of a cast; scalars go the way of LLVM IR in every form, a mode that is given overrides words.
+
+    Raises:
+        IllegalError: as `ir_path` and `path_of`; `convert_to` of a pair without an instruction.
+    """
+    if form is SourceForm.CONVERT_TO:
+        found = path_of(src.element, dst.element, target, reading)
+        if len(found.hops) != 1 or found.hops[0].means not in (HopMethod.CONVERT, HopMethod.NARROW):
+            raise IllegalError(
+                f"{target.name} has no instruction {src.element} -> {dst.element}, and convert_to is one",
+                legal=("--form as", "ir"),
+            )
+        return found
+    if form is not SourceForm.IR and order is not Order.SCALAR:
+        return path_of(src.element, dst.element, target, reading)
+    found = ir_path(src, dst, target)
+    return found if rounding is None else replace(found, hops=tuple(replace(hop, word=None) for hop in found.hops))
+
+
+def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm) -> CompiledCast:
+    """Return the cast that keeps the bits of the first registers."""
+    hop = (PathHop(HopMethod.KEEP, src.element, dst.element),)
+    path = Path(src.element, dst.element, hop, Status.DOCUMENTED, ("tpc_builtin_support: interpreted cast",))
+    kind = lowering_kind(src, dst, target)
+    return CompiledCast(target, src, dst, form, ChainReading.COMPILER, Order.LINEAR, path, None, kind)
+
+
+def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> LoweringKind | None:
+    """Return the compiler table's kind of lowering between two vector types, None if it has none."""
+    for row in lowering_matrix(target.name):
+        if (row.src, row.dst) == (src.element, dst.element) and (src.elements, dst.elements) in row.counts:
+            return row.kind
+    return None
+
+
+def check_ir(src: str, dst: str) -> None:
+    """Reject pairs that are one type in LLVM IR, whose integers have no sign.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if src != "i1" and not is_float(src) and not is_float(dst) and bits_of(src) == bits_of(dst):
+        raise IllegalError(
+            f"{src} and {dst} are one type in LLVM IR, there is no cast between them", legal=("--form as", "explicit")
+        )
+
+
+def tpc_target(target: VliwTarget | str | File) -> VliwTarget:
+    """Return a TPC generation by name, by the path of its description, or as it is.
+
+    Raises:
+        ReadError: no such target. IllegalError: another kind of chip.
+    """
+    found = load_target(target) if isinstance(target, str | File) else target
+    return assembly.tpc_target(found, f"{found.name} is not a TPC: its compiler's casts are not known")
+
+
+def word_of(name: str, kind: type[_Word], text: _Word | str) -> _Word:
+    """Return a word as a member of its kind.
+
+    Raises:
+        ReadError: it is none.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        raise ReadError(f"unknown {name} '{text}'", legal=[each.value for each in kind]) from None
+
+
+def _check_reading(reading: ChainReading, order: Order) -> None:
+    """Reject the document's chains for scalars, which it does not mention, and the scalar ones for vectors.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if reading is not ChainReading.COMPILER and (reading is ChainReading.SCALAR) is not (order is Order.SCALAR):
+        raise IllegalError(
+            f"reading {reading} and order {order} do not go together: the document tells of vectors, the scalar chains "
+            "are those of order scalar",
+            legal=("--order scalar", "--reading compiler"),
+        )
+
+
+def _reinterpreted(src: VectorType, dst: VectorType, target: VliwTarget, rounding: str | None) -> CompiledCast:
+    """Give a reinterpretation its numbers of elements and check that both types have equally many bits."""
+    if rounding is not None:
+        raise IllegalError("reinterpret_cast keeps the bits and takes no rounding mode", legal=("no mode",))
+    for kind in (src, dst):
+        if kind.element not in target.elements.formats:
+            raise IllegalError(f"{target.name} has no elements of {kind.element}", legal=target.elements.formats)
+    if src.elements is None:
+        total = dst.elements * dst.bits if dst.elements else target.registers.vector_bytes * 8
+        src = VectorType(src.element, total // src.bits)
+    assert src.elements is not None
+    if dst.elements is None:
+        dst = VectorType(dst.element, src.elements * src.bits // dst.bits)
+    assert dst.elements is not None
+    if src.elements * src.bits != dst.elements * dst.bits:
+        raise IllegalError(
+            f"reinterpret_cast keeps the bits: {src.name} has {src.elements * src.bits}, {dst.name} "
+            f"{dst.elements * dst.bits}",
+            legal=(VectorType(dst.element, src.elements * src.bits // dst.bits).name,),
+        )
+    return kept(src, dst, target, SourceForm.REINTERPRET)
+
+
+def _no_promotion(src: VectorType, dst: VectorType) -> IllegalError:
+    legal = ", ".join(row.name for row in promotions_of(src.element))
+    return IllegalError(
+        f"C converts {src.name} to {dst.name} only by an explicit cast; by itself it promotes {src.name} to: "
+        f"{legal or 'nothing'}",
+        legal=("--form explicit", "--form as"),
+    )
+
+
+def _bool_path(dst: str, target: VliwTarget) -> Path:
+    rows = [row.dst for row in lowering_matrix(target.name) if row.kind is LoweringKind.BOOL_TO]
+    if dst not in rows:
+        raise IllegalError(f"{target.name} selects no {dst} by a predicate", legal=[f"i1 -> {name}" for name in rows])
+    return Path("i1", dst, (), Status.DOCUMENTED, ("LL lowering: select 1 or 0 under a predicate",))
+
+
+def _mode(path: Path, form: SourceForm, asked: str | None, target: VliwTarget) -> str | None:
+    """Return the rounding mode in force, None where nothing on the path takes one.
+
+    Raises:
+        ReadError: the word is not a mode. IllegalError: the path, or the form, does not have it.
+    """
+    modes = path.modes(target)
+    if asked is None:
+        words = {hop.word or _DEFAULT_MODE for hop in path.hops if hop.takes_mode}
+        return None if not modes else _FROM_REGISTER if _FROM_REGISTER in words else _DEFAULT_MODE
+    word = asked.strip().lower().removeprefix(_PREFIX)
+    word = _ALIASES.get(word, word)
+    if word not in _WORDS:
+        raise ReadError(f"unknown rounding mode '{asked}'", legal=_spelled(_WORDS))
+    if form not in (SourceForm.AS, SourceForm.CONVERT_TO):
+        raise IllegalError(
+            f"{form} conversions round to nearest even; a mode is given to as_T(x, mode) and to convert_to",
+            legal=("--form as", SourceForm.CONVERT_TO.value),
+        )
+    if not modes:
+        raise IllegalError(
+            f"the path {path} on {target.name} has no rounding modes: integer steps take none",
+            legal=("no mode",),
+        )
+    if word not in modes:
+        raise IllegalError(f"the path {path} on {target.name} has no rounding mode {word}", legal=_spelled(modes))
+    return word
+
+
+def _spelled(words: Iterable[str]) -> list[str]:
+    """Return rounding words as C has them."""
+    return [f"{_PREFIX}{word}".upper() for word in words]
+
+
+def compiled_cast(
+    codes: Codes | Items[int], src: str, dst: str, *, target: VliwTarget | str | File, **options: Any
+) -> Codes:
+    """Return the result of the compiler's cast for codes; arguments and errors as `compile_cast`."""
+    found = compile_cast(src, dst, target, **options)
+    element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
+    return found.values(np.asarray(codes, code_dtype(FORMATS[element])))
+
+
+# The compiler's lowering matrix as casts that run: what each of its entries means for vectors of these sizes.
+#
+# Entries with equal numbers of elements are casts of LLVM IR. Those that lead from one register to one register
+# convert the lane 0 of wide slots. `Skip` keeps the first registers. What the other entries with unequal numbers
+# convert to what is not documented (docs/reference/tpc.md section 4 names kinds only); they are refused.
+
+_BYTE_BITS = 8
+"""Narrower elements have no PACK and UNPACK, so that no linear order."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixEntry:
+    """One entry: two vector types and the kind of lowering between them."""
+
+    src: VectorType
+    dst: VectorType
+    kind: LoweringKind
+
+    def __str__(self) -> str:
+        return f"{self.src.element} x {self.src.elements} -> {self.dst.element} x {self.dst.elements} ({self.kind})"
+
+
+def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) -> tuple[MatrixEntry, ...]:
+    """Return the entries of a generation, or those of a pair of element types."""
+    return tuple(
+        MatrixEntry(VectorType(row.src, before), VectorType(row.dst, after), row.kind)
+        for row in lowering_matrix(target.name)
+        if src in (None, row.src) and dst in (None, row.dst)
+        for before, after in row.counts
+    )
+
+
+def order_of(entry: MatrixEntry, target: VliwTarget) -> Order | None:
+    """Return the order in which an entry's result stands, None where no source says what it converts."""
+    pair = entry.src, entry.dst
+    if entry.kind in (LoweringKind.BOOL_TO, LoweringKind.SKIP):
+        return Order.LINEAR
+    if entry.src.elements == entry.dst.elements:
+        return Order.LINEAR if min(bits_of(each.element) for each in pair) >= _BYTE_BITS else Order.SWIZZLE
+    if all(each.elements == native_elements(each.element, target) for each in pair):
+        return Order.LANE
+    return None
+
+
+def lowered(entry: MatrixEntry, target: VliwTarget) -> CompiledCast:
+    """Return the cast that an entry stands for.
+
+    Raises:
+        IllegalError: what it converts is not documented; or nothing in the instruction set leads there.
+    """
+    order = order_of(entry, target)
+    if order is None:
+        raise IllegalError(
+            f"{entry}: the numbers of elements differ, and what such an entry converts is not documented",
+            legal=("entries with equal numbers", "one register to one register"),
+        )
+    if entry.kind is LoweringKind.SKIP:
+        return kept(entry.src, entry.dst, target, SourceForm.IR)
+    return prepared(
+        entry.src, entry.dst, target, form=SourceForm.AS, rounding=None, reading=ChainReading.COMPILER, order=order
+    )

@@ -1,0 +1,556 @@
+"""Loops with a known number of trips: several trips at once.
+
+The body is written out for some trips and scheduled modulo an interval. What the first rounds lack stands before the
+loop, what the last ones lack behind it, both scheduled with the code around them. A loop whose iterator something reads
+is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
+from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource
+from castsim.machines.vliw.control import holds, signed
+from castsim.tpc_compiler.dependences import Operation, Operations
+from castsim.tpc_compiler.placing import (
+    Block,
+    BlockLoop,
+    Entering,
+    Placed,
+    Placer,
+    Policy,
+    Shape,
+    copies,
+    is_jump,
+    mark_fresh,
+    renamed,
+    without_unread,
+)
+
+# Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
+
+_MOST_ROUNDS = 2000
+
+Schedule = list[Placed]
+"""The blocks of a text in bundles."""
+
+
+def place_all(
+    shape: Shape, placer: Placer, policies: Sequence[Policy], fixed: Mapping[Block, Placed] | None = None
+) -> Schedule:
+    """Place every block, each by its policy but those that have their places; keep all distances between blocks."""
+    placed: list[Placed | None] = [None] * len(shape.blocks)
+    for number, block in enumerate(shape.blocks):
+        if fixed is not None and block in fixed:
+            placed[number] = fixed[block]
+            continue
+        entering = list(entering_block(shape, placed, number, placer))
+        placed[number] = placer.place(block, entering, policies[number])
+    found = [each for each in placed if each is not None]
+    settle(shape, found, placer)
+    return found
+
+
+def entering_block(shape: Shape, placed: Sequence[Placed | None], number: int, placer: Placer) -> Iterator[Entering]:
+    """Yield what may be under way at the beginning of a block, on every path through blocks that have been placed."""
+    reach = placer.distances.reach
+    first = [(step.first, 0, step.first, step.first >= number) for step in shape.into[number]]
+    waiting, seen = list(first), set(first)
+    while waiting:
+        block, gap, pad, back = waiting.pop()
+        own = placed[block]
+        if own is None:
+            continue
+        for operation, (place, slot) in own.places.items():
+            if gap + own.length - place < reach:
+                yield Entering(operation, slot, gap + own.length - place, pad)
+        if gap + own.length >= reach:
+            continue
+        for step in shape.into[block]:
+            behind = step.first >= block and not back
+            state = (step.first, gap + own.length, step.first if behind else pad, back or behind)
+            if state not in seen:
+                seen.add(state)
+                waiting.append(state)
+
+
+def settle(shape: Shape, schedule: Schedule, placer: Placer) -> None:
+    """Lengthen blocks until every distance holds on every path, and loops are as long as they must be."""
+    for _ in range(_MOST_ROUNDS):
+        missing = _too_near(shape, schedule, placer) or _too_short(shape, schedule, placer)
+        if missing is None:
+            return
+        if missing.in_front:
+            schedule[missing.block].postpone(missing.bundles)
+        else:
+            schedule[missing.block].delay(shape.blocks[missing.block].end, missing.bundles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Bundles that a block lacks: `in_front` of it, or before what ends it."""
+
+    block: int
+    bundles: int
+    in_front: bool = False
+
+
+def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
+    """Return a block that must become longer, and by how many bundles; None if all distances hold."""
+    reach, needed = placer.distances.reach, placer.distances.needed
+    for number, own in enumerate(schedule):
+        early = [(operation, place, slot) for operation, (place, slot) in own.places.items() if place < reach]
+        for each in entering_block(shape, schedule, number, placer):
+            for operation, place, slot in early:
+                distance = each.gap + place
+                wanted = needed(each.operation, each.slot, operation, slot)
+                if wanted is not None and distance < wanted:
+                    return _between(shape, schedule, each, number, wanted - distance)
+                if distance in placer.distances.barred(each.operation, each.slot, operation, slot):
+                    return _between(shape, schedule, each, number, 1)
+    return None
+
+
+def _between(shape: Shape, schedule: Schedule, entering: Entering, number: int, bundles: int) -> _Missing:
+    """Return where bundles between an instruction and a later block go: in front of that block if the instruction ends
+    the block to be lengthened, or stands in the delay bundles there.
+    """
+    end, places = shape.blocks[entering.pad].end, schedule[entering.pad].places
+    if end is not None and entering.operation in places and places[entering.operation][0] >= places[end][0]:
+        return _Missing(number, bundles, in_front=True)
+    return _Missing(entering.pad, bundles)
+
+
+def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
+    """Return the last block of a loop body that must become longer, as `_too_near`."""
+    rules = placer.operations.target.loop_rules
+    starts = first_bundles(schedule)
+    for loop in shape.loops:
+        wanted = rules.body_bundles - (starts[loop.end] - starts[loop.start])
+        for block in range(loop.start, loop.end):
+            end = shape.blocks[block].end
+            if end is not None and is_jump(end) and _innermost(shape, block) is loop:
+                place = starts[block] + schedule[block].places[end][0]
+                goal = starts[shape.goal(end)]
+                wanted = max(wanted, rules.jump_before_end - (starts[loop.end] - place))
+                wanted = max(wanted, rules.target_before_end - (starts[loop.end] - goal))
+            wanted = max(wanted, _iterator_reads(shape, schedule, placer, loop, block, starts))
+        if wanted > 0:
+            return _Missing(loop.end - 1, wanted)
+    return None
+
+
+def _iterator_reads(
+    shape: Shape, schedule: Schedule, placer: Placer, loop: BlockLoop, block: int, starts: Sequence[int]
+) -> int:
+    """Return how much longer the body must be for the reads of its iterator by the VPU, 0 or less if it may stay."""
+    rules = placer.operations.target.loop_rules
+    name = shape.iterator(loop)
+    places = [
+        starts[block] + place
+        for operation, (place, slot) in schedule[block].places.items()
+        if slot is Slot.VPU and name in placer.operations.touched(operation).reads
+    ]
+    return max((rules.iterator_at_end + 1 - (starts[loop.end] - place) for place in places), default=0)
+
+
+def _innermost(shape: Shape, block: int) -> BlockLoop | None:
+    return max((loop for loop in shape.loops if loop.holds(block)), key=lambda loop: loop.depth, default=None)
+
+
+def first_bundles(schedule: Schedule) -> list[int]:
+    """Return the number of the first bundle of every block, and of the end."""
+    found = [0]
+    for placed in schedule:
+        found.append(found[-1] + placed.length)
+    return found
+
+
+# Modulo scheduling: one trip of a loop in bundles such that a new trip can begin every so many bundles.
+#
+# Iterative modulo scheduling: instructions are placed in order of their distance to the end; one that finds no place
+# takes one and sends others back to the queue. Every distance between instructions of one trip and of two successive
+# trips is kept, those between the last reader of a register and the next trip's write of it among them.
+
+_BUDGET = 8
+"""Placements per instruction before an interval is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A dependence on another instruction, of the same trip or (`trips` 1) of the one before."""
+
+    other: int
+    trips: int
+
+
+class Trip:
+    """The instructions of one trip, with what depends on what."""
+
+    def __init__(self, operations: Sequence[Operation], placer: Placer) -> None:
+        self.operations = operations
+        self.placer = placer
+        count = len(operations)
+        self.before: list[list[Edge]] = [[] for _ in range(count)]
+        self.behind: list[list[Edge]] = [[] for _ in range(count)]
+        for first in range(count):
+            for second in range(count):
+                if self.needed(first, self._slot(first), second, self._slot(second)) is not None:
+                    trips = 0 if first < second else 1
+                    for distance in {trips, 1}:
+                        self.before[second].append(Edge(first, distance))
+                        self.behind[first].append(Edge(second, distance))
+        self.heights = self._heights()
+
+    def needed(self, first: int, slot: Slot, second: int, second_slot: Slot) -> int | None:
+        """Return the smallest distance between two instructions, as `Distances.needed`."""
+        return self.placer.distances.needed(self.operations[first], slot, self.operations[second], second_slot)
+
+    def _slot(self, number: int) -> Slot:
+        return next(iter(self.operations[number].slots))
+
+    def _heights(self) -> list[int]:
+        found = [0] * len(self.operations)
+        for number in range(len(self.operations) - 1, -1, -1):
+            for edge in self.behind[number]:
+                if edge.trips == 0:
+                    needed = self.needed(number, self._slot(number), edge.other, self._slot(edge.other)) or 0
+                    found[number] = max(found[number], found[edge.other] + needed)
+        return found
+
+    def least_interval(self) -> int:
+        """Return the smallest interval that the slots and the circles of dependences allow."""
+        slots = [next(iter(each.slots)) for each in self.operations if len(each.slots) == 1]
+        low = max([1, -(-len(self.operations) // len(Slot)), *(slots.count(slot) for slot in Slot)])
+        edges = self._edges()
+        if self._consistent(edges, low):
+            return low
+        high = 2 * low
+        while not self._consistent(edges, high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._consistent(edges, middle) else (middle, high)
+        return high
+
+    def _edges(self) -> list[tuple[int, int, int, int]]:
+        """Return the dependences: what must come first, what behind it, in which trip, how far at least."""
+        found = []
+        for second, before in enumerate(self.before):
+            for first in {edge.other for edge in before}:
+                pairs = product(self.operations[first].slots, self.operations[second].slots)
+                needed = min(self.needed(first, one, second, two) or 0 for one, two in pairs)
+                found.append((first, second, 0 if first < second else 1, needed))
+        return found
+
+    def _consistent(self, edges: Sequence[tuple[int, int, int, int]], interval: int) -> bool:
+        """Whether places at an interval can keep all dependences, slots aside (Bellman and Ford)."""
+        places = [0] * len(self.operations)
+        for _ in range(len(places) + 1):
+            changed = False
+            for first, second, trips, needed in edges:
+                place = places[first] + needed - trips * interval
+                if place > places[second]:
+                    places[second], changed = place, True
+            if not changed:
+                return True
+        return False
+
+
+class ModuloSchedule:
+    """Places one trip at one interval."""
+
+    def __init__(self, trip: Trip, interval: int) -> None:
+        self._trip = trip
+        self._interval = interval
+        self._places: dict[int, tuple[int, Slot]] = {}
+        self._last: dict[int, int] = {}
+
+    def places(self) -> dict[Operation, tuple[int, Slot]] | None:
+        """Return bundle and slot of every instruction, from bundle 0 on; None if none were found."""
+        trip = self._trip
+        waiting = set(range(len(trip.operations)))
+        for _ in range(_BUDGET * len(trip.operations)):
+            if not waiting:
+                break
+            number = max(waiting, key=lambda each: (trip.heights[each], -each))
+            waiting.discard(number)
+            waiting |= self._put(number)
+        if waiting:
+            return None
+        start = min(place for place, _ in self._places.values())
+        return {trip.operations[number]: (place - start, slot) for number, (place, slot) in self._places.items()}
+
+    def _put(self, number: int) -> set[int]:
+        """Place an instruction; return those that lose their places."""
+        slots = list(self._trip.operations[number].slots)
+        chosen: tuple[int, Slot] | None = None
+        for slot in slots:
+            first = self._earliest(number, slot)
+            free = (at for at in range(first, first + self._interval) if not self._rivals(number, slot, at))
+            at = next(free, None)
+            if at is not None and (chosen is None or at < chosen[0]):
+                chosen = at, slot
+        if chosen is None:
+            chosen = max(self._earliest(number, slots[0]), self._last.get(number, -1) + 1), slots[0]
+        at, slot = chosen
+        lost = self._rivals(number, slot, at)
+        for other in lost:
+            del self._places[other]
+        self._places[number], self._last[number] = (at, slot), at
+        late = self._violated(number)
+        for other in late:
+            del self._places[other]
+        return lost | late
+
+    def _earliest(self, number: int, slot: Slot) -> int:
+        found = 0
+        for edge in self._trip.before[number]:
+            if edge.other in self._places and edge.other != number:
+                place, own = self._places[edge.other]
+                needed = self._trip.needed(edge.other, own, number, slot) or 0
+                found = max(found, place + needed - edge.trips * self._interval)
+        return found
+
+    def _violated(self, number: int) -> set[int]:
+        """Return the placed instructions that stand too near behind one, or before which it stands too near."""
+        place, slot = self._places[number]
+        found = set()
+        for edge in self._trip.behind[number]:
+            if edge.other in self._places and edge.other != number:
+                other, own = self._places[edge.other]
+                needed = self._trip.needed(number, slot, edge.other, own) or 0
+                if other + edge.trips * self._interval - place < needed:
+                    found.add(edge.other)
+        return found
+
+    def _rivals(self, number: int, slot: Slot, at: int) -> set[int]:
+        """Return the placed instructions that cannot stand where they do beside this one."""
+        trip = self._trip
+        same = {
+            other: own
+            for other, (place, own) in self._places.items()
+            if other != number and (place - at) % self._interval == 0
+        }
+        found = {other for other, own in same.items() if own is slot}
+        rest = [(trip.operations[other], own) for other, own in same.items() if other not in found]
+        if not trip.placer.room.shared_by([*rest, (trip.operations[number], slot)]):
+            found |= set(same)
+        return found | self._barred(number, slot, at)
+
+    def _barred(self, number: int, slot: Slot, at: int) -> set[int]:
+        """Return the instructions at distances that issue rules bar."""
+        barred, operations = self._trip.placer.distances.barred, self._trip.operations
+        found = set()
+        for other, (place, own) in self._places.items():
+            behind = barred(operations[other], own, operations[number], slot)
+            ahead = barred(operations[number], slot, operations[other], own)
+            near = any((at - place - distance) % self._interval == 0 for distance in behind)
+            if near or any((place - at - distance) % self._interval == 0 for distance in ahead):
+                found.add(other)
+        return found - {number}
+
+
+_UNROLLED = (1, 2, 3, 4, 5, 6, 8)
+_MOST_OPERATIONS = 96
+"""Instructions of a body written out."""
+_INTERVALS = 24
+"""Intervals tried for one body."""
+_MOST_TRIPS = 1 << 20
+
+NewPlacer = Callable[[Shape], Placer]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelined:
+    """A text with loops that begin a trip before the last one has ended. `fixed` are blocks that have their places."""
+
+    blocks: tuple[Block, ...]
+    fixed: dict[Block, Placed]
+    shape: Shape
+    schedule: Schedule
+
+    @property
+    def static(self) -> int:
+        """The bundles of the text."""
+        return sum(each.length for each in self.schedule)
+
+
+def pipelined(
+    blocks: Sequence[Block], most: int | None, operations: Operations, placer: NewPlacer
+) -> Iterator[Pipelined]:
+    """Yield the text with more and more loops pipelined, in no more than so many bundles (None: in any number)."""
+    current = _placed(tuple(blocks), {}, operations, placer)
+    done: set[str] = set()
+    while True:
+        loop = next(
+            (each for each in _eligible(current.shape, operations) if _label(current.shape, each) not in done), None
+        )
+        if loop is None:
+            return
+        done.add(_label(current.shape, loop))
+        found = _best(current, loop, most, operations, placer)
+        if found is not None:
+            current = found
+            yield current
+
+
+def _placed(
+    blocks: tuple[Block, ...], fixed: dict[Block, Placed], operations: Operations, placer: NewPlacer
+) -> Pipelined:
+    shape = Shape(list(blocks), operations.target)
+    without_unread(shape, operations)
+    own = {
+        block: Placed({key: each.places[key] for key in block.operations}, each.length) for block, each in fixed.items()
+    }
+    schedule = place_all(shape, placer(shape), [Policy()] * len(blocks), own)
+    return Pipelined(blocks, fixed, shape, schedule)
+
+
+# ----------------------------------------------------------------------------------------------------- which loops
+
+
+def _eligible(shape: Shape, operations: Operations) -> Iterator[BlockLoop]:
+    """Yield the loops of one block with a known number of trips, whose iterators nothing reads."""
+    read = {name for block in shape.blocks for each in block.all for name in operations.touched(each).reads}
+    for loop in shape.loops:
+        inner = shape.blocks[loop.start : loop.end]
+        full = [block for block in inner if block.all]
+        end = shape.blocks[loop.head].end
+        label = _label(shape, loop)
+        plain = len(full) == 1 and full[0].end is None and not any(block.labels for block in inner)
+        used = [each for block in shape.blocks for each in block.all if LabelUse(label) in each.instruction.operands]
+        alone = plain and len(used) == 1 and shape.iterator(loop) not in read
+        if alone and end is not None and end.instruction.predicate is None and _trips(end) is not None:
+            yield loop
+
+
+def _label(shape: Shape, loop: BlockLoop) -> str:
+    end = shape.blocks[loop.head].end
+    assert end is not None
+    label = end.instruction.operand("end")
+    assert isinstance(label, LabelUse)
+    return label.name
+
+
+def _trips(loop: Operation) -> int | None:
+    """Return the trips of a loop with immediates, None for others, for no trip and for very many."""
+    start, bound, step = (loop.instruction.operand(role) for role in ("start", "bound", "step"))
+    compare = loop.instruction.operand("compare")
+    if not (isinstance(start, Immediate) and isinstance(bound, Immediate) and isinstance(step, Immediate)):
+        return None
+    assert isinstance(compare, Comparison)
+    value, trips = start.signed, 0
+    while holds(compare, value, bound.signed):
+        value, trips = signed((value + step.value) & 0xFFFFFFFF), trips + 1
+        if trips > _MOST_TRIPS:
+            return None
+    return trips or None
+
+
+# -------------------------------------------------------------------------------------------------- one loop
+
+
+def _best(
+    current: Pipelined, loop: BlockLoop, most: int | None, operations: Operations, placer: NewPlacer
+) -> Pipelined | None:
+    """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
+    shape = current.shape
+    end = shape.blocks[loop.head].end
+    assert end is not None
+    trips = _trips(end)
+    assert trips is not None
+    body = next(block for block in shape.blocks[loop.start : loop.end] if block.all)
+    own = sum(each.length for each in current.schedule[loop.start : loop.end])
+    best, shortest = None, current.static - own + own * trips
+    for times in _UNROLLED:
+        if trips % times or len(body.operations) * times > _MOST_OPERATIONS:
+            continue
+        trip = _trip(body, times, operations, placer(shape))
+        least = max(trip.least_interval(), operations.target.loop_rules.body_bundles)
+        for interval in range(least, least + _INTERVALS):
+            if interval * (trips // times) >= shortest:
+                break
+            found = _at_interval(current, loop, trip, interval, trips // times, operations, placer)
+            if found is None or (most is not None and found.static > most):
+                continue
+            kernel = sum(each.length for each in found.schedule[loop.start : loop.end])
+            total = found.static - kernel + kernel * _rounds(found, loop)
+            if total < shortest:
+                best, shortest = found, total
+            break
+    return best
+
+
+def _rounds(found: Pipelined, loop: BlockLoop) -> int:
+    end = found.shape.blocks[loop.head].end
+    assert end is not None
+    return _trips(end) or 0
+
+
+def _trip(body: Block, times: int, operations: Operations, placer: Placer) -> Trip:
+    """Return some trips of a body as one."""
+    written = Block([], [copies(each) for _ in range(times) for each in body.operations])
+    mark_fresh(written, operations)
+    return Trip(renamed(written.operations, operations), placer)
+
+
+def _at_interval(
+    current: Pipelined,
+    loop: BlockLoop,
+    trip: Trip,
+    interval: int,
+    rounds: int,
+    operations: Operations,
+    placer: NewPlacer,
+) -> Pipelined | None:
+    """Return the text with a loop pipelined at an interval; None if there is no such schedule."""
+    places = ModuloSchedule(trip, interval).places()
+    if places is None:
+        return None
+    stages = 1 + max(place for place, _ in places.values()) // interval
+    if rounds < stages:
+        return None
+    stage = {each: place // interval for each, (place, _) in places.items()}
+    # In a bundle the earlier trips first: what they read there, a later trip may overwrite.
+    order = sorted(places, key=lambda each: (places[each][0] % interval, -stage[each], trip.operations.index(each)))
+    before = [copies(each) for number in range(stages - 1) for each in order if stage[each] <= number]
+    behind = [copies(each) for number in range(stages - 1) for each in order if stage[each] > number]
+    kernel = Block([], list(order))
+    fixed = {kernel: Placed({each: (places[each][0] % interval, places[each][1]) for each in order}, interval)}
+    blocks = list(current.blocks)
+    old = blocks[loop.head]
+    head = Block(old.labels, [*old.operations, *before], _loop(old.end, rounds - stages + 1, operations))
+    label = _label(current.shape, loop)
+    following = blocks[loop.end]
+    rest = Block([each for each in following.labels if each != label], following.operations, following.end)
+    outside = any(other.end == loop.end for other in current.shape.loops if other is not loop)
+    if rest.labels or outside:
+        tail = [Block([label], behind), rest]
+    else:
+        tail = [Block([label], [*behind, *rest.operations], rest.end)]
+    for block in (head, tail[0]):
+        _rename(block, operations)
+    blocks[loop.head : loop.end + 1] = [head, kernel, *tail]
+    return _placed(tuple(blocks), {**current.fixed, **fixed}, operations, placer)
+
+
+def _rename(block: Block, operations: Operations) -> None:
+    changed = renamed(block.all, operations)
+    if block.end is not None:
+        block.end = changed.pop()
+    block.operations = changed
+
+
+def _loop(end: Operation | None, rounds: int, operations: Operations) -> Operation:
+    """Return the LOOP of so many rounds."""
+    assert end is not None
+    label = end.instruction.operand("end")
+    text = f"loop 0, {rounds}, 1, <, {label}"
+    source = AssemblySource(text, "<loop>")
+    slots = read_instruction(source, source.words(0, 0, len(text)), operations.target.dialect)
+    return Operation(slots, end.span)

@@ -1,0 +1,651 @@
+"""Places in bundles for the instructions of a block: one after the other, or by list scheduling.
+
+List scheduling takes, bundle by bundle, the instruction with the longest way to the end of the block among those whose
+operands are there. Distances to what earlier blocks issued are kept on every path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, TpcProgram
+from castsim.isa.tpc.forms import Family
+from castsim.isa.tpc.program import JUMPS, File
+from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import keeps_income
+from castsim.machines.vliw.lint_flow import Flow
+from castsim.machines.vliw.plans import InstructionPlan
+from castsim.machines.vliw.registers import is_constant
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.dependences import Distances, Operation, Operations, drawn, renumbered
+from castsim.tpc_compiler.virtual_registers import STRIDE, Unit, unit_of_cell
+
+# Basic blocks of a text, its loops, and which block may follow which.
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Instructions that are executed one after the other; `end` is the one that decides what follows, if any."""
+
+    labels: list[str] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    end: Operation | None = None
+
+    @property
+    def all(self) -> list[Operation]:
+        """The instructions with the last one."""
+        return [*self.operations, *([self.end] if self.end else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLoop:
+    """A hardware loop: the block that LOOP ends, the first block of the body, the first behind it, the depth."""
+
+    head: int
+    start: int
+    end: int
+    depth: int
+
+    def holds(self, block: int) -> bool:
+        """Whether a block belongs to the body."""
+        return self.start <= block < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step from one block to another; `back` if it begins another trip of a hardware loop."""
+
+    first: int
+    second: int
+    back: bool = False
+
+
+class Shape:
+    """The blocks of a text with their loops and steps.
+
+    Raises:
+        IllegalError: loops that cross or are nested too deep; a jump into or out of a loop body.
+    """
+
+    def __init__(self, blocks: list[Block], target: VliwTarget) -> None:
+        self.blocks = blocks
+        self._target = target
+        self._at = {label: number for number, block in enumerate(blocks) for label in block.labels}
+        self.loops = self._loops()
+        self._check_jumps()
+        self.steps = tuple(step for number in range(len(blocks)) for step in self._behind(number))
+        self.into: tuple[tuple[Step, ...], ...] = tuple(
+            tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
+        )
+
+    def iterator(self, loop: BlockLoop) -> str:
+        """Return the register that counts a loop."""
+        sizes = self._target.registers
+        return str(Register(File.S, sizes.S - sizes.loop_iterators + loop.depth))
+
+    def goal(self, jump: Operation) -> int:
+        """Return the block that a jump goes to."""
+        return self._at[_goal(jump.instruction, "src_a")]
+
+    def _loops(self) -> tuple[BlockLoop, ...]:
+        ranges = []
+        for number, block in enumerate(self.blocks):
+            if block.end is not None and block.end.mnemonic == "loop":
+                ranges.append((number, number + 1, self._at[_goal(block.end.instruction, "end")]))
+        found = []
+        for head, start, end in ranges:
+            outside = [(s, e) for _, s, e in ranges if s <= head < e]
+            operation = self.blocks[head].end
+            assert operation is not None
+            limit = self._target.registers.loop_iterators
+            if len(outside) >= limit:
+                message = f"loops are nested {len(outside) + 1} deep; there are {limit} iterators"
+                raise IllegalError(message, span=operation.span, legal=(f"up to {limit} loops inside each other",))
+            if any(end > e for _, e in outside):
+                legal = ("an end before that of the loop around it, or the same",)
+                raise IllegalError("the loop ends after the loop around it", span=operation.span, legal=legal)
+            found.append(BlockLoop(head, start, end, len(outside)))
+        return tuple(found)
+
+    def _check_jumps(self) -> None:
+        """Reject jumps into and out of loop bodies."""
+        for number, block in enumerate(self.blocks):
+            if block.end is None or not is_jump(block.end):
+                continue
+            name, goal = _goal(block.end.instruction, "src_a"), self.goal(block.end)
+            if self._bodies(number) != self._bodies(goal):
+                message = f"the jump to '{name}' crosses the border of a loop body; the label at its end is outside"
+                inside = [label for label, place in self._at.items() if self._bodies(place) == self._bodies(number)]
+                legal = (", ".join(inside) or "a label between the same loops as the jump",)
+                raise IllegalError(message, span=block.end.span, legal=legal)
+
+    def _bodies(self, block: int) -> list[BlockLoop]:
+        """Return the loops to whose bodies a block belongs."""
+        return [loop for loop in self.loops if loop.holds(block)]
+
+    def _behind(self, number: int) -> list[Step]:
+        end = self.blocks[number].end
+        found: list[Step] = []
+        if end is None:
+            return self._arrivals(number, number + 1)
+        if end.mnemonic == "halt":
+            return []
+        if end.mnemonic == "loop":
+            loop = next(each for each in self.loops if each.head == number)
+            return [Step(number, loop.start), *self._arrivals(number, loop.end)]
+        found = self._arrivals(number, self._at[_goal(end.instruction, "src_a")])
+        predicate = end.instruction.predicate
+        sure = predicate is None or (is_constant(predicate.register) and not predicate.inverted)
+        return found if sure else [*found, *self._arrivals(number, number + 1)]
+
+    def _arrivals(self, number: int, following: int) -> list[Step]:
+        """Return where a step leads: the end of a body leads to its start and on to what follows."""
+        ending = sorted((each for each in self.loops if each.end == following), key=lambda each: -each.depth)
+        found = [Step(number, loop.start, back=True) for loop in ending if loop.holds(number)]
+        return [*found, *([Step(number, following)] if following < len(self.blocks) else [])]
+
+
+def blocks_of(operations: list[Operation], labels: dict[int, list[str]]) -> list[Block]:
+    """Cut a text at labels (by the number of the instruction that they stand before) and behind ends of blocks.
+
+    The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
+    """
+    found = [Block()]
+    ends = {_goal(each.instruction, "end"): n for n, each in enumerate(operations) if each.mnemonic == "loop"}
+
+    def begin(number: int) -> None:
+        here, names = labels.get(number, []), list[str]()
+        inner_first = sorted((name for name in here if name in ends), key=ends.__getitem__, reverse=True)
+        if inner_first != [name for name in here if name in ends]:  # labels of one place, the outer loop's first
+            here = [*inner_first, *(name for name in here if name not in ends)]
+        for name in here:
+            if name in ends and names:  # inside the body until here: a jump over what ends it stays inside
+                found.append(Block(names))
+                names = []
+            names = [*names, name]
+        if names:
+            found.append(Block(names))
+
+    for number, operation in enumerate(operations):
+        begin(number)
+        if operation.ends_block:
+            found[-1].end = operation
+            found.append(Block())
+        else:
+            found[-1].operations.append(operation)
+    begin(len(operations))
+    return found
+
+
+def _goal(instruction: TpcInstruction, role: str) -> str:
+    label = instruction.operand(role)
+    assert isinstance(label, LabelUse)
+    return label.name
+
+
+def is_jump(operation: Operation) -> bool:
+    """Whether an instruction is a jump."""
+    return operation.mnemonic in JUMPS
+
+
+# Values in virtual registers: undefined ones, those that nothing reads, and a register of its own for each.
+
+
+def check_defined(shape: Shape, operations: Operations, declared: Set[Unit]) -> None:
+    """Reject reads of virtual registers that nothing has written on the first way there.
+
+    Raises:
+        ReadError: says which and where.
+    """
+    cells = {f"{unit.file}{unit.base + k}" for unit in declared for k in range(STRIDE)}
+    before: list[set[str] | None] = [None] * len(shape.blocks)
+    if before:
+        before[0] = set(cells)
+    waiting = [0] if before else []
+    while waiting:
+        number = waiting.pop()
+        known = set(before[number] or ())
+        for operation in shape.blocks[number].all:
+            known |= operations.touched(operation).writes
+        for step in shape.steps:
+            old = before[step.second] if step.first == number else None
+            if step.first == number and not step.back and (old is None or not known <= old):
+                before[step.second] = known | (old or set())
+                waiting.append(step.second)
+    for number, block in enumerate(shape.blocks):
+        known = set(before[number] or ())
+        for operation in block.all if before[number] is not None else ():
+            touched = operations.touched(operation)
+            for cell in sorted(touched.reads - known):
+                unit = unit_of_cell(cell)
+                if unit is not None:
+                    raise _undefined(operation, unit, operations, known)
+            known |= touched.writes
+
+
+def _undefined(operation: Operation, unit: Unit, operations: Operations, known: Set[str]) -> ReadError:
+    names = operations.names
+    near = {each for cell in known if (each := unit_of_cell(cell)) is not None and each.file is unit.file}
+    legal = [names.spelling(each) for each in sorted(near, key=lambda each: each.number)][:8]
+    shown = names.spelling(unit)
+    message = f"virtual register {shown} is read here, and nothing has written it before"
+    span = names.places.get((operation.span.line, unit), operation.span)
+    return ReadError(message, span=span, legal=(f"an instruction before that writes {shown}", *legal))
+
+
+def without_unread(shape: Shape, operations: Operations) -> list[Operation]:
+    """Take out instructions whose only results are virtual registers that nothing reads later; return them."""
+    removed: list[Operation] = []
+    while True:
+        behind = _live_behind(shape, operations)
+        gone: list[Operation] = []
+        for number, block in enumerate(shape.blocks):
+            live = set(behind[number])
+            for operation in reversed(block.all):
+                if _unread(operation, operations, live):
+                    gone.append(operation)
+                else:
+                    live = _before(operation, operations, live)
+        if not gone:
+            return sorted(removed, key=lambda each: (each.span.line, each.span.column))
+        removed += gone
+        left = set(gone)
+        for block in shape.blocks:
+            block.operations = [each for each in block.operations if each not in left]
+
+
+def _live_behind(shape: Shape, operations: Operations) -> list[set[str]]:
+    """Return the virtual cells that some path behind each block reads."""
+    behind: list[set[str]] = [set() for _ in shape.blocks]
+    waiting = list(range(len(shape.blocks)))
+    while waiting:
+        number = waiting.pop()
+        live = set(behind[number])
+        for operation in reversed(shape.blocks[number].all):
+            live = _before(operation, operations, live)
+        for step in shape.into[number]:
+            if not live <= behind[step.first]:
+                behind[step.first] |= live
+                waiting.append(step.first)
+    return behind
+
+
+def _before(operation: Operation, operations: Operations, live: set[str]) -> set[str]:
+    touched = operations.touched(operation)
+    found = (live - (touched.writes - touched.old)) | touched.reads
+    return found | (touched.old & live)
+
+
+def _unread(operation: Operation, operations: Operations, live: Set[str]) -> bool:
+    touched = operations.touched(operation)
+    if not touched.writes or drawn(operations.first(operation)) or operation.ends_block:
+        return False
+    return live.isdisjoint(touched.writes) and all(unit_of_cell(cell) is not None for cell in touched.writes)
+
+
+def mark_fresh(block: Block, operations: Operations) -> None:
+    """Mark narrowing conversions of single lanes behind which others write all other lanes before anything reads."""
+    for place, operation in enumerate(block.operations):
+        ratio = _lanes(operation, operations)
+        cells = operations.touched(operation).writes
+        if ratio is None or operation.fresh or len(cells) != 1:
+            continue
+        covered = {operation.instruction.switch("lane_sel")}
+        for other in block.operations[place + 1 :]:
+            touched = operations.touched(other)
+            if cells & touched.reads or (cells & touched.writes and _lanes(other, operations) != ratio):
+                break
+            if cells & touched.writes:
+                covered.add(other.instruction.switch("lane_sel"))
+        if covered >= set(range(ratio)):
+            operation.fresh = True
+            operations.forget(operation)
+
+
+def _lanes(operation: Operation, operations: Operations) -> int | None:
+    """Return how many lanes a conversion of one lane chooses among; None for anything else, and under a predicate."""
+    instruction = operation.instruction
+    if instruction.form.family is not Family.CONVERSION or instruction.switch("lane_sel") is None:
+        return None
+    casts = operations.first(operation).casts
+    if instruction.predicate is not None or len(casts) != 1 or not keeps_income(instruction):
+        return None
+    wide, narrow = (operations.bits(name) for name in casts[0])
+    return wide // narrow if wide > narrow else None
+
+
+def renamed(operations_in_order: Sequence[Operation], operations: Operations) -> list[Operation]:
+    """Return instructions of a block in which every value but the last of a virtual register has one of its own."""
+    last: dict[Unit, int] = {}
+    for place, operation in enumerate(operations_in_order):
+        for unit in _begun(operation, operations):
+            last[unit] = place
+    current: dict[Unit, Unit] = {}
+    found = []
+    for place, operation in enumerate(operations_in_order):
+        results = dict(current)
+        for unit in _begun(operation, operations):
+            results[unit] = unit if last[unit] == place else operations.names.renamed(unit)
+        changed = any(old != new for old, new in (*results.items(), *current.items()))
+        found.append(renumbered(operation, current, results) if changed else operation)
+        current = results
+    return found
+
+
+def _begun(operation: Operation, operations: Operations) -> set[Unit]:
+    """Return the virtual registers of which an instruction begins a new value: it writes all, and keeps nothing."""
+    touched = operations.touched(operation)
+    if touched.old:
+        return set()
+    units = {unit for cell in touched.writes if (unit := unit_of_cell(cell)) is not None}
+    sizes = operations.names.sizes
+    return {unit for unit in units if all(f"{unit.file}{unit.base + k}" in touched.writes for k in range(sizes[unit]))}
+
+
+def copies(operation: Operation) -> Operation:
+    """Return a copy of an instruction, for another trip of a loop."""
+    return Operation({slot: replace(each) for slot, each in operation.slots.items()}, operation.span, operation.fresh)
+
+
+# Whether instructions may share a bundle: slots, immediates, operand fields, predicates, excluded neighbours.
+
+Occupant = tuple[Operation, Slot]
+"""An instruction and its slot."""
+
+
+class _OneBundle(Flow):
+    """A bundle for the linter's rules on single bundles; virtual registers and labels need not exist yet."""
+
+    def __init__(self, bundle: Bundle, plans: tuple[InstructionPlan, ...], target: VliwTarget) -> None:
+        self.target = target
+        self.program = TpcProgram((), (bundle,))
+        self.bundles = (bundle,)
+        self.plans = (plans,)
+        self.jumps = ()
+        self.loops = ()
+
+
+class Room:
+    """Answers whether instructions may share a bundle."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+        self._known: dict[frozenset[Occupant], bool] = {}
+
+    def shared_by(self, occupants: Sequence[Occupant]) -> bool:
+        """Whether these may stand in one bundle."""
+        if len(occupants) < 2:
+            return True
+        if len({slot for _, slot in occupants}) < len(occupants):
+            return False
+        if any(operation.mnemonic in ("loop", "halt") for operation, _ in occupants):
+            return False
+        key = frozenset(occupants)
+        if key not in self._known:
+            ordered = sorted(occupants, key=lambda each: each[1])
+            plans = tuple(self._operations.plan(operation, slot) for operation, slot in ordered)
+            flow = _OneBundle(bundle_of(ordered), plans, self._operations.target)
+            self._known[key] = side_by_side(flow)
+        return self._known[key]
+
+
+def bundle_of(occupants: Sequence[Occupant]) -> Bundle:
+    """Return the bundle of some instructions."""
+    slots = {slot: operation.slots[slot] for operation, slot in occupants}
+    span = min((operation.span for operation, _ in occupants), key=lambda span: (span.line, span.column))
+    return Bundle(*(slots.get(slot) for slot in Slot), written=len(Slot), span=span)
+
+
+@dataclass(slots=True)
+class Placed:
+    """A block in bundles: for each instruction its bundle and slot, and the number of bundles with delay bundles."""
+
+    places: dict[Operation, tuple[int, Slot]] = field(default_factory=dict)
+    length: int = 0
+
+    def delay(self, end: Operation | None, bundles: int) -> None:
+        """Put empty bundles at the end, before what ends the block."""
+        self.length += bundles
+        if end is not None and end in self.places:
+            first = self.places[end][0]
+            for operation, (place, slot) in self.places.items():
+                if place >= first and (operation is end or place > first):
+                    self.places[operation] = place + bundles, slot
+
+    def postpone(self, bundles: int) -> None:
+        """Put empty bundles at the beginning."""
+        self.length += bundles
+        self.places = {operation: (place + bundles, slot) for operation, (place, slot) in self.places.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Entering:
+    """An instruction of an earlier block, so many bundles before the first one of a block.
+
+    `pad` is the block that is to become longer if that is too near.
+    """
+
+    operation: Operation
+    slot: Slot
+    gap: int
+    pad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The way of placing: `one` instruction a bundle in order, at least `apart` bundles from each other; else a list.
+
+    A list takes no instruction that stands `window` or more behind the first one that waits.
+    """
+
+    one: bool = False
+    apart: int = 1
+    window: int | None = None
+
+
+class Placer:
+    """Places the blocks of one text."""
+
+    def __init__(self, operations: Operations, distances: Distances) -> None:
+        self.operations = operations
+        self.distances = distances
+        self.room = Room(operations)
+        self._target = operations.target
+
+    def place(self, block: Block, entering: Sequence[Entering], policy: Policy) -> Placed:
+        """Return a block in bundles."""
+        run = _Run(self, block.operations, entering, policy)
+        placed = run.placed()
+        if block.end is not None:
+            self._place_end(block, placed, run, policy)
+        return placed
+
+    # ------------------------------------------------------------------------------------------------- end of block
+
+    def _place_end(self, block: Block, placed: Placed, run: _Run, policy: Policy) -> None:
+        """Place what ends a block; others may follow it into its delay bundles."""
+        end = block.end
+        assert end is not None
+        slot = next(iter(end.slots))
+        delay = 0
+        if end.mnemonic != "halt":
+            rules = self._target.jump_rules if is_jump(end) else self._target.loop_rules
+            delay = rules.delay_bundles
+        free = 0 if policy.one else delay
+        at = max(0, placed.length - free - (0 if policy.one or not is_jump(end) else 1))
+        at = max(at, placed.length) if policy.one else at
+        while not self._end_fits(block, placed, run, (end, slot), at):
+            at += 1
+        placed.places[end] = at, slot
+        placed.length = max(placed.length, at + 1 + delay)
+
+    def _end_fits(self, block: Block, placed: Placed, run: _Run, end: Occupant, at: int) -> bool:
+        allowed = self._target.jump_rules.delay_slots if is_jump(end[0]) else tuple(s.name.lower() for s in Slot)
+        beside = [(other, slot) for other, (place, slot) in placed.places.items() if place == at]
+        if not self.room.shared_by([*beside, end]) or at < run.entered(end[0], end[1]):
+            return False
+        for other, (place, slot) in placed.places.items():
+            needed = self.distances.needed(other, slot, *end)
+            if needed is not None and place + needed > at:
+                return False
+            if place > at and (end[0].mnemonic == "halt" or slot.name.lower() not in allowed):
+                return False
+        return True
+
+    # --------------------------------------------------------------------------------------------------- what clashes
+
+    def clashes(self, one: Occupant, at: int, others: Mapping[Operation, tuple[int, Slot]]) -> bool:
+        """Whether an issue rule bars an instruction from a bundle, given where others stand."""
+        begins = self.distances.begins(one[0])
+        for other, (place, slot) in others.items():
+            if at > place and self.distances.begins(other):
+                if at - place in self.distances.barred(other, slot, *one):
+                    return True
+            elif begins and place > at and place - at in self.distances.barred(*one, other, slot):
+                return True
+        return False
+
+    def related(self, block: Sequence[Operation]) -> dict[Operation, list[Operation]]:
+        """Return, for each instruction, the earlier ones that it must follow, in the order of the text."""
+        found: dict[Operation, list[Operation]] = {}
+        by_name: dict[str, list[int]] = {}
+        for place, operation in enumerate(block):
+            touched = self.operations.touched(operation)
+            names = touched.reads | touched.writes
+            if self.operations.has_state(operation):
+                names |= {"state"}
+            near = sorted({other for name in names for other in by_name.get(name, ())})
+            slot = next(iter(operation.slots))
+            found[operation] = [
+                block[other]
+                for other in near
+                if self.distances.needed(block[other], next(iter(block[other].slots)), operation, slot) is not None
+            ]
+            for name in names:
+                by_name.setdefault(name, []).append(place)
+        return found
+
+
+class _Run:
+    """Places the instructions of one block."""
+
+    def __init__(
+        self, placer: Placer, operations: Sequence[Operation], entering: Sequence[Entering], policy: Policy
+    ) -> None:
+        self._placer = placer
+        self._operations = operations
+        self._entering = entering
+        self._policy = policy
+        self._before = placer.related(operations)
+        self._places: dict[Operation, tuple[int, Slot]] = {}
+        self._bundles: dict[int, list[Occupant]] = {}
+        self._entered: dict[Occupant, int] = {}
+
+    def placed(self) -> Placed:
+        """Return the places."""
+        if self._policy.one:
+            self._in_order()
+        else:
+            self._by_list()
+        length = 1 + max((place for place, _ in self._places.values()), default=-1)
+        return Placed(self._places, length)
+
+    def entered(self, operation: Operation, slot: Slot) -> int:
+        """Return the first bundle that is far enough behind all earlier blocks."""
+        key = operation, slot
+        if key not in self._entered:
+            needed = self._placer.distances.needed
+            wanted = [
+                distance - each.gap
+                for each in self._entering
+                if (distance := needed(each.operation, each.slot, operation, slot)) is not None
+            ]
+            self._entered[key] = max([0, *wanted])
+        return self._entered[key]
+
+    def _earliest(self, operation: Operation, slot: Slot) -> int:
+        found = self.entered(operation, slot)
+        for other in self._before[operation]:
+            place, own = self._places[other]
+            needed = self._placer.distances.needed(other, own, operation, slot)
+            found = max(found, place + (needed or 0))
+        return found
+
+    def _free(self, operation: Operation, slot: Slot, at: int) -> bool:
+        if not self._placer.room.shared_by([*self._bundles.get(at, ()), (operation, slot)]):
+            return False
+        if self._placer.clashes((operation, slot), at, self._places):
+            return False
+        barred = self._placer.distances.barred
+        return not any(at + each.gap in barred(each.operation, each.slot, operation, slot) for each in self._entering)
+
+    def _put(self, operation: Operation, slot: Slot, at: int) -> None:
+        self._places[operation] = at, slot
+        self._bundles.setdefault(at, []).append((operation, slot))
+
+    def _in_order(self) -> None:
+        at = -self._policy.apart
+        for operation in self._operations:
+            slot = next(iter(operation.slots))
+            at = max(at + self._policy.apart, self._earliest(operation, slot))
+            while not self._free(operation, slot, at):
+                at += 1
+            self._put(operation, slot, at)
+
+    def _by_list(self) -> None:
+        heights = self._heights()
+        load = _load_of_slots(self._operations)
+        number = {operation: place for place, operation in enumerate(self._operations)}
+        waiting = list(self._operations)
+        at = 0
+        while waiting:
+            progress = True
+            while progress and waiting:
+                progress = False
+                for operation in self._ready(waiting, number, heights):
+                    slots = sorted(operation.slots, key=lambda slot: (load[slot], slot))
+                    fitting = (s for s in slots if self._earliest(operation, s) <= at and self._free(operation, s, at))
+                    slot = next(fitting, None)
+                    if slot is not None:
+                        self._put(operation, slot, at)
+                        waiting.remove(operation)
+                        progress = True
+            at += 1
+
+    def _ready(
+        self, waiting: list[Operation], number: Mapping[Operation, int], heights: Mapping[Operation, int]
+    ) -> list[Operation]:
+        window = self._policy.window
+        limit = len(number) if window is None else number[waiting[0]] + window
+        ready = [
+            operation
+            for operation in waiting
+            if number[operation] < limit and all(other in self._places for other in self._before[operation])
+        ]
+        return sorted(ready, key=lambda operation: (-heights[operation], number[operation]))
+
+    def _heights(self) -> dict[Operation, int]:
+        """Return how far each instruction is from the end of the block, in bundles."""
+        found = dict.fromkeys(self._operations, 0)
+        for operation in reversed(self._operations):
+            slot = next(iter(operation.slots))
+            for other in self._before[operation]:
+                needed = self._placer.distances.needed(other, next(iter(other.slots)), operation, slot)
+                found[other] = max(found[other], found[operation] + (needed or 0))
+        return found
+
+
+def _load_of_slots(operations: Sequence[Operation]) -> dict[Slot, int]:
+    """Return how many instructions can stand in one slot only, by slot."""
+    alone = [next(iter(operation.slots)) for operation in operations if len(operation.slots) == 1]
+    return {slot: alone.count(slot) for slot in Slot}
+
+
+def bundles_of(placed: Placed) -> Iterator[list[Occupant]]:
+    """Yield what each bundle of a block holds."""
+    found: list[list[Occupant]] = [[] for _ in range(placed.length)]
+    for operation, (place, slot) in placed.places.items():
+        found[place].append((operation, slot))
+    yield from found

@@ -1,0 +1,590 @@
+"""Scheduling of a text: candidates, the linter's verdict on each, and the shortest that is no longer than NOP padding.
+
+The padded program is the text in its order, one instruction a bundle, each as soon as latencies and issue rules let it
+follow. Source of the rules: docs/reference/tpc.md sections 6 and 7.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from time import process_time
+
+from castsim.execution.tree import Block as TreeBlock
+from castsim.execution.tree import Loop, Lowered, Node
+from castsim.isa.errors import CastsimError, EngineError, IllegalError
+from castsim.isa.reading import MAX_STATEMENTS
+from castsim.isa.tpc import (
+    Bundle,
+    Declaration,
+    Directive,
+    LabelDefinition,
+    Predicate,
+    Register,
+    RegisterDeclaration,
+    Slot,
+    TpcInstruction,
+    TpcProgram,
+    print_program,
+)
+from castsim.isa.tpc.forms import STORES, MemoryOperation
+from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource
+from castsim.isa.tpc.program import GROUPED, File, Item
+from castsim.machines.vliw.assembled import execute, ready
+from castsim.machines.vliw.lint_checking import lint
+from castsim.machines.vliw.lint_flow import LintFinding
+from castsim.machines.vliw.registers import is_constant
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.dependences import Distances, Operation, Operations, mapped
+from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
+from castsim.tpc_compiler.placing import (
+    Block,
+    Placed,
+    Placer,
+    Policy,
+    Shape,
+    blocks_of,
+    bundles_of,
+    check_defined,
+    mark_fresh,
+    renamed,
+    without_unread,
+)
+from castsim.tpc_compiler.virtual_registers import (
+    Names,
+    SequentialProgram,
+    Unit,
+    Written,
+    read_sequential,
+    unit_of,
+    unit_of_cell,
+)
+
+# The bundles that a program issues when it runs.
+
+_MOST_BUNDLES = 10**9
+_MOST_WALK = 50_000
+
+
+def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int | None:
+    """Return how many bundles a program issues; None if data decides it, or if that takes too long to find out."""
+    try:
+        assembled = ready(program, file, target, {})
+        ran = execute(assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK)
+    except (CastsimError, EngineError):
+        return None
+    return _issued(ran.tree.root)
+
+
+def _issued(node: Node) -> int:
+    if isinstance(node, Lowered):
+        return 1
+    if isinstance(node, Loop):
+        return node.trips * _issued(node.body)
+    if isinstance(node, TreeBlock):
+        return sum(map(_issued, node.items))
+    return 0
+
+
+# Real registers for virtual ones: liveness over all paths, interference bundle by bundle, colours by position.
+
+_TAIL = 2
+"""Bundles behind a write in which no other value takes its register, read or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """More live virtual registers than a file has: the file, its free registers, and what is live where."""
+
+    file: File
+    free: int
+    needed: int
+    at: Operation | None
+    live: tuple[Unit, ...]
+
+
+@dataclass(slots=True)
+class Lives:
+    """The virtual registers that may not share registers, and their order of appearance."""
+
+    apart: dict[Unit, set[Unit]] = field(default_factory=lambda: defaultdict(set))
+    order: dict[Unit, int] = field(default_factory=dict)
+    most: dict[File, tuple[int, Operation | None, frozenset[Unit]]] = field(default_factory=dict)
+
+
+def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, list[int]]:
+    """Return the registers of each file that allocation may use: neither named in the text nor fixed."""
+    sizes = target.registers
+    taken: dict[File, set[int]] = defaultdict(set)
+    for register in used:
+        whole, count = GROUPED.get(register.file, (register.file, 1))
+        taken[whole].update(range(register.index, register.index + count))
+    found = {}
+    for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
+        last = getattr(sizes, file.value) - (sizes.loop_iterators if file is File.S else 0)
+        found[file] = [
+            index for index in range(last) if index not in taken[file] and not is_constant(Register(file, index))
+        ]
+    return found
+
+
+def lives_of(shape: Shape, schedule: Sequence[Placed], operations: Operations, declared: Set[Unit]) -> Lives:
+    """Return which virtual registers may not share registers in a schedule; `declared` have values at the start."""
+    behind = _live_behind(shape, schedule, operations)
+    lives = Lives()
+    count = 0
+    for number, placed in enumerate(schedule):
+        live = set(behind[number])
+        rows = list(bundles_of(placed))
+        recent: list[set[Unit]] = []
+        for place in range(len(rows) - 1, -1, -1):
+            written = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).writes)}
+            read = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).reads)}
+            after = _units(live)
+            _keep_apart(lives, written, after | read | written | {unit for each in recent[:_TAIL] for unit in each})
+            for unit in written | read:
+                lives.order[unit] = min(lives.order.get(unit, count + place), count + place)
+            anyone = rows[place][0][0] if rows[place] else None
+            _record(lives, after | written, anyone, operations.names)
+            recent.insert(0, written)
+            live = _before(live, rows[place], operations)
+        if number == 0:
+            start = _units(live) | declared
+            _keep_apart(lives, start, start)
+            for unit in start:
+                lives.order[unit] = -1
+            _record(lives, start, None, operations.names)
+        count += placed.length
+    return lives
+
+
+def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[Unit, int] | Pressure:
+    """Return the first register of every virtual one, or the place where there are too few."""
+    for by_size in (True, False):
+        found = _coloured(lives, names, free, by_size=by_size)
+        if found is not None:
+            return found
+    for file, (needed, at, units) in lives.most.items():
+        if needed > len(free[file]):
+            return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda u: u.number)))
+    file, (needed, at, units) = max(lives.most.items(), key=lambda each: each[1][0] - len(free[each[0]]))
+    return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda unit: unit.number)))
+
+
+def _coloured(lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool) -> dict[Unit, int] | None:
+    found: dict[Unit, int] = {}
+    order = sorted(
+        lives.order, key=lambda u: (-names.sizes[u] if by_size else 0, lives.order[u], -names.sizes[u], u.number)
+    )
+    for unit in order:
+        size = names.sizes[unit]
+        taken = {
+            found[other] + k
+            for other in lives.apart[unit]
+            if other in found and other.file is unit.file
+            for k in range(names.sizes[other])
+        }
+        usable = set(free[unit.file]) - taken
+        starts = (index for index in free[unit.file] if index % size == 0)
+        start = next((index for index in starts if usable.issuperset(range(index, index + size))), None)
+        if start is None:
+            return None
+        found[unit] = start
+    return found
+
+
+def _keep_apart(lives: Lives, some: Set[Unit], others: Set[Unit]) -> None:
+    for unit in some:
+        for other in others:
+            if other is not unit and other != unit and other.file is unit.file:
+                lives.apart[unit].add(other)
+                lives.apart[other].add(unit)
+
+
+def _record(lives: Lives, units: Set[Unit], at: Operation | None, names: Names) -> None:
+    """Remember where most registers of a file are needed."""
+    for file in {unit.file for unit in units}:
+        own = frozenset(unit for unit in units if unit.file is file)
+        needed = sum(names.sizes[unit] for unit in own)
+        if needed > lives.most.get(file, (0, None, frozenset()))[0]:
+            lives.most[file] = needed, at, own
+
+
+def _units(cells: Iterable[str]) -> set[Unit]:
+    return {unit for cell in cells if (unit := unit_of_cell(cell)) is not None}
+
+
+def _before(live: set[str], row: Sequence[tuple[Operation, object]], operations: Operations) -> set[str]:
+    """Return the cells that are live before a bundle."""
+    touched = [operations.touched(operation) for operation, _ in row]
+    for each in touched:
+        live = live - (each.writes - each.old)
+    for each in touched:
+        live = live | each.reads | each.old
+    return live
+
+
+def _live_behind(shape: Shape, schedule: Sequence[Placed], operations: Operations) -> list[set[str]]:
+    """Return the virtual cells that are live behind each block."""
+    rows = [list(bundles_of(placed)) for placed in schedule]
+    behind: list[set[str]] = [set() for _ in schedule]
+    waiting = list(range(len(schedule)))
+    while waiting:
+        number = waiting.pop()
+        live = set(behind[number])
+        for row in reversed(rows[number]):
+            live = _before(live, row, operations)
+        live = {cell for cell in live if unit_of_cell(cell) is not None}
+        for step in shape.into[number]:
+            if not live <= behind[step.first]:
+                behind[step.first] |= live
+                waiting.append(step.first)
+    return behind
+
+
+# A schedule as a program: labels, bundles, real registers in place of virtual ones.
+
+Numbers = Mapping[Unit, int]
+"""The first real register of every virtual one."""
+
+
+def assembled(
+    source: SequentialProgram, shape: Shape, schedule: Sequence[Placed], numbers: Numbers, target: VliwTarget
+) -> TpcProgram:
+    """Return the program of a schedule."""
+    end = source.instructions[-1].span if source.instructions else None
+    items: list[Item] = [Directive(text, span=end) if end else Directive(text) for text in source.directives]
+    for block, placed in zip(shape.blocks, schedule, strict=True):
+        spans = {label.name: label.span for label in source.labels}
+        items += [LabelDefinition(name, span=spans[name]) for name in block.labels]
+        items += [_bundle(row, numbers, target) for row in bundles_of(placed)]
+    items += [_bundle([], numbers, target)] * _empty_at_end(items, target)
+    return TpcProgram(tuple(_declared(each, numbers) for each in source.declarations), tuple(items))
+
+
+def _bundle(row: Sequence[tuple[Operation, Slot]], numbers: Numbers, target: VliwTarget) -> Bundle:
+    slots: dict[Slot, TpcInstruction] = {}
+    for operation, slot in row:
+        if operation.mnemonic == "halt":
+            halts = target.end_rules.halt_slots
+            slots |= {each: operation.slots[each] for each in Slot if each.name.lower() in halts}
+        else:
+            slots[slot] = with_real(operation.slots[slot], numbers)
+    first = min((operation.span for operation, _ in row), key=lambda each: each.line, default=None)
+    if first is None:
+        return Bundle(written=len(Slot))
+    return Bundle(*(slots.get(slot) for slot in Slot), written=len(Slot), span=first)
+
+
+def with_real(instruction: TpcInstruction, numbers: Numbers) -> TpcInstruction:
+    """Return an instruction with real registers."""
+    operands = tuple(
+        real(operand, numbers) if isinstance(operand, Register) else operand for operand in instruction.operands
+    )
+    predicate = instruction.predicate
+    if predicate is not None:
+        predicate = Predicate(real(predicate.register, numbers), predicate.inverted)
+    return replace(instruction, operands=operands, predicate=predicate)
+
+
+def real(register: Register, numbers: Numbers) -> Register:
+    """Return the real register of a virtual one."""
+    unit = unit_of(register)
+    if unit is None:
+        return register
+    return Register(register.file, numbers[unit] + register.index - unit.base)
+
+
+def _declared(declaration: Declaration, numbers: Numbers) -> Declaration:
+    if isinstance(declaration, RegisterDeclaration):
+        return replace(declaration, register=real(declaration.register, numbers))
+    return declaration
+
+
+def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
+    """Return the empty bundles that are missing behind the last store; those behind HALT count."""
+    bundles = [item for item in items if isinstance(item, Bundle)]
+    empty = 0
+    for bundle in reversed(bundles):
+        held = [each for each in bundle.slots if each is not None]
+        if any(each.form.memory in STORES for each in held):
+            return max(0, target.end_rules.empty_after_store - empty)
+        empty += not held
+    return 0
+
+
+_OF_THE_TEXT = ("unread result", "unwritten register", "slot count")
+"""Rules of the linter that speak of the text and not of its schedule."""
+_PADDED = Policy(one=True)
+_LISTS = (Policy(), Policy(window=24), Policy(window=8), Policy(window=3))
+_SMALL = 400
+"""Instructions up to which all candidates are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The bundles of a program: in its text, and issued when it runs (None: that depends on data)."""
+
+    static: int
+    executed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A scheduled program. `method` says how it came about: `padding`, `list` or `pipelined`.
+
+    `registers` maps virtual registers, as the text names them, to real ones; `removed` are instructions that nothing
+    read.
+    """
+
+    program: TpcProgram
+    text: str
+    method: str
+    length: Length
+    padding: Length
+    registers: dict[str, tuple[str, ...]]
+    removed: tuple[Operation, ...]
+    findings: tuple[LintFinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    method: str
+    shape: Shape
+    schedule: Schedule
+
+
+def schedule(
+    text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS, *, longer: bool = False,
+    until: float = math.inf,
+) -> Scheduled:  # fmt: skip
+    """Schedule a text of one instruction a line.
+
+    The program is never longer than padded, neither in its text nor in the bundles that it issues; `longer` allows a
+    longer text where the program issues fewer. Behind the time `until` of `process_time` no further candidate is made.
+
+    Raises:
+        ReadError: a line that cannot be read, a text with bundles, a virtual register that nothing has written.
+        IllegalError: an instruction that the target lacks; more virtual registers live than a file has.
+        LimitError: more instructions than `max_statements`.
+    """
+    source = read_sequential(text, file, target, max_statements)
+    return schedule_program(source, target, longer=longer, until=until)
+
+
+def schedule_program(
+    source: SequentialProgram, target: VliwTarget, *, longer: bool = False, until: float = math.inf
+) -> Scheduled:
+    """Schedule a text that has been read; as `schedule`."""
+    return _Scheduler(source, target, longer=longer, until=until).best()
+
+
+class _Scheduler:
+    """Schedules one text."""
+
+    def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool, until: float) -> None:
+        self._longer, self._until = longer, until
+        self._source = source
+        self._target = target
+        self._operations = Operations(target, source.names)
+        written = [Operation(each.slots, each.span) for each in source.instructions]
+        labels: dict[int, list[str]] = {}
+        for label in source.labels:
+            labels.setdefault(label.place, []).append(label.name)
+        if not written or not self._ends(written, labels):
+            written.append(Operation(_halt(target).slots, _halt(target).span))
+        self._declared = frozenset(
+            unit
+            for each in source.declarations
+            if isinstance(each, RegisterDeclaration) and (unit := unit_of(each.register)) is not None
+        )
+        for operation in written:
+            for unit, count in self._operations.units(operation).items():
+                source.names.need(unit, count, operation.span)
+        self._operations.maps = any(
+            mapped(plan) and plan.memory is MemoryOperation.SCALAR_STORE
+            for plan in map(self._operations.first, written)
+        )
+        self._blocks = blocks_of(written, labels)
+        self._shape = Shape(self._blocks, target)
+        check_defined(self._shape, self._operations, self._declared)
+        self._removed = without_unread(self._shape, self._operations)
+        self._placer = self._new_placer(self._shape)
+
+    @staticmethod
+    def _ends(written: Sequence[Operation], labels: dict[int, list[str]]) -> bool:
+        """Whether the text ends by itself."""
+        return written[-1].mnemonic == "halt" and len(written) not in labels
+
+    def _new_placer(self, shape: Shape) -> Placer:
+        iterators = {}
+        for loop in shape.loops:
+            end = shape.blocks[loop.head].end
+            assert end is not None
+            iterators[end] = shape.iterator(loop)
+        return Placer(self._operations, Distances(self._operations, iterators))
+
+    # -------------------------------------------------------------------------------------------------- candidates
+
+    def best(self) -> Scheduled:
+        """Return the shortest candidate that the linter has nothing against."""
+        padded = place_all(self._shape, self._placer, [_PADDED] * len(self._blocks))
+        wanted = sum(each.length for each in padded)
+        found: Scheduled | None = None
+        refusal: Pressure | CastsimError | None = None
+        base = self._finished(_Candidate("padding", self._shape, padded))
+        padding = base.length if isinstance(base, Scheduled) else Length(wanted, None)
+        if isinstance(base, Scheduled):
+            found = base
+        else:
+            refusal = base
+        for candidate in self._candidates(padded):
+            result = self._finished(candidate)
+            if isinstance(result, Scheduled):
+                if found is None or (self._within(result.length, padding) and _key(result.length) < _key(found.length)):
+                    found = result
+            elif refusal is None:
+                refusal = result
+            if found is not None and process_time() > self._until:
+                break
+        if found is None:
+            found = self._spaced(refusal)
+        return Scheduled(
+            found.program, found.text, found.method, found.length, padding, found.registers, tuple(self._removed),
+            found.findings,
+        )  # fmt: skip
+
+    def _candidates(self, padded: Schedule) -> Iterator[_Candidate]:
+        size = sum(len(block.all) for block in self._blocks)
+        blocks = [self._renamed(block) for block in self._blocks]
+        shape = Shape(blocks, self._target)
+        placer = self._new_placer(shape)
+        best: list[Placed] | None = None
+        for policy in _LISTS if size <= _SMALL else _LISTS[:2]:
+            schedule = place_all(shape, placer, [policy] * len(blocks))
+            if self._no_longer(schedule, padded):
+                best = best or schedule
+                yield _Candidate("list", shape, schedule)
+        if best is None or size > _SMALL:
+            return
+        for most in (sum(each.length for each in padded), *([None] if self._longer else [])):
+            for each in pipelined(blocks, most, self._operations, self._new_placer):
+                yield _Candidate("pipelined", each.shape, each.schedule)
+
+    @staticmethod
+    def _no_longer(schedule: Schedule, padded: Schedule) -> bool:
+        """Whether no block is longer than padded, so that no path is."""
+        return all(one.length <= other.length for one, other in zip(schedule, padded, strict=True))
+
+    def _renamed(self, block: Block) -> Block:
+        found = Block(block.labels, block.operations, block.end)
+        mark_fresh(found, self._operations)
+        changed = renamed(found.all, self._operations)
+        if found.end is not None:
+            found.end = changed.pop()
+        found.operations = changed
+        return found
+
+    def _within(self, length: Length, padding: Length) -> bool:
+        """Whether a program is as short as is asked for, in its text and when it runs."""
+        if length.executed is None or padding.executed is None:
+            return length.static <= padding.static
+        return (self._longer or length.static <= padding.static) and length.executed <= padding.executed
+
+    # ------------------------------------------------------------------------------------------------- one candidate
+
+    def _finished(self, candidate: _Candidate) -> Scheduled | Pressure | CastsimError:
+        """Return a candidate as a program, or why it is none."""
+        lives = lives_of(candidate.shape, candidate.schedule, self._operations, self._declared)
+        free = free_registers(self._target, self._real())
+        numbers = allocated(lives, self._source.names, free)
+        if isinstance(numbers, Pressure):
+            return numbers
+        try:
+            program = assembled(self._source, candidate.shape, candidate.schedule, numbers, self._target)
+            findings = lint(program, self._target)
+        except CastsimError as error:
+            return error
+        broken = [each for each in findings if each.rule not in _OF_THE_TEXT]
+        if broken:
+            return IllegalError(f"{broken[0].rule}: {broken[0].message}", span=broken[0].span)
+        length = Length(len(program.bundles), executed_bundles(program, self._source.file, self._target))
+        return Scheduled(
+            program, print_program(program), candidate.method, length, length, self._spelled(numbers), (), findings
+        )
+
+    def _spaced(self, refusal: Pressure | CastsimError | None) -> Scheduled:
+        """Return the program with all results awaited, if that is possible at all.
+
+        Raises:
+            IllegalError: there are not enough registers, or the text breaks a rule in any schedule.
+        """
+        policy = Policy(one=True, apart=self._placer.distances.reach)
+        found = self._finished(_Candidate("padding", self._shape, place_all(
+            self._shape, self._placer, [policy] * len(self._blocks))))  # fmt: skip
+        if isinstance(found, Scheduled):
+            return found
+        refusal = refusal or found
+        if isinstance(refusal, CastsimError):
+            raise refusal
+        raise self._too_many(refusal)
+
+    def _too_many(self, pressure: Pressure) -> IllegalError:
+        names = self._source.names
+        where: dict[Unit, int] = {}
+        for block in self._blocks:
+            for operation in block.all:
+                for unit in self._operations.units(operation):
+                    where.setdefault(unit, operation.span.line)
+        shown = ", ".join(f"{names.spelling(unit)} (line {where.get(unit, 1)})" for unit in pressure.live)
+        line = f"line {pressure.at.span.line}" if pressure.at is not None else "the beginning"
+        message = (
+            f"{pressure.needed} {pressure.file} registers are needed at once in {line}, and {pressure.free} are free "
+            f"beside those that the text names; live there: {shown}"
+        )
+        span = pressure.at.span if pressure.at is not None else None
+        legal = (f"up to {pressure.free} live virtual registers of {pressure.file}", "values kept in memory meanwhile")
+        return IllegalError(message, span=span, legal=legal)
+
+    # ----------------------------------------------------------------------------------------------------- registers
+
+    def _real(self) -> Iterator[Register]:
+        for each in self._source.declarations:
+            if isinstance(each, RegisterDeclaration) and unit_of(each.register) is None:
+                yield each.register
+        for block in self._blocks:
+            for operation in block.all:
+                predicate = operation.instruction.predicate
+                for operand in (*operation.instruction.operands, *([predicate.register] if predicate else [])):
+                    if isinstance(operand, Register) and unit_of(operand) is None:
+                        yield operand
+
+    def _spelled(self, numbers: Numbers) -> dict[str, tuple[str, ...]]:
+        """Return the real registers of every virtual one, in the order of the text."""
+        names = self._source.names
+        found: dict[str, list[str]] = {}
+        for unit in sorted(numbers, key=lambda unit: unit.number):
+            name, start = names.spelling(unit), numbers[unit]
+            shown = _shown(unit, start, names.sizes[unit])
+            if shown not in found.setdefault(name, []):
+                found[name].append(shown)
+        return {name: tuple(each) for name, each in found.items()}
+
+
+def _shown(unit: Unit, start: int, size: int) -> str:
+    return f"{unit.file}{start}" if size == 1 else f"{unit.file}{start} .. {unit.file}{start + size - 1}"
+
+
+def _key(length: Length) -> tuple[int, int]:
+    """Order lengths: executed bundles first, where they are known, then those of the text."""
+    return (length.static if length.executed is None else length.executed, length.static)
+
+
+def _halt(target: VliwTarget) -> Written:
+    """Return HALT as if it were written."""
+    source = AssemblySource("halt", "<end>")
+    slots = read_instruction(source, source.words(0, 0, 4), target.dialect)
+    return Written(slots, source.span(0, 0, 4))

@@ -1,0 +1,550 @@
+"""Removes lane moves around element-wise work: what puts elements in order only to put them back.
+
+A block in which every stored element comes from the loaded element of its own place, by the same operations for all
+places, needs no order in between. It is written anew in the order that conversions of all lanes leave and scheduled
+again. Whether the new block stores the same is then found by the same analysis: equal shapes, not equal samples.
+Source: the vendor's document tpc_builtin_support, elimination of swizzle and unswizzle casts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError
+from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse, print_declaration, print_instruction
+from castsim.isa.tpc.forms import Family
+from castsim.isa.tpc.program import File, Operand, TpcInstruction
+from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.machines.vliw.lint_checking import lint
+from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.c_table import HopMethod, PathHop
+from castsim.tpc_compiler.cast_building import hop_in_swizzle, in_lane, takes_group
+from castsim.tpc_compiler.code_generation import (
+    NOTHING,
+    EmittedInstruction,
+    Line,
+    Sequence,
+    Value,
+    allocate,
+    arranged,
+    text_of,
+)
+from castsim.tpc_compiler.swizzle_analysis import (
+    Analysis,
+    ProgramPiece,
+    Shapes,
+    Term,
+    Terms,
+    Unsuited,
+    VectorAccess,
+    analysed,
+    constants,
+    entering,
+    piece_text,
+    pieces,
+    plans_of,
+    registers_written,
+)
+
+# Element-wise work written anew, in the order that conversions of all lanes leave: no element is moved for order.
+#
+# A value that is r times as wide as what the block loads and stores lies in r registers, element e in register e % r.
+# Conversions up and down keep to that numbering, so that what is stored is in order again.
+
+_BYTE_BITS = 8
+_GROUPS = (2, 4)
+_LANEWISE = ("operation", "comparison")
+"""Kinds of terms that an instruction makes lane by lane."""
+
+Lanes = tuple[Value, ...]
+"""The registers of a value, numbered by lane; of a constant the same one every time."""
+
+
+class Rewriter:
+    """Appends the work of shapes to a sequence.
+
+    `loaded` are the registers of the loads, by number; `narrow` the width of what is loaded and stored, in bytes;
+    `scalars` the S registers by index.
+    """
+
+    def __init__(
+        self, sequence: Sequence, shapes: Terms, loaded: dict[int, Value], narrow: int, target: VliwTarget
+    ) -> None:
+        self.sequence = sequence
+        self.shapes = shapes
+        self.loaded = loaded
+        self.narrow = narrow
+        self.target = target
+        self.scalars: dict[int, Value] = {}
+        self._made: dict[int, Lanes] = {}
+        self._users: dict[int, int] = {}
+
+    def count_users(self, shape: int) -> None:
+        """Record what a shape to be written uses, so that a value of one user may be made where it is needed."""
+        for child in self.shapes.children(self.shapes.listed[shape]):
+            self._users[child] = self._users.get(child, 0) + 1
+            if self._users[child] == 1:
+                self.count_users(child)
+
+    def written(self, shape: int, into: Lanes | None = None) -> Lanes:
+        """Return the registers of a shape's value, appending what computes it; `into` are wanted registers.
+
+        Raises:
+            Unsuited: something that cannot be done in this order.
+        """
+        if shape not in self._made:
+            self._made[shape] = self._write(self.shapes.listed[shape], shape, into)
+        return self._made[shape]
+
+    def _lanes(self, width: int) -> int:
+        """Return the number of registers of a value; narrower ones stay in lane 0 of the elements loaded."""
+        return max(1, width // self.narrow)
+
+    def _write(self, term: Term, shape: int, into: Lanes | None) -> Lanes:
+        count = self._lanes(term.width)
+        if term.kind == "load":
+            if term.width != self.narrow or term.key[0] not in self.loaded:
+                raise Unsuited("loads of several widths are combined")
+            return (self.loaded[term.key[0]],)
+        if term.kind == "constant":
+            return (self.sequence.broadcast(term.key[0], f"i{term.width * _BYTE_BITS}"),) * count
+        if term.kind == "joined":
+            return self._extended(term)
+        if term.kind == "select":
+            return self._selected(term, count, into)
+        if term.kind == "operation" and len(term.key) > 1:
+            return self._converted(term)
+        if term.kind in _LANEWISE:
+            return self._lanewise(term, count, into)
+        raise Unsuited(f"a {term.kind} is used where a vector is needed")
+
+    # -------------------------------------------------------------------------------------------------- operations
+
+    def _operands(self, parts: tuple[int, ...], count: int) -> list[tuple[Value | int, ...]]:
+        """Return the operands of an instruction, lane by lane."""
+        columns: list[tuple[Value | int, ...]] = []
+        for part in parts:
+            term = self.shapes.listed[part]
+            if term.kind == "immediate":
+                columns.append((int(term.key[0]),) * count)
+            elif term.kind == "scalar":
+                columns.append((self.scalars[term.key[0]],) * count)
+            else:
+                columns.append(self.written(part))
+        return list(zip(*columns, strict=True))
+
+    def _lanewise(self, term: Term, count: int, into: Lanes | None) -> Lanes:
+        head = str(term.key[0])
+        results = []
+        for lane, operands in enumerate(self._operands(term.parts, count)):
+            fresh = self.sequence.mask() if term.kind == "comparison" else self.sequence.vector()
+            result = into[lane] if into is not None else fresh
+            self.sequence.vpu(head, result, *operands)
+            results.append(result)
+        return tuple(results)
+
+    def _selected(self, term: Term, count: int, into: Lanes | None) -> Lanes:
+        """Write the new elements over a copy of the old ones, under the mask; by their own operation if it is free."""
+        mask, new, old = term.parts
+        made = self.shapes.listed[new]
+        direct = made.kind in _LANEWISE and len(made.key) == 1 and new not in self._made and self._users.get(new) == 1
+        if direct:
+            head, operands = str(made.key[0]), self._operands(made.parts, count)
+        else:
+            head, operands = "mov", [(value,) for value in self.written(new)]
+        results = []
+        for lane, (masks, kept) in enumerate(zip(self.written(mask), self.written(old), strict=True)):
+            result = into[lane] if into is not None else self.sequence.vector()
+            self._copy(result, kept)
+            self.sequence.vpu(head, result, *operands[lane], where=masks, inverted=term.key[0] == "!")
+            results.append(result)
+        return tuple(results)
+
+    def _copy(self, result: Value, source: Value) -> None:
+        """Append a copy of a register in the LOAD slot, which is not an operation of the vector slot."""
+        self.sequence.add(Slot.LOAD, "mov", result, source)
+
+    # ------------------------------------------------------------------------------------------------- conversions
+
+    def _converted(self, term: Term) -> Lanes:
+        mnemonic, src, dst, mode, shift = term.key
+        before = self.shapes.listed[term.parts[0]].width
+        row: ConvertRow | IntegerConvertRow | None
+        if mnemonic == "convert":
+            row, means = self.target.convert(src, dst), HopMethod.CONVERT
+        else:
+            row, means = self.target.integer_convert(mnemonic, dst), HopMethod.NARROW
+        hop = PathHop(means, src, dst, row, shift=shift, integer_rounding=mode)
+        return self._through(hop, term.parts[0], before, term.width, mode)
+
+    def _extended(self, term: Term) -> Lanes:
+        """Write an element that consists of a narrower one and zeroes above it."""
+        parts = self.shapes.joined_parts(term)
+        low = parts[0][0]
+        width = self.shapes.listed[low].width
+        zero = all(self.shapes.listed[part] == Term("constant", 1, (0,)) for part, _ in parts[width:])
+        if not zero or parts[:width] != tuple((low, place) for place in range(width)):
+            raise Unsuited("an element is put together from parts of others")
+        if self.shapes.listed[low].kind == "constant":
+            raise Unsuited("an element is put together from parts of others")
+        hop = PathHop(HopMethod.EXTEND, f"u{width * _BYTE_BITS}", f"u{term.width * _BYTE_BITS}")
+        return self._through(hop, low, width, term.width, "")
+
+    def _through(self, hop: PathHop, source: int, before: int, after: int, mode: str) -> Lanes:
+        """Write a change of type; below the width of the loads it happens in lane 0."""
+        if max(before, after) <= self.narrow:
+            (value,) = self.written(source)
+            return (in_lane(self.sequence, hop, value, mode, zeroed=False, into=None),)
+        if min(before, after) < self.narrow:
+            raise Unsuited("a conversion goes from below to above the width of the loads")
+        count = self._lanes(before)
+        values = self._grouped(source, count) if count in _GROUPS and takes_group(hop, count, self.target) else None
+        taken = list(values or self.written(source))
+        return tuple(hop_in_swizzle(self.sequence, hop, taken, mode, None, self.target))
+
+    def _grouped(self, source: int, count: int) -> Lanes:
+        """Return the registers of a value as one group, made there if nothing else needs it, else copied."""
+        group = self.sequence.vector(count).parts
+        term = self.shapes.listed[source]
+        movable = (term.kind in _LANEWISE and len(term.key) == 1) or term.kind == "select"
+        if source not in self._made and movable and self._users.get(source) == 1:
+            return self.written(source, group)
+        for part, value in zip(group, self.written(source), strict=True):
+            self._copy(part, value)
+        return group
+
+
+_FIXED = 1 << 20
+"""From here on values of a sequence stand for registers whose numbers are given."""
+_MOST_PADDING = 16
+_UNREAD = "unread result"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockResult:
+    """The result for a block: `reason` says why it stayed, None if it was written anew.
+
+    `removed` counts the lane moves that went, by mnemonic; operations are those of the vector slot.
+    """
+
+    lines: tuple[int, int]
+    reason: str | None
+    removed: tuple[tuple[str, int], ...] = ()
+    operations: tuple[int, int] = (0, 0)
+    bundles: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """A program before and after; `text` is the new one, canonical, `blocks` those that move lanes."""
+
+    program: TpcProgram
+    text: str
+    blocks: tuple[BlockResult, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was removed."""
+        return any(block.reason is None for block in self.blocks)
+
+
+def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
+    """Remove the lane moves that no stored element needs.
+
+    The program must not read early: its meaning is taken from the order of its instructions.
+
+    Raises:
+        IllegalError: an instruction that the target refuses.
+    """
+    parts = pieces(program, target)
+    tensors = {each.number: each for each in program.declarations if isinstance(each, TensorDeclaration)}
+    known = constants(program, target)
+    lines: list[list[str]] = [piece_text(piece) for piece in parts]
+    found: list[BlockResult] = []
+    for place, piece in enumerate(parts):
+        if not piece.straight or not _moves(piece):
+            continue
+        own = {id(instruction) for bundle in piece.bundles for instruction in bundle.slots}
+        before = {index: (bits, width) for index, (bits, width, mov) in known.items() if id(mov) not in own}
+        try:
+            _check_neighbours(parts, place, target)
+            body, block = _rewritten(piece, before, tensors, target)
+        except Unsuited as unsuited:
+            found.append(BlockResult(piece.lines, str(unsuited)))
+            continue
+        lines[place] = _padded(program, lines, place, body, piece, target)
+        found.append(block)
+    return Elimination(program, _text(program, lines), tuple(found))
+
+
+def _moves(piece: ProgramPiece) -> bool:
+    every = (each for bundle in piece.bundles for each in bundle.slots if each is not None)
+    return any(each.form.family is Family.LANE_MOVE for each in every)
+
+
+def _text(program: TpcProgram, lines: list[list[str]]) -> str:
+    head = [print_declaration(declaration) for declaration in program.declarations]
+    return "".join(f"{line}\n" for line in [*head, *(line for part in lines for line in part)])
+
+
+def _check_neighbours(parts: tuple[ProgramPiece, ...], place: int, target: VliwTarget) -> None:
+    """Reject a block if another one needs vector registers from before itself; new numbers could overwrite them.
+
+    Raises:
+        Unsuited: as said.
+    """
+    for number, other in enumerate(parts):
+        if number == place:
+            continue
+        elsewhere = frozenset(
+            name for k, each in enumerate(parts) if k != number for name in registers_written(each, target)
+        )
+        needed = entering(other, target, elsewhere)
+        if needed:
+            raise Unsuited(f"line {other.lines[0]}: reads {min(needed)} from before its block")
+
+
+# ---------------------------------------------------------------------------------------------------------- a block
+
+
+def _rewritten(
+    piece: ProgramPiece, before: dict[int, tuple[int, int]], tensors: dict[int, TensorDeclaration], target: VliwTarget
+) -> tuple[list[Line], BlockResult]:
+    """Write a block anew.
+
+    Raises:
+        Unsuited: it does something else than element-wise work on what it loads, or gets no shorter.
+    """
+    found = analysed(piece.bundles, before, tensors, target)
+    shapes = Shapes(found.terms)
+    wanted = [_shape_of(store, shapes) for store in found.stores]
+    body = _bundled(found, shapes, wanted, target)
+    again = parse("".join(f"{_printed(line)}\n" for line in body), target.dialect)
+    made = analysed(again.bundles, {}, tensors, target)
+    if _signatures(made) != _signatures(found):
+        raise Unsuited("the block written anew would not store the same")
+    operations = tuple(sum(bundle.vpu is not None for bundle in each) for each in (piece.bundles, again.bundles))
+    length = len(piece.bundles) - piece.trailing, len(body)
+    if operations[1] >= operations[0] or length[1] > length[0]:
+        raise Unsuited("without its lane moves the block would be no shorter")
+    gone = Counter(each.mnemonic for each in found.moves) - Counter(each.mnemonic for each in made.moves)
+    return body, BlockResult(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
+
+
+def _shape_of(store: VectorAccess, shapes: Shapes) -> int:
+    """Return the one shape of all elements of a store.
+
+    Raises:
+        Unsuited: elements are treated differently, or come from other places.
+    """
+    elements = shapes.terms.elements(store.value, store.width)
+    found = [shapes.of(term) for term in elements]
+    where = f"line {store.instruction.span.line}"
+    for place, each in enumerate(found):
+        if each is None or each[1] not in (None, place):
+            raise Unsuited(f"{where}: element {place} is not made of the loaded elements {place} alone")
+    distinct = {each[0] for each in found if each is not None}
+    if len(distinct) != 1:
+        raise Unsuited(f"{where}: not every element went through the same work")
+    return distinct.pop()
+
+
+def _signatures(found: Analysis) -> list[object]:
+    """Return, for every store in order, the work behind it with loads named by what they read: equal if values are."""
+    shapes = Shapes(found.terms)
+    loads = [_without(access.instruction, "dest") for access in found.loads]
+
+    def spelled(shape: int) -> object:
+        term = shapes.made.listed[shape]
+        if term.kind == "load":
+            return loads[term.key[0]] if isinstance(term.key[0], int) else term.key
+        places = tuple(place for _, place in shapes.made.joined_parts(term)) if term.kind == "joined" else ()
+        return term.kind, term.width, term.key, places, tuple(map(spelled, shapes.made.children(term)))
+
+    return [(_without(store.instruction, "src_c"), spelled(_shape_of(store, shapes))) for store in found.stores]
+
+
+def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
+    """Return the operands of an access but for the vector that it moves."""
+    every = zip(access.form.operands, access.operands, strict=True)
+    return tuple(operand for spec, operand in every if spec.role != role)
+
+
+def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTarget) -> list[Line]:
+    """Return the bundles of a block: its accesses and scalar work in their order, the vector work before its store."""
+    widths = {access.width for access in (*found.loads, *found.stores)}
+    if len(widths) != 1:
+        raise Unsuited("elements of several widths are loaded and stored: what is in order stays so")
+    sequence = Sequence()
+    loaded: dict[int, Value] = {}
+    writer = Rewriter(sequence, shapes.made, loaded, widths.pop(), target)
+    for shape in set(wanted):
+        writer.count_users(shape)
+    fixed: dict[int, int] = {}
+
+    def register(operand: Register) -> Value:
+        number = _FIXED * (1 + list(File).index(operand.file)) + operand.index
+        fixed[number] = operand.index
+        return Value(number, operand.file)
+
+    for scalar in found.scalars:
+        writer.scalars[scalar.index] = register(scalar)
+    pending = iter(wanted)
+    for _, slot, what in _in_order(found):
+        if not isinstance(what, VectorAccess):
+            sequence.steps.append(EmittedInstruction(slot, what, ()))
+            continue
+        tensor, index = (each for each in what.instruction.operands if not _is_plain_vector(each))
+        if not isinstance(index, Register) or not hasattr(tensor, "value"):
+            raise Unsuited(f"line {what.instruction.span.line}: an access of an unknown form")
+        if what.instruction.mnemonic == "ld_tnsr":
+            number = found.loads.index(what)
+            loaded[number] = sequence.vector()
+            sequence.add(slot, "ld_tnsr", loaded[number], tensor.value, register(index))
+        else:
+            (value,) = writer.written(next(pending))
+            sequence.add(slot, "st_tnsr", tensor.value, register(index), value)
+    try:
+        numbers = allocate(sequence.steps, [], target) | fixed
+    except IllegalError as error:
+        raise Unsuited(error.message) from None
+    texts = [(step.slot, text_of(step, numbers).strip()) for step in sequence.steps]
+    return list(arranged(texts, target)[0])
+
+
+def _is_plain_vector(operand: object) -> bool:
+    return isinstance(operand, Register) and operand.file is File.V
+
+
+def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
+    """Return accesses and the text of what touches no vector, in the order of the program.
+
+    Raises:
+        Unsuited: a scalar access of memory, whose order is not followed.
+    """
+    for _, _, instruction in found.others:
+        if instruction.form.memory is not None:
+            raise Unsuited(f"line {instruction.span.line}: {instruction.mnemonic} accesses memory")
+    items: list[tuple[int, Slot, VectorAccess | str]] = [
+        *((access.place, access.slot, access) for access in (*found.loads, *found.stores)),
+        *((place, slot, print_instruction(instruction)) for place, slot, instruction in found.others),
+    ]
+    return sorted(items, key=lambda item: item[0])
+
+
+# ------------------------------------------------------------------------------------------------- in the program
+
+
+def _printed(line: Line) -> str:
+    return "; ".join(text or "nop" for text in line)
+
+
+def _padded(
+    program: TpcProgram, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
+) -> list[str]:
+    """Return the text of a new block with empty bundles behind it, as many as before or as the rules ask for.
+
+    A block that ends where the old one ended in empty bundles keeps them; then come more, until every result of the
+    block is visible and the linter finds nothing that it did not find before.
+    """
+    findings = _broken(program, target)
+    printed = [_printed(line) for line in body]
+    visible = max((_visible(line, index, target) for index, line in enumerate(body)), default=0)
+    least = max(0, visible - len(body)) if place + 1 < len(lines) else 0
+    for padding in count(max(least, piece.trailing if _ends(lines, place) else 0)):
+        candidate = [*printed, *[_printed(NOTHING)] * padding]
+        text = _text(program, [*lines[:place], candidate, *lines[place + 1 :]])
+        if _broken(parse(text, target.dialect), target) <= findings:
+            return candidate
+        if padding > _MOST_PADDING:
+            raise IllegalError("the block written anew breaks an issue rule whatever follows it")
+    raise AssertionError
+
+
+def _broken(program: TpcProgram, target: VliwTarget) -> int:
+    """Return the number of violations of issue rules; a result that nothing reads any more breaks none."""
+    return sum(finding.rule != _UNREAD for finding in lint(program, target))
+
+
+def _ends(lines: list[list[str]], place: int) -> bool:
+    """Whether the program ends behind a block."""
+    return all("halt" in line or not line.strip("nop; ") for part in lines[place + 1 :] for line in part)
+
+
+def _visible(line: Line, index: int, target: VliwTarget) -> int:
+    """Return the first bundle in which everything that a bundle writes is visible to any reader."""
+    program = parse(f"{_printed(line)}\n", target.dialect)
+    return max((index + plan.stage.number + 1 for plan in plans_of(program.bundles, target) if plan.results), default=0)
+
+
+# A program and what it becomes without its lane moves, run on the same inputs and timed.
+
+_MAX_BUNDLES = 10**8
+_DEFAULT_INPUT = "random:0"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Cycles before and after; `same_outputs` says of each output whether it is the same, bit by bit."""
+
+    file: str
+    target: VliwTarget
+    elimination: Elimination
+    cycles: tuple[int, int]
+    same_outputs: Mapping[str, bool]
+
+    @property
+    def saved(self) -> int:
+        """Cycles saved."""
+        return self.cycles[0] - self.cycles[1]
+
+
+def compared(
+    source: str,
+    file: str,
+    target: VliwTarget,
+    inputs: Mapping[str, Codes | str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Compared:
+    """Rewrite a program and run it before and after.
+
+    `inputs` are arrays or specifications by name; what is not given is `random:0`.
+
+    Raises:
+        ReadError, IllegalError, TileError: the program or an input is refused.
+        IllegalError: the program reads early, so that the order of its instructions is not its meaning.
+        EngineError: it does not end.
+        LimitError: more of it is read or walked than `limits` let through.
+    """
+    assembled = assemble(source, file, target, {}, limits.max_statements)
+    uses = assembled.arguments
+    given = {name: _DEFAULT_INPUT for name, use in uses.items() if use.needs_input} | dict(inputs or {})
+    before = execute(assembled, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
+    if before.stale_reads:
+        first = before.stale_reads[0]
+        message = f"{first.reader.text} reads {first.place} before its new value is there; its lanes cannot be followed"
+        raise IllegalError(message, span=first.reader.span, legal=("a program without stale reads (castsim run)",))
+    elimination = eliminate(assembled.program, target)
+    changed = assemble(elimination.text, file, target, {})
+    after = execute(changed, given, values=True, checked=True, max_bundles=_MAX_BUNDLES, max_walk=limits.computed)
+    same = {name: _same(before, after, name) for name in before.outputs}
+    if not all(same.values()) or after.stale_reads:
+        raise IllegalError("the program written anew computes something else; please report it")
+    return Compared(file, target, elimination, (_cycles(before, target), _cycles(after, target)), same)
+
+
+def _same(before: Ran, after: Ran, name: str) -> bool:
+    one, other = before.outputs[name], after.outputs[name]
+    return np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
+
+
+def _cycles(ran: Ran, target: VliwTarget) -> int:
+    return simulate(ran.tree, target).total

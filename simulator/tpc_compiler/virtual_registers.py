@@ -1,0 +1,407 @@
+"""The text that is scheduled: one instruction a line, labels, declarations; registers may be virtual.
+
+`%v.x` and the like have numbers beyond their files until real registers are allocated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
+from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
+from castsim.isa.tpc import (
+    Declaration,
+    Dialect,
+    Immediate,
+    LabelUse,
+    RegisterDeclaration,
+    Slot,
+    TargetDeclaration,
+    TensorDeclaration,
+    TpcInstruction,
+)
+from castsim.isa.tpc.forms import MemoryOperation
+from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.operand_text import AssemblySource, Comment, Word, read_register
+from castsim.isa.tpc.parser import LABEL, read_declarations
+from castsim.isa.tpc.program import GROUPED, JUMPS, File, Register
+from castsim.targets.vliw import VliwTarget
+
+# Virtual registers: how a text names them, and the numbers beyond the files that stand for them until allocation.
+#
+# `%v.x`, `%s.x`, `%i.x`, `%ad.x`, `%vp.x` and `%sp.x` are registers of a file; `%d.x` and `%a.x` are a pair and a quad
+# of V, `%z.x` a pair of S, whose single registers are `%v.x.0`, `%v.x.1` and so on. One name of one file is one
+# register or group: `%d.x` and `%v.x.0` begin at the same place. Grammar: docs/reference/tpc.md section 7.3.
+
+FIRST = 1000
+"""The number of the first virtual register; no file is so large."""
+STRIDE = 4
+"""Numbers of a virtual register: those of the largest group."""
+_MOST = 999_996
+"""The reader takes numbers of up to six digits."""
+
+NAME = re.compile(r"%(vp|sp|ad|[vsidaz])\.([A-Za-z0-9_]+)(?:\.([0-3]))?", re.IGNORECASE)
+"""A virtual register in a text."""
+
+
+def has_virtual_registers(text: str) -> bool:
+    """Whether an assembly text names virtual registers, so that it has to be scheduled before it can run."""
+    return NAME.search(text) is not None
+
+
+SPELLINGS = ("%v.NAME", "%s.NAME", "%i.NAME", "%ad.NAME", "%vp.NAME", "%sp.NAME", "%d.NAME", "%a.NAME", "%z.NAME")
+
+_PLACEHOLDER = re.compile(rf"\b(VP|SP|AD|[VDASZI])(\d{{{len(str(FIRST))},6}})\b")
+_RANGE = re.compile(rf"\b(VP|SP|AD|[VDASZI])0 \.\. {_MOST - 1}\b")
+"""The registers of a widened file, as messages list them."""
+_GROUPS = {file: [group for group, (whole, _) in GROUPED.items() if whole is file] for file in (File.V, File.S)}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A virtual register or group: its file, and its number among those of the file."""
+
+    file: File
+    number: int
+
+    @property
+    def base(self) -> int:
+        """The number that stands for its first register."""
+        return FIRST + STRIDE * self.number
+
+
+def unit_of(register: Register) -> Unit | None:
+    """Return the virtual register that a register stands for, None for a real one."""
+    if register.index < FIRST:
+        return None
+    return Unit(GROUPED.get(register.file, (register.file, 1))[0], (register.index - FIRST) // STRIDE)
+
+
+def unit_of_cell(name: str) -> Unit | None:
+    """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
+    match = _PLACEHOLDER.fullmatch(name)
+    return None if match is None else unit_of(Register(File(match[1]), int(match[2])))
+
+
+@dataclass(slots=True)
+class Names:
+    """The virtual registers of a text. `sizes` are the registers that each needs, 1, 2 or 4."""
+
+    units: dict[tuple[File, str], Unit] = field(default_factory=dict)
+    shown: dict[Unit, str] = field(default_factory=dict)
+    sizes: dict[Unit, int] = field(default_factory=dict)
+    counts: dict[File, int] = field(default_factory=dict)
+    places: dict[tuple[int, Unit], Span] = field(default_factory=dict)
+    """Where the instruction of a line names a virtual register."""
+
+    def placeholder(self, text: str, span: Span) -> str:
+        """Return the register that stands for a virtual one in the text, `V1004` for `%v.x`.
+
+        Raises:
+            ReadError: no name of a virtual register; a member of a file that has no groups.
+        """
+        match = NAME.fullmatch(text)
+        if match is None:
+            raise ReadError(f"'{text[:40]}' names no virtual register", span=span, legal=SPELLINGS)
+        file = File(match[1].upper())
+        whole, size = GROUPED.get(file, (file, 1))
+        member = int(match[3] or 0)
+        if match[3] is not None and (size > 1 or whole not in _GROUPS):
+            message = f"'{text[:40]}': only the registers of a group have numbers, in the file of single ones"
+            raise ReadError(message, span=span, legal=("%v.NAME.0 .. %v.NAME.3", "%s.NAME.0", "%s.NAME.1"))
+        unit = self.unit(whole, match[2])
+        self.need(unit, max(size, member + 1), span)
+        return f"{file}{unit.base + member}"
+
+    def unit(self, file: File, name: str) -> Unit:
+        """Return the virtual register of a name, a new one if there is none."""
+        found = self.units.get((file, name))
+        if found is None:
+            found = self.units[file, name] = self.fresh(file, name)
+        return found
+
+    def fresh(self, file: File, name: str) -> Unit:
+        """Return a new virtual register that no text names; messages call it `name`."""
+        found = Unit(file, self.counts.get(file, 0))
+        self.counts[file] = found.number + 1
+        self.shown[found] = name
+        self.sizes[found] = 1
+        return found
+
+    def renamed(self, unit: Unit) -> Unit:
+        """Return a new virtual register for another value of one."""
+        found = self.fresh(unit.file, self.shown[unit])
+        self.sizes[found] = self.sizes[unit]
+        return found
+
+    def need(self, unit: Unit, registers: int, span: Span | None = None) -> None:
+        """Record how many registers a unit stands for: 1, 2 or 4.
+
+        Raises:
+            ReadError: there are more virtual registers than numbers.
+        """
+        size = 1 if registers == 1 else 2 if registers == 2 else STRIDE
+        self.sizes[unit] = max(self.sizes[unit], size)
+        if unit.base > _MOST - STRIDE:
+            raise ReadError("too many virtual registers", span=span)
+
+    def spelling(self, unit: Unit) -> str:
+        """Return a virtual register as a text names it: `%v.x`, or `%d.x` for a pair."""
+        size = self.sizes[unit]
+        group = next((each for each in _GROUPS.get(unit.file, ()) if GROUPED[each][1] == size), unit.file)
+        return f"%{group.value.lower()}.{self.shown[unit]}"
+
+    def named(self, error: CastsimError, dialect: Dialect) -> CastsimError:
+        """Return an error that speaks of virtual registers by their names."""
+        error.legal = tuple(
+            _RANGE.sub(lambda found: f"{found[1]}0 .. {dialect.registers[found[1]] - 1}", each) for each in error.legal
+        )
+        error.message = _PLACEHOLDER.sub(lambda found: self._name(found, dialect), error.message)
+        error.legal = tuple(_PLACEHOLDER.sub(lambda found: self._name(found, dialect), each) for each in error.legal)
+        return error
+
+    def _name(self, found: re.Match[str], dialect: Dialect) -> str:
+        register = Register(File(found[1]), int(found[2]))
+        whole, size = GROUPED.get(register.file, (register.file, 1))
+        unit = unit_of(register)
+        if unit not in self.shown:
+            return f"{register.file}{dialect.registers[whole] - size}"
+        member = (register.index - FIRST) % STRIDE
+        return f"%{register.file.value.lower()}.{self.shown[unit]}{f'.{member}' if member else ''}"
+
+
+def widened(dialect: Dialect) -> Dialect:
+    """Return a dialect whose files have room for virtual registers."""
+    return replace(dialect, registers=dict.fromkeys(dialect.registers, _MOST))
+
+
+_LIKE_A_NAME = re.compile(r"%\w+\.[\w.]*")
+_BUNDLE = re.compile(r";|\|\||[{}]")
+_NOP, _HALT = "nop", "halt"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An instruction as written, for every slot that it may stand in."""
+
+    slots: dict[Slot, TpcInstruction]
+    span: Span
+
+    @property
+    def instruction(self) -> TpcInstruction:
+        """The instruction, as in its first slot."""
+        return next(iter(self.slots.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The place of a label: before the instruction of that number."""
+
+    name: str
+    place: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialProgram:
+    """A text that is to be scheduled. `names` are its virtual registers."""
+
+    file: str
+    declarations: tuple[Declaration, ...]
+    instructions: tuple[Written, ...]
+    labels: tuple[Label, ...]
+    directives: tuple[str, ...]
+    names: Names
+
+
+def read_sequential(
+    text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS
+) -> SequentialProgram:
+    """Read a text of one instruction a line.
+
+    Raises:
+        ReadError: a line that cannot be read, or that holds a bundle; an undefined or redefined label.
+        IllegalError: an instruction that the target lacks; a jump that counts bytes; a tensor that is not declared
+            where others are, or is not to be stored to.
+        LimitError: more instructions than `max_statements`.
+    """
+    return _Reader(text, file, target, max_statements).program()
+
+
+class _Reader:
+    """Reads one text."""
+
+    def __init__(self, text: str, file: str, target: VliwTarget, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._target = target
+        self._source = AssemblySource(text, file)
+        self._dialect = target.dialect
+        self._wide = widened(target.dialect)
+        self._names = Names()
+        self._directives: list[str] = []
+        self._labels: dict[str, Label] = {}
+
+    def program(self) -> SequentialProgram:
+        """Return what the text says."""
+        declarations = self._declarations()
+        found: list[Written] = []
+        for line, text in enumerate(self._source.lines):
+            start = self._labels_of(line, text, len(found))
+            for written in self._line(line, text, start):
+                if len(found) == self._limit:
+                    raise too_many_statements(self._limit, written.span, "instructions")
+                halts = written.instruction.mnemonic == _HALT
+                behind = bool(found) and found[-1].instruction.mnemonic == _HALT
+                labelled = any(label.place == len(found) for label in self._labels.values())
+                if not (halts and behind and not labelled):  # HALT is written for either of its slots
+                    found.append(written)
+        self._check_labels(found)
+        _check_tensors(found, declarations)
+        return SequentialProgram(
+            self._file, declarations, tuple(found), tuple(self._labels.values()), tuple(self._directives), self._names
+        )
+
+    # ----------------------------------------------------------------------------------------------- declarations
+
+    def _declarations(self) -> tuple[Declaration, ...]:
+        for place, comment in enumerate(self._source.comments):
+            span = self._source.span(comment.line, comment.column, max(1, len(comment.text)))
+            self._check_spelling(comment)
+            text = NAME.sub(lambda found, at=span: self._names.placeholder(found[0], at), comment.text)  # type: ignore[misc]
+            self._source.comments[place] = replace(comment, text=text)
+        try:
+            found = read_declarations(self._source, self._wide)
+        except CastsimError as error:
+            raise self._names.named(error, self._dialect) from None
+        for declaration in found:
+            if isinstance(declaration, RegisterDeclaration):
+                self._check_real(declaration.register, declaration.span)
+        kept = tuple(each for each in found if not isinstance(each, TargetDeclaration))
+        return (TargetDeclaration(self._target.name), *kept)
+
+    def _check_spelling(self, comment: Comment) -> None:
+        """Reject what looks like a virtual register and names none."""
+        for match in _LIKE_A_NAME.finditer(comment.text):
+            if NAME.fullmatch(match[0]) is None:
+                span = self._source.span(comment.line, comment.column + match.start(), len(match[0]))
+                raise ReadError(f"'{match[0][:40]}' names no virtual register", span=span, legal=SPELLINGS)
+
+    # ------------------------------------------------------------------------------------------------------- lines
+
+    def _labels_of(self, line: int, text: str, place: int) -> int:
+        """Take the labels that a line begins with; return where the rest begins."""
+        start = 0
+        while match := LABEL.match(text, start):
+            span = self._source.span(line, match.start(1), len(match[1]))
+            if match[1] in self._labels:
+                first = self._labels[match[1]].span.line
+                raise ReadError(f"label '{match[1]}' is defined twice, first in line {first}", span=span)
+            self._labels[match[1]] = Label(match[1], place, span)
+            start = match.end()
+        return start
+
+    def _line(self, line: int, text: str, start: int) -> Iterator[Written]:
+        rest = text[start:].strip()
+        if not rest:
+            return
+        if rest.startswith("."):
+            self._directives.append(" ".join(rest.split()))
+            return
+        bundle = _BUNDLE.search(text, start)
+        if bundle is not None:
+            message = "the text has bundles already; one instruction a line is scheduled, without slots"
+            legal = ("one instruction a line", "castsim lint and castsim run take bundles")
+            raise self._source.error(message, line, bundle.start(), len(bundle[0]), legal)
+        words = self._source.words(line, start, len(text))
+        if words[0].text.lower() == _NOP:
+            if len(words) > 1:
+                message = "nop takes neither operands nor a predicate"
+                raise ReadError(message, span=self._source.word_span(words[1]))
+            return
+        yield self._instruction(words)
+
+    def _instruction(self, words: list[Word]) -> Written:
+        span = self._source.word_span(words[0])
+        virtual = False
+        replaced = []
+        for word in words:
+            if word.text.startswith("%") and "." in word.text:
+                virtual = True
+                text = self._names.placeholder(word.text, self._source.word_span(word))
+                unit = unit_of_cell(text)
+                assert unit is not None
+                self._names.places.setdefault((span.line, unit), self._source.word_span(word))
+                replaced.append(replace(word, text=text))
+            else:
+                replaced.append(word)
+        if not virtual:
+            slots = read_instruction(self._source, words, self._dialect)
+        else:
+            try:
+                slots = read_instruction(self._source, replaced, self._wide)
+            except CastsimError as error:
+                raise self._names.named(error, self._dialect) from None
+            self._check_registers(slots, words, span)
+        instruction = next(iter(slots.values()))
+        if instruction.mnemonic in JUMPS and not isinstance(instruction.operand("src_a"), LabelUse):
+            how = (
+                "by a number of bytes" if isinstance(instruction.operand("src_a"), Immediate) else "through a register"
+            )
+            message = f"{instruction.mnemonic} {how} cannot be scheduled: bundles move"
+            raise IllegalError(message, span=span, legal=("a jump to a label",))
+        if instruction.mnemonic == "loop" and not isinstance(instruction.operand("end"), LabelUse):
+            message = "a LOOP that ends at a number of bytes cannot be scheduled: bundles move"
+            raise IllegalError(message, span=span, legal=("a label at the end of the body",))
+        return Written({slot: replace(each, span=span) for slot, each in slots.items()}, span)
+
+    def _check_registers(self, slots: dict[Slot, TpcInstruction], words: list[Word], span: Span) -> None:
+        """Reject real registers that the files do not have."""
+        for instruction in slots.values():
+            predicate = instruction.predicate
+            for operand in (*instruction.operands, *([predicate.register] if predicate else [])):
+                if isinstance(operand, Register):
+                    near = (word for word in words if word.text.upper().removeprefix("%") == str(operand))
+                    word = next(near, None)
+                    self._check_real(operand, span if word is None else self._source.word_span(word))
+
+    def _check_real(self, register: Register, span: Span) -> None:
+        unit = unit_of(register)
+        if unit is not None and unit in self._names.shown:
+            return
+        try:
+            read_register(str(register), self._dialect)
+        except ValueError as error:
+            raise ReadError(str(error), span=span) from None
+
+    def _check_labels(self, found: list[Written]) -> None:
+        for place, written in enumerate(found):
+            instruction = written.instruction
+            for operand in instruction.operands:
+                if not isinstance(operand, LabelUse):
+                    continue
+                label = self._labels.get(operand.name)
+                if label is None:
+                    legal = tuple(self._labels) or ("a label defined as NAME:",)
+                    raise ReadError(f"label '{operand.name}' is not defined", span=written.span, legal=legal)
+                if instruction.mnemonic == "loop" and label.place <= place:
+                    message = f"the body of the loop is empty: it ends at '{label.name}', in line {label.span.line}"
+                    raise IllegalError(message, span=written.span, legal=("a label after the body",))
+
+
+def _check_tensors(written: list[Written], declarations: tuple[Declaration, ...]) -> None:
+    """Reject tensors that are not declared where others are, and stores to those that are only read."""
+    known = {each.number: each for each in declarations if isinstance(each, TensorDeclaration)}
+    for each in written if known else ():
+        number = each.instruction.operand("tensor")
+        if not isinstance(number, Immediate):
+            continue
+        tensor = known.get(number.value)
+        if tensor is None:
+            legal = tuple(f"{one.number} ({one.name})" for one in known.values())
+            raise IllegalError(f"tensor {number.value} is not declared", span=each.span, legal=legal)
+        if each.instruction.form.memory is MemoryOperation.TENSOR_STORE and tensor.direction == "in":
+            message = f"tensor {tensor.number} ({tensor.name}) is declared `in` and cannot be stored to"
+            raise IllegalError(message, span=each.span, legal=("out", "inout"))
