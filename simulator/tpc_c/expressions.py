@@ -532,15 +532,6 @@ class Expressions(Library, Declared):
             self.value(node.expr)
             return VOID_VALUE
         value = self.value(node.expr)
-        if isinstance(kind, Vector | Group) and isinstance(value.type, Vector | Group) and (
-            isinstance(kind, Group) or isinstance(value.type, Group)) and kind != value.type:  # fmt: skip
-            if (
-                isinstance(kind, Group)
-                and isinstance(value.type, Group)
-                and len(kind.members) == len(value.type.members)
-            ):
-                return self.bits_as(value, kind)
-            return self.by_value(value, kind, 0, into)
         return self.converted(value, kind, explicit=True)
 
     def _on_CompoundLiteral(self, node: Any, into: str | None) -> Value:  # noqa: N802

@@ -108,7 +108,7 @@ class Intrinsics(Arithmetic):
         if isinstance(result, Group | Mask | Index) or isinstance(value.type, type(result)):
             if isinstance(result, Vector) and value.type != result and isinstance(value.type, Vector):
                 return self.bits_as(value, result)
-            return self.converted(value, result, explicit=isinstance(result, Group))
+            return self.converted(value, result)
         return self.converted(value, result)
 
     def _predicated(

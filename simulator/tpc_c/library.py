@@ -1,6 +1,11 @@
 """The vendor's functions that are not one instruction: descriptors, coordinates, special functions, reductions."""
 
 from __future__ import annotations
+from castsim.tpc_compiler.compiled_casts.c_table import promotes
+from castsim.tpc_compiler.compiled_casts.building import build
+from castsim.tpc_compiler.compiled_casts.building import Order
+from castsim.tpc_compiler.compiled_casts.c_table import VectorType
+from castsim.tpc_compiler.compiled_casts.c_table import path_of
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +14,7 @@ from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.lookups import computed_by
 from castsim.targets.tpc_special_functions import descriptors_of, function_tables
 from castsim.tpc_c.arithmetic import type_word
-from castsim.tpc_c.code import VOID_VALUE, Value, member_text
+from castsim.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_c.intrinsics import Intrinsics, Tail
 from castsim.tpc_c.source import CACHE_WORDS, CLIP_FP, LINEAR, LUT_POINTER, rounding, words
 from castsim.tpc_c.table import Call, Conversion, call_named, intrinsics, near
@@ -31,6 +36,7 @@ from castsim.tpc_c.types import (
     type_named,
     vector_of,
 )
+from castsim.tpc_compiler.code_generation import Sequence as Steps
 from castsim.tpc_compiler.code_generation import Value as Held
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
 
@@ -65,7 +71,7 @@ class Conversions(Intrinsics):
         if isinstance(source, Vector) and isinstance(given[0].type, Vector):
             value = self.bits_as(given[0], source)
         else:
-            value = self.converted(given[0], source, explicit=isinstance(source, Group))
+            value = self.converted(given[0], source)
         place = 1
         shift = ""
         if found.integer:
@@ -143,12 +149,20 @@ class Conversions(Intrinsics):
 
     # ----------------------------------------------------------------------------------------------------- aggregates
 
+    def converted(self, value: Value, kind: CType, *, explicit: bool = False, into: str | None = None) -> Value:
+        """As for other types; aggregates of as many values by their values, without a cast where types promote."""
+        old, new = _parts(value.type), _parts(kind)
+        if len(old) != len(new) and old and new:
+            if explicit or promotes(old[0].element.name, new[0].element.name):
+                return self.by_value(value, kind, LINEAR, into)
+        elif len(old) > 1 and explicit:
+            return self.bits_as(value, kind)
+        return super().converted(value, kind, explicit=explicit, into=into)
+
     def aggregate(self, name: str, arguments: Sequence[Value], into: str | None) -> Value | None:
         """Return the result of `convert_S_to_D(x, switches)`, None if the name is no such function."""
         match = _AGGREGATES.fullmatch(name)
-        if match is None:
-            return None
-        source, target = type_named(match[1]), type_named(match[2])
+        source, target = (type_named(each) for each in match.groups()) if match else (None, None)
         if not isinstance(source, Vector | Group) or not isinstance(target, Vector | Group):
             return None
         self._need(name, list(arguments), 1, 2)
@@ -158,23 +172,68 @@ class Conversions(Intrinsics):
         return self.by_value(self.converted(arguments[0], source), target, switches, into)
 
     def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements; in linear order only if the order of lanes does not change."""
+        """Convert values of equal numbers of elements: by one instruction, or in linear order by as many as it takes."""
         old, new = _parts(value.type), _parts(target)
         if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
             raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
         one, two = old[0].element.name, new[0].element.name
-        found = Conversion("v", one, two, "all" if len(old) != len(new) else "", False, "")
-        if len(old) != len(new) and switches & LINEAR:
-            message = f"SW_LINEAR from {value.type} to {target} needs a rearrangement that castsim does not write"
-            raise self.refused(message, "without SW_LINEAR: even and odd elements apart")
-        if len(old) == len(new) and len(old) > 1:
-            result = self.temp(target)
-            mode = rounding(switches)
-            for index in range(len(old)):
-                head = f"convert.{one} target_type={type_word(two)}{' ' + mode if mode else ''}"
-                self.emit(f"{head} {member_text(result, index)}, {member_text(value, index)}")
-            return self.in_register(result, into)
-        return self.conversion(f"v_convert_{one}_to_{two}", found, [value, self.const(switches & ~LINEAR, INT)], into)
+        if len(old) == len(new) and (self.since("greco") or len(old) == 1):
+            mode, found = rounding(switches), self.dest(target, into)
+            every = "all_lanes " if self.since("greco") else ""
+            self.emit(f"convert.{one} {every}target_type={type_word(two)} {mode} {found.text}, {value.text}")
+            return found
+        if len(old) == len(new) or switches & LINEAR:
+            return self._in_order(value, target, switches, into)
+        found_name = Conversion("v", one, two, "all", False, "")
+        return self.conversion(f"v_convert_{one}_to_{two}", found_name, [value, self.const(switches, INT)], into)
+
+    def _in_order(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
+        """Convert as the compiler does for casts: every element stays at its place."""
+        old, new = _parts(value.type), _parts(target)
+        one, two = (VectorType(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
+        word = rounding(switches) or "csr"
+        try:
+            path = path_of(one.element, two.element, self.target)
+            sequence = build(path, one, two, Order.LINEAR, lambda hop: hop.word or word, self.target)
+        except CastsimError as error:
+            raise error.at(self.span()) from None
+        given = (
+            [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
+        )
+        named = self.appended(sequence, given, " clip_fp" if switches & CLIP_FP else "")
+        found = self.temp(target)
+        for place, held in enumerate(sequence.outputs[0].registers):
+            text = found.text if len(new) == 1 else member_text(found, place)
+            self.move(text, Value(new[place], self.held_text(held, named)))
+        return self.in_register(found, into)
+
+    def appended(self, sequence: Steps, given: Sequence[Value], more: str = "") -> dict[int, str]:
+        """Write a sequence on values, conversions with `more` words; return what its registers are called."""
+        changed = {step.operands[0].number for step in sequence.steps if isinstance(step.operands[0], Held)}
+        named: dict[int, str] = {}
+        for held, value in zip((each for port in sequence.inputs for each in port.registers), given, strict=True):
+            named[held.number] = value.text
+            if held.number in changed:
+                named[held.number] = self.register(value.type)
+                self.move(named[held.number], value)
+        for step in sequence.steps:
+            texts = [hex(each & WORD) if isinstance(each, int) else self.held_text(each, named)
+                     for each in step.operands]  # fmt: skip
+            where = ""
+            if step.where is not None:
+                where = f"{'!' if step.inverted else ''}{self.held_text(step.where, named)}"
+            self.emit(f"{step.head}{more if step.head.startswith('convert.') else ''} {', '.join(texts)}", where)
+        return named
+
+    def held_text(self, held: Held, names: dict[int, str]) -> str:
+        """Return what a register of a sequence is called in the text, a new name if it has none yet."""
+        if held.number not in names:
+            kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
+            names[held.number] = self.register(kinds.get(held.file.value, group_of("f32", held.size)))
+        text = names[held.number]
+        if held.part is not None and held.size > 1:
+            return f"%v.{text.partition('.')[2]}.{held.part}"
+        return text
 
 
 def _parts(kind: CType) -> tuple[Vector, ...]:
@@ -471,7 +530,7 @@ class Library(Conversions):
         same = isinstance(value.type, type(kind)) or (isinstance(value.type, Vector) and isinstance(kind, Vector))
         if isinstance(kind, Group) or isinstance(value.type, Group):
             switches = self.number(name, given[1], "the switches") if len(given) > 1 else 0
-            return self.by_value(value, kind, switches, into)
+            return self.by_value(value, kind, switches | LINEAR, into)
         if isinstance(kind, Scalar) and isinstance(value.type, Scalar) and kind.bits == value.type.bits:
             return self.bits_as(value, kind)
         if not same:
@@ -513,29 +572,8 @@ class Library(Conversions):
             self.note(text)
             operands = (*inputs, *inputs)[:2]
             result = writer.do(f"rounded.f32 {computed_by(wanted)}", *operands, result, function)
-        names: dict[int, str] = {}
-        for held, value in zip(inputs, given, strict=True):
-            register = self.temp(kind)
-            self.move(register.text, self.converted(value, kind))
-            names[held.number] = register.text
-        for step in writer.sequence.steps:
-            texts = [hex(each & 0xFFFFFFFF) if isinstance(each, int) else self._held_text(each, names)
-                     for each in step.operands]  # fmt: skip
-            where = ""
-            if step.where is not None:
-                where = f"{'!' if step.inverted else ''}{self._held_text(step.where, names)}"
-            self.emit(f"{step.head} {', '.join(texts)}", where)
-        return self.in_register(Value(kind, self._held_text(result, names), temp=True), into)
-
-    def _held_text(self, held: Held, names: dict[int, str]) -> str:
-        if held.number not in names:
-            kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
-            kind = kinds.get(held.file.value, group_of("f32", held.size))
-            names[held.number] = self.register(kind)
-        text = names[held.number]
-        if held.part is not None and held.size > 1:
-            return f"%v.{text.partition('.')[2]}.{held.part}"
-        return text
+        named = self.appended(writer.sequence, [self.in_register(self.converted(each, kind)) for each in given])
+        return self.in_register(Value(kind, self.held_text(result, named), temp=True), into)
 
     # ---------------------------------------------------------------------------------------------------- reductions
 
