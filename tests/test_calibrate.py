@@ -6,13 +6,17 @@ import json
 import random
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
+import numpy as np
 import pytest
 
 from castsim.__main__ import main
 from castsim.evidence.accuracy import read_table
 from castsim.evidence.accuracy.assessment import assess_row
+from castsim.evidence.calibration import Parameter, _check_determined
+from castsim.isa.errors import ReadError
 from castsim.reports.schemas.lowering import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
@@ -182,6 +186,18 @@ def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
     assert "--fix timing.scalar.issue_cycles" in said
 
 
+def test_a_limit_that_small_steps_do_not_reach_is_named_alone():
+    """Its column of slopes is zero, which nothing divides by."""
+    numbers = (
+        Parameter("timing.a.cycles", Decimal(5), Decimal(1), 0),
+        Parameter("timing.b.most", Decimal(9), Decimal(1), 0),
+    )
+    rows = (SimpleNamespace(body="a program"),) * 2
+    model = SimpleNamespace(jacobian=np.array([[1.0, 0.0], [2.0, 0.0]]), parameters=numbers, rows=rows)
+    with pytest.raises(ReadError, match=r"parameters: timing\.b\.most moves no row enough; no longer or shorter row"):
+        _check_determined(model)
+
+
 @pytest.mark.parametrize(
     ("rows", "words", "expected"),
     [
@@ -189,6 +205,7 @@ def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
         ([("tload", "f32", 16, 64, 0)], (), "measured_cycles '0' is not a positive integer"),
         ([("tload", "f32", 64, 256, 3)], ("--fit", "timing.load.startup_cycles"), "rows.csv:2:18"),
         ([("tload", "f32", 64, 256)], (), "4 cells, the header names 5 columns"),
+        ([("tloda", "f32", 64, 256, 9)], (), "rows.csv:2:1: no target has an operation 'tloda'"),
         ([(*LOADS[0], 300)], ("--fit", "timing.lod.*"), "a2a3 has no such number"),
         ([(*LOADS[0], 300)], ("--fit", "timing.store.startup_cycles"), "no row of the table depends on"),
         ([(*LOADS[0], 300)], ("--bounds", "timing.load.startup_cycles=5"), "not a range of numbers"),

@@ -76,6 +76,17 @@ def test_short_loops_inside_of_others_are_written_out(trips: str, turns: bool, t
     assert (launch(timed(tmp_path, body)) == launch(timed(tmp_path, KEPT + body))) == turns
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_stores_of_constants_take_about_what_is_published(inside: bool, tmp_path: Path) -> None:
+    """128 of them take 142 cycles (fa_clear of TileLang's flash attention), wherever the constant is made."""
+    made = "%z = pto.vdup %zero, %m : f32, !pto.mask<b32> -> !pto.vreg<64xf32>"
+    store = "pto.vsts %z, %out[%at], %m : !pto.vreg<64xf32>, !pto.ptr<f32, ub>, !pto.mask<b32>"
+    trip = f"%at = arith.muli %i, %step : index\n{made if inside else ''}\n{store}\n"
+    body = f"%zero = arith.constant 0.0 : f32\n%many = arith.constant 128 : index\n{'' if inside else made}\n"
+    found = launch(timed(tmp_path, f"{body}scf.for %i = %c0 to %many step %c1 {{\n{trip}}}"))
+    assert abs(found / 142 - 1) <= 0.15
+
+
 @pytest.mark.parametrize("rows", [2, 10])
 def test_a_trip_that_only_the_run_knows_turns(rows: int, tmp_path: Path) -> None:
     """Rows of a vector 6 cycles apart, in the vendor's simulator, where the text does not state that it is one."""

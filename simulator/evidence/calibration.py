@@ -454,7 +454,8 @@ def _cell(table: MeasuredTable, row: MeasuredRow) -> Span:
 def _check_determined(model: _Model) -> None:
     """Refuse parameters that the rows cannot tell apart, and name a row that would."""
     lengths = np.linalg.norm(model.jacobian, axis=0)
-    scaled = model.jacobian / np.where(lengths > 0, lengths, 1)
+    divisors = np.where(lengths > 0, lengths, 1)  # a limit may move no row by a small step
+    scaled = model.jacobian / divisors
     _, sizes, directions = np.linalg.svd(scaled, full_matrices=True)
     sizes = np.concatenate([sizes, np.zeros(len(lengths) - len(sizes))])
     vague = directions[sizes < INDISTINCT]
@@ -479,9 +480,8 @@ def _check_determined(model: _Model) -> None:
         names = [model.parameters[place].path for place in group]
         count = int(np.linalg.matrix_rank(inside, _SHARE))
         fix += [f"--fix {name}" for name in _to_fix(scaled[:, group], weights[group], names, count)]
-        parts.append(
-            f"{' and '.join(names)} cannot be told apart; {_row_that_tells(model, group, inside / lengths[group])}"
-        )
+        told = f"{' and '.join(names)} cannot be told apart" if len(names) > 1 else f"{names[0]} moves no row enough"
+        parts.append(f"{told}; {_row_that_tells(model, group, inside / divisors[group])}")
     message = f"the {len(model.rows)} rows do not determine all {len(lengths)} parameters: {'. '.join(parts)}"
     raise ReadError(message, legal=(" ".join(fix), "--fit NAME"))
 
@@ -513,7 +513,8 @@ def _row_that_tells(model: _Model, group: Sequence[int], directions: Array) -> s
             row = variants[found]
             formats = row.src.name if row.src.name == row.dst.name else f"{row.src.name} -> {row.dst.name}"
             text = f"a row of {row.label} {formats} with {row.valid_rows} x {row.valid_cols} would tell"
-    return text or "no longer or shorter row of the same operations tells them: fit one and fix the others"
+    instead = "fit one and fix the others" if len(group) > 1 else "fix it"
+    return text or f"no longer or shorter row of the same operations would tell: {instead}"
 
 
 def _variants(model: _Model) -> list[MeasuredRow]:

@@ -1,11 +1,11 @@
 """The vendor's functions that are not one instruction: descriptors, coordinates, special functions, reductions."""
 
 from __future__ import annotations
-from castsim.tpc_compiler.compiled_casts.c_table import promotes
-from castsim.tpc_compiler.compiled_casts.building import build
-from castsim.tpc_compiler.compiled_casts.building import Order
-from castsim.tpc_compiler.compiled_casts.c_table import VectorType
-from castsim.tpc_compiler.compiled_casts.c_table import path_of
+from castsim.tpc_compiler.c_table import promotes
+from castsim.tpc_compiler.builtin_sequences import build
+from castsim.tpc_compiler.cast_building import Order
+from castsim.tpc_compiler.c_table import VectorType
+from castsim.tpc_compiler.c_table import path_of
 
 import re
 from collections.abc import Callable, Sequence

@@ -13,6 +13,7 @@ written to `tests/fuzz/regressions/READER-DIGEST`. Ctrl-C ends it after the roun
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import pickle
 import resource
@@ -35,7 +36,10 @@ MEMORY = 1 << 30
 """Bytes that a round may take beyond what its process begins with."""
 
 _GRACE = 60.0
-"""Seconds after the end of a round when its process is killed: something does not let itself be interrupted."""
+"""Seconds of processor time beyond a round when its process is killed: something does not let itself be interrupted."""
+
+_ASLEEP = 10
+"""Times those seconds when it is killed whatever it used: on a loaded machine a round waits for its turn."""
 
 MANY = 1000
 """Programs left from which on it pays to compile an engine first."""
@@ -211,14 +215,19 @@ def _state(folder: Path, name: str, suffix: str) -> Path:
 
 
 def in_process(work: Callable[[], Any], seconds: float) -> Any:
-    """Return what `work` returns, from a process of its own in limited memory; None if that ends or takes longer."""
+    """Return what `work` returns, from a process of its own in limited memory; None if that ends or takes longer.
+
+    Args:
+        work: what to do.
+        seconds: of processor time.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _child(work, reading, writing)
+        _child(work, reading, writing, math.ceil(seconds))
     os.close(writing)
     before = signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds * _ASLEEP)
     try:
         with os.fdopen(reading, "rb") as pipe:
             data = pipe.read()
@@ -232,7 +241,7 @@ def in_process(work: Callable[[], Any], seconds: float) -> Any:
     return pickle.loads(data) if data else None
 
 
-def _child(work: Callable[[], Any], reading: int, writing: int) -> None:
+def _child(work: Callable[[], Any], reading: int, writing: int, seconds: int) -> None:
     """Work, tell, and end without what the parent would do at its end."""
     code = 1
     try:
@@ -240,6 +249,7 @@ def _child(work: Callable[[], Any], reading: int, writing: int) -> None:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         data = pickle.dumps(work())
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(data)

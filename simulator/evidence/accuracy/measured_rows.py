@@ -23,6 +23,7 @@ from castsim.execution.interpreter.vector_unit import Body, Step
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
+from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind
@@ -178,7 +179,8 @@ def read_table(path: Path) -> MeasuredTable:
     header = _cells(path, lines, 0) if lines else []
     columns = tuple(name.strip() for name in header)
     _check_columns(path, lines, columns)
-    rows, skipped = [], 0
+    rows: list[MeasuredRow] = []
+    skipped: list[_Record] = []
     for number in range(1, len(lines)):
         if not lines[number].strip():
             continue
@@ -190,10 +192,12 @@ def read_table(path: Path) -> MeasuredTable:
         if record.counts():
             rows.append(record.row())
         else:
-            skipped += 1
+            skipped.append(record)
     if not rows:
+        for record in skipped:
+            record.check_operation()
         raise ReadError(f"table '{path}' has no measured operation")
-    return MeasuredTable(str(path), columns, tuple(rows), skipped)
+    return MeasuredTable(str(path), columns, tuple(rows), len(skipped))
 
 
 def _lines(path: Path) -> list[str]:
@@ -235,13 +239,21 @@ class _Record:
     def _operation(self) -> str:
         return (self._cells.get("op") or CAST).lower()
 
+    @property
+    def _known(self) -> bool:
+        operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
+        return PROGRAM in self._columns or self._operation in operations
+
     def counts(self) -> bool:
         """Whether it is a measured operation."""
-        known = (
-            PROGRAM in self._columns or self._operation in (CAST, *TRANSFERS) or self._operation in VECTOR_OPERATIONS
-        )
         measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
-        return known and measured and bool(self._cells["measured_cycles"])
+        return self._known and measured and bool(self._cells["measured_cycles"])
+
+    def check_operation(self) -> None:
+        """Refuse an operation that no target has (ReadError, with its place)."""
+        if not self._known:
+            legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
+            raise ReadError(f"no target has an operation '{self._operation}'", span=self._span("op"), legal=legal)
 
     def row(self) -> MeasuredRow:
         """Return it, every cell read."""

@@ -155,7 +155,7 @@ class _FrontEnd:
         self._head(straight)
         self._updates(straight)
         self._walk(self._scope.body)
-        if self._only_stores():  # 128 stores take 142 cycles: nobody waits until the last has completed
+        if self._only_stores():  # nobody waits until the last has completed (docs/reference/micro.md 6.2)
             cycles = function_end(board.stored, account.now, 0)
         else:
             cycles = function_end(board.completed, account.now, function.drain)
@@ -175,12 +175,15 @@ class _FrontEnd:
         return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
 
     def _only_stores(self) -> bool:
-        """Whether loops of stores are all that it has, besides constants made before them."""
+        """Whether loops store constants and do nothing else: what computes in them reads no register made in a loop."""
         body = self._scope.body
-        loads = any(issue.instruction.kind is Kind.LOAD for issue in issues(body))
         loops = [item for item in body if isinstance(item, Loop) and _repeats(item)]
-        other = any(issue.instruction.kind is Kind.COMPUTE for issue in issues(loops))
-        return bool(loops) and not loads and not other
+        made = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
+        kinds = {issue.instruction.kind for issue in issues(body)}
+        varying = any(
+            issue.instruction.kind is Kind.COMPUTE and not made.isdisjoint(issue.reads) for issue in issues(loops)
+        )
+        return bool(loops) and Kind.LOAD not in kinds and not varying
 
     # ---------------------------------------------------------------------------------------------------------- loops
 
