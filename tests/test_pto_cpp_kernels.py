@@ -119,7 +119,7 @@ def test_parts_where_both_or_one_operand_is_valid(generator):
 
 def test_gathers_and_ramps(generator):
     x = generator.normal(size=(8, 32)).astype(F32)
-    places = generator.integers(0, 256, (8, 32)).astype(np.int32)
+    places = generator.integers(0, 256, (8, 32)).astype(np.uint32)
     run = ran("rearranging", entry="gathers", inputs={"x": x, "places": places})
     out = run.outputs["out"].reshape(-1)
     np.testing.assert_array_equal(out[:256].reshape(8, 32), x.reshape(-1)[places])

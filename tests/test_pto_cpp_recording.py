@@ -208,6 +208,14 @@ def test_a_launcher_says_how_many_cores_there_are():
     assert loads == [2] * 4
 
 
+def test_a_launch_may_be_of_a_template_in_a_template(tmp_path):
+    body = f"""template <typename E, int N> __global__ AICORE void k(__gm__ E *x) {{ {TILES} TADD(b, a, a); }}
+      template <int N> void launch(float *x, void *stream) {{
+        if constexpr (N == 3) k<float, N><<<N, nullptr, stream>>>(x);
+      }}"""
+    assert recorded(tmp_path, body, entry="launch<3>", args={"stream": 0}).blocks == 3
+
+
 def test_a_null_pointer_is_given_as_zero(tmp_path):
     body = f"""AICORE void k(__gm__ float *x, __gm__ float *y) {{ {TILES}
       if (y == nullptr) TADD(b, a, a); else TMUL(b, a, a);

@@ -59,6 +59,7 @@ def test_an_error_of_the_compiler_has_its_file_and_line(tmp_path):
         ("TEXP<ExpAlgorithm::HIGH_PRECISION>(a, b);", "default algorithm"),
         ("a.GetValue(1 << 20);", "GetValue(1048576)"),
         ("set_flag(PIPE_V, PIPE_MTE2, 8);", "flags 0 to 7"),
+        ("GlobalTensor<float, Shape<>, Stride<>> g((float *)64); TLOAD(a, g);", "that no argument points to"),
         ("TQUANT<QuantType::INT8_ASYM>(a, b, b, a);", "INT8_ASYM needs an offset"),
         ("TQUANT<QuantType::INT8_SYM>(a, b, b, a, &b);", "INT8_SYM has no offset"),
         ("TQUANT<QuantType::MXFP8>(a, b, b);", "three tiles by pointer"),

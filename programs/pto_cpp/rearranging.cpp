@@ -15,7 +15,7 @@ AICORE void Fetch(TileData &tile, __gm__ T *in) {
   pto::Shape shape(1, 1, 1, rows, cols);
   Strides strides(rows * cols, rows * cols, rows * cols, cols);
   GlobalTensor<T, decltype(shape), Strides> part(in, shape, strides);
-  TLOAD(tile, part);
+  TLOAD_IMPL(tile, part);
 }
 
 template <typename TileData, typename T>
@@ -25,15 +25,15 @@ AICORE void Keep(TileData &tile, __gm__ T *out) {
   pto::Shape shape(1, 1, 1, rows, cols);
   Strides strides(rows * cols, rows * cols, rows * cols, cols);
   GlobalTensor<T, decltype(shape), Strides> part(out, shape, strides);
-  TSTORE(part, tile);
+  TSTORE_IMPL(part, tile);
 }
 
 // Every step waits for all pipes: this shows operations, not speed.
 AICORE inline void All() { pipe_barrier(PIPE_ALL); }
 
-__global__ AICORE void gathers(__gm__ float *x, __gm__ int32_t *places, __gm__ float *out, __gm__ int32_t *numbers) {
+__global__ AICORE void gathers(__gm__ float *x, __gm__ uint32_t *places, __gm__ float *out, __gm__ int32_t *numbers) {
   Vec<float, 8, 32> source;
-  Vec<int32_t, 8, 32> index, tmp;
+  Vec<uint32_t, 8, 32> index, tmp;
   Vec<float, 8, 32> found;
   Vec<float, 8, 16> even, odd;
   Vec<int32_t, 1, 64> ramp;
@@ -91,7 +91,8 @@ __global__ AICORE void merged(__gm__ float *x, __gm__ float *pairs) {
 }
 
 __global__ AICORE void moves(__gm__ float *x, __gm__ float *out, int rows, int cols) {
-  using Padded = Tile<TileType::Vec, float, 16, 32, BLayout::RowMajor, 16, 32, SLayout::NoneBox, 512, PadValue::Max>;
+  using Padded = Tile<TileType::Vec, float, 16, 32, BLayout::RowMajor, 16, 32, SLayout::NoneBox, TileConfig::fractalABSize,
+                      PadValue::Max>;
   using Inner = Tile<TileType::Vec, float, 16, 32, BLayout::RowMajor, DYNAMIC, DYNAMIC>;
   Inner part(rows, cols);
   Padded filled, same;

@@ -76,13 +76,13 @@ def included(text: str) -> list[str]:
 def for_host(text: str) -> str:
     """Return a kernel's text as the host's compiler takes it, line by line the same.
 
-    A launch becomes a call of the kernel that first says how many cores were asked for; `[aicore]` is left out.
+    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out.
     """
 
     def call(found: re.Match[str]) -> str:
         cores = _first_argument(found[2])
         lines = "\n" * (found.group().count("\n") - found[1].count("\n") - cores.count("\n"))
-        return f"(::castsim::launched((long long)({cores})), {found[1]}){lines}"
+        return f"::castsim::launched((long long)({cores})), {found[1]}{lines}"
 
     return _LAUNCH.sub(call, re.sub(r"\[\s*aicore\s*\]", " ", text))
 

@@ -160,6 +160,8 @@ class Maker:
             self._work(mnemonic, outputs, inputs, attributes)
 
     def _work(self, mnemonic: str, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
+        if mnemonic == "tgather" and not attributes:  # the library looks at the width of numbers of elements alone
+            inputs = [inputs[0], *(word.replace(",u", ",i") for word in inputs[1:])]
         names, kinds = self._operands(inputs)
         if mnemonic == "tgather" and "maskPattern" in attributes:
             mnemonic += ".mask"

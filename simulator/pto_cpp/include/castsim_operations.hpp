@@ -107,18 +107,17 @@ CASTSIM_TT(TPARTADD, "tpartadd") CASTSIM_TT(TPARTMUL, "tpartmul") CASTSIM_TT(TPA
 CASTSIM_TT(TPARTMIN, "tpartmin")
 
 // ------------------------------------------------------------------------------------------------ movement
- template <AnyTile T, AnyGlobal G, Waited... W> CASTSIM_CALL RecordEvent TLOAD(T &dst, G &src, W &...events) {
-  castsim_events::wait_for(CASTSIM_HERE, PIPE_MTE2, events...);
-  castsim::operation(CASTSIM_HERE, "tload", {castsim::given(dst), castsim::inputs(), castsim::given(src)});
-  return {PIPE_MTE2};
+#define CASTSIM_TRANSFERS(LOAD, STORE)                                                                                  \
+  CASTSIM_BODY(LOAD, (AnyTile T, AnyGlobal G), (T & dst, G &src), PIPE_MTE2, "tload", (CASTSIM_OUT, castsim::given(src))) \
+  CASTSIM_BODY(STORE, (AnyTile T, AnyGlobal G, AtomicType Atomic = AtomicType::AtomicNone), (G & dst, T &src), PIPE_MTE3, \
+               castsim_stores::mnemonic(CASTSIM_HERE, Atomic), (CASTSIM_OUT, castsim::given(src)))
+namespace castsim_stores {
+inline const char *mnemonic(const void *place, AtomicType atomic) {
+  if (atomic != AtomicType::AtomicNone) castsim::refuse(place, "TSTORE adds atomically, which castsim does not model");
+  return "tstore";
 }
-template <AnyTile T, AnyGlobal G, AtomicType Atomic = AtomicType::AtomicNone, Waited... W>
-CASTSIM_CALL RecordEvent TSTORE(G &dst, T &src, W &...events) {
-  if (Atomic != AtomicType::AtomicNone) castsim::refuse(CASTSIM_HERE, "TSTORE adds atomically, which castsim does not model");
-  castsim_events::wait_for(CASTSIM_HERE, PIPE_MTE3, events...);
-  castsim::operation(CASTSIM_HERE, "tstore", {castsim::given(dst), castsim::inputs(), castsim::given(src)});
-  return {PIPE_MTE3};
-}
+}  // namespace castsim_stores
+CASTSIM_TRANSFERS(TLOAD, TSTORE) CASTSIM_TRANSFERS(TLOAD_IMPL, TSTORE_IMPL)
 template <typename G, Waited... W> RecordEvent TPREFETCH(G &&...) { return {PIPE_MTE2}; }
 CASTSIM_T(TMOV, "tmov") CASTSIM_TT(TMOV, "tmov") CASTSIM_T(TFILLPAD, "tfillpad")
 template <int Axis, AnyTile D, AnyTile S, AnyTile T, Waited... W>  // exponents of groups of rows, into boxes

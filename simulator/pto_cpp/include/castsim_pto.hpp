@@ -123,6 +123,10 @@ CASTSIM_ATOMIC(set_atomic_f32) CASTSIM_ATOMIC(set_atomic_f16) CASTSIM_ATOMIC(set
 // ------------------------------------------------------------------------------------------------ enumerations
  constexpr int DYNAMIC = -1;
 constexpr int SCALAR_TILE_DIM = 1;
+constexpr int BLOCK_BYTE_SIZE = 32, REPEAT_BYTE = 256, REPEAT_MAX = 255, BLOCK_MAX_PER_REPEAT = 8;
+struct TileConfig {
+  static constexpr int alignedSize = 32, fixedRowSize = 16, fixedColSize = 16, fractalABSize = 512, fractalCSize = 1024;
+};
 enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft, ScaleRight };
 enum class BLayout { RowMajor, ColMajor };
 enum class SLayout { NoneBox, RowMajor, ColMajor };

@@ -68,6 +68,7 @@ template <typename... Words> void say(const Words &...words) {
   if (sending.size() > 60000) flush();
 }
  template <typename Place> [[noreturn]] inline void refuse(const Place &place, const std::string &why) {
+  sending.resize(sending.rfind('\n') + 1);  // what is refused may be half said
   say("E", trail_of(place), why);
   end();
   flush();
