@@ -1,11 +1,6 @@
 """The vendor's functions that are not one instruction: descriptors, coordinates, special functions, reductions."""
 
 from __future__ import annotations
-from castsim.tpc_compiler.c_table import promotes
-from castsim.tpc_compiler.builtin_sequences import build
-from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.c_table import VectorType
-from castsim.tpc_compiler.c_table import path_of
 
 import re
 from collections.abc import Callable, Sequence
@@ -36,6 +31,8 @@ from castsim.tpc_c.types import (
     type_named,
     vector_of,
 )
+from castsim.tpc_compiler.c_table import VectorType, path_of, promotes
+from castsim.tpc_compiler.cast_building import Order, build
 from castsim.tpc_compiler.code_generation import Sequence as Steps
 from castsim.tpc_compiler.code_generation import Value as Held
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
@@ -197,9 +194,7 @@ class Conversions(Intrinsics):
             sequence = build(path, one, two, Order.LINEAR, lambda hop: hop.word or word, self.target)
         except CastsimError as error:
             raise error.at(self.span()) from None
-        given = (
-            [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
-        )
+        given = [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
         named = self.appended(sequence, given, " clip_fp" if switches & CLIP_FP else "")
         found = self.temp(target)
         for place, held in enumerate(sequence.outputs[0].registers):
