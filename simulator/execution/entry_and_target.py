@@ -1,4 +1,4 @@
-"""Which target and which function of a `.pto` program are run."""
+"""Which target, function, assembler version and back end of a `.pto` program are run."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from castsim.isa.reading import MAX_STATEMENTS
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "IGNORE",
     "MAX_COMPUTED",
     "MAX_CYCLES",
     "MAX_ELEMENTS",
@@ -128,7 +129,9 @@ def _first(node: Node) -> Lowered | None:
     return node if isinstance(node, Lowered) else None
 
 
-REPORT, STOP, IGNORE = "report", "stop", "ignore"
+REPORT = "report"
+STOP = "stop"
+IGNORE = "ignore"
 STALE_MODES = (REPORT, STOP, IGNORE)
 """What to do about stale reads: tell of them behind the run, end it at the first, or say nothing."""
 

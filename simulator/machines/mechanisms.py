@@ -1,4 +1,4 @@
-"""The machine of a target, whatever its mechanism; only the mechanism in use is loaded."""
+"""The machine of a target, its parts by mechanism: lowering, values, vector instructions, launches, loose casts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chip's cast of loose elements takes and gives: question and answer of every mechanism's `cast_elements`."""
+"""A cast of loose elements, asked and answered: words of rounding modes, `cast_elements` of every mechanism."""
 
 from __future__ import annotations
 
@@ -152,9 +152,9 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
         middle = element_format(name)
         if (name, dst) not in pairs or name == src:
             continue
-        if _tile_modes_holds(middle, before):
+        if _mode_holds(middle, before):
             exact.append(f"{src} -> {name} -> {dst}")
-        elif _tile_modes_holds(middle, after):  # all that the destination may become is still there
+        elif _mode_holds(middle, after):  # all that the destination may become is still there
             twice.append(f"{src} -> {name} -> {dst}")
     detours = exact or twice
     if detours:
@@ -163,7 +163,7 @@ def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> Ille
     return IllegalError(message, legal=[*(f"{src} -> {other}" for other in from_source), *detours])
 
 
-def _tile_modes_holds(wide: Format, narrow: Format) -> bool:
+def _mode_holds(wide: Format, narrow: Format) -> bool:
     """Whether every number of one format is one of another's."""
     if isinstance(wide, IntFormat):
         return isinstance(narrow, IntFormat) and wide.minimum <= narrow.minimum and narrow.maximum <= wide.maximum

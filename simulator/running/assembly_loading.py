@@ -11,11 +11,10 @@ from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.sources import Language, Source
-from castsim.machines.vliw.assembled import Assembled, execute, load_binary
+from castsim.machines.vliw.assembled import Assembled, execute, load_assembly, load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
-from castsim.machines.vliw.program_sources import load_assembly
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 
@@ -87,7 +86,7 @@ class AssemblyProgram(WalkedWhenIssued):
 
 
 def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read assembly; see `castsim.machines.vliw.program_sources.load_assembly`."""
+    """Read assembly; see `castsim.machines.vliw.assembled.load_assembly`."""
     found = load_assembly(
         source, request.target, request.entry, request.args, request.prepare, request.limits.max_statements
     )

@@ -1,5 +1,6 @@
-"""Operations of the pipes around the vector unit, the same for every mechanism with a tile buffer: transfers, control
-writes, scalar work, flags and barriers.
+"""Operations of the pipes around the vector unit, the same for every mechanism with a tile buffer.
+
+Transfers (from one tile load or store to DMA instructions), control writes, scalar work, flags and barriers.
 """
 
 from __future__ import annotations

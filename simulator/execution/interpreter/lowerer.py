@@ -1,4 +1,4 @@
-"""What program execution asks of a mechanism: how its chips place tiles and lower each instruction."""
+"""What program execution asks of a mechanism, and what the structure of a program tells before it is walked."""
 
 from __future__ import annotations
 

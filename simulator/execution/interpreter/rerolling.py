@@ -1,4 +1,4 @@
-"""Finding the loop again: consecutive trips whose operations differ only by a constant step become one `Loop`."""
+"""Loops of which only some trips are walked, and finding the loop again: trips that differ by a constant step."""
 
 from __future__ import annotations
 

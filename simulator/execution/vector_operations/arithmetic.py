@@ -1,4 +1,4 @@
-"""The functions that vector operations apply per element, on codes.
+"""The functions that vector operations apply per element, and their reductions of rows and columns, on codes.
 
 Sums, products, quotients and roots are rounded once, to nearest, ties to even, and keep subnormals; exponential and
 logarithm are rounded from the double-precision library function. No source states either for the chips

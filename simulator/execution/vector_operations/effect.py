@@ -1,4 +1,4 @@
-"""What a vector operation does to the bytes of the buffer, as a whole."""
+"""What a vector operation does to the bytes of the buffer, as a whole; comparisons and selections."""
 
 from __future__ import annotations
 

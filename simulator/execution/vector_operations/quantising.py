@@ -1,4 +1,4 @@
-"""Quantisation to 8-bit integers, the way back, and packing: values, and the bytes that they touch.
+"""Quantisation to 8-bit integers and of blocks, the way back, and packing: values, and the bytes that they touch.
 
 Source: docs/reference/pto.md section 7.12.
 """
@@ -355,7 +355,7 @@ def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterato
 #
 # Source: docs/reference/pto.md section 7.12. All steps but the products and their rounding are on integers.
 
-BINARY32, BRAIN, BYTE = format_named("f32"), format_named("bf16"), format_named("e4m3fn")
+BRAIN, BYTE = format_named("bf16"), format_named("e4m3fn")
 
 _LARGEST_EXPONENT = {BYTE: 8, NARROW: 2}
 """448 is 1.75 * 2**8, 6 is 1.5 * 2**2."""
@@ -429,7 +429,7 @@ def _among_numbers(bits: Codes, *, first: bool) -> Codes:
 
 
 def _widened(codes: Codes, fmt: Format) -> U32:
-    wide = codes if fmt.name == "f32" else convert_codes(codes, fmt, BINARY32, Policy(Rounding.RINT, Overflow.SPECIAL))
+    wide = codes if fmt.name == "f32" else convert_codes(codes, fmt, SINGLE, Policy(Rounding.RINT, Overflow.SPECIAL))
     return np.ascontiguousarray(wide).view(np.uint32)
 
 
@@ -471,7 +471,7 @@ def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) 
 
     Of e2m1 the steps of f16 and the instruction of bf16, which is given infinity for NaN, agree (section 7.12).
     """
-    codes = convert_codes(np.ascontiguousarray(products), BINARY32, result, _CASTS).astype(np.uint8)
+    codes = convert_codes(np.ascontiguousarray(products), SINGLE, result, _CASTS).astype(np.uint8)
     nan = (products & 0x7FFFFFFF) > 0x7F800000
     if result is NARROW:
         codes[nan] = 7
@@ -517,7 +517,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     dst = work.dst
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return boxed_bytes(work)
-    return _quantising_rows(dst, _columns(work, behaviour), write=True)
+    return _row_bytes(dst, _columns(work, behaviour), write=True)
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
@@ -526,7 +526,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
     blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
-    found = [_quantising_rows(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
+    found = [_row_bytes(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -546,7 +546,7 @@ def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
-    found = [_quantising_rows(source, source.valid_cols, write=True)]
+    found = [_row_bytes(source, source.valid_cols, write=True)]
     if source.valid_rows and source.valid_cols:
         pitch, length = _half_pitch(source), 2 * source.valid_cols
         found.append(strided(BUFFER, source.address, ((source.valid_rows, pitch),), length, write=True))
@@ -578,7 +578,7 @@ def _columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
     return -(-cols // LANES) * LANES if whole else cols
 
 
-def _quantising_rows(tile: Tile, cols: int, *, write: bool) -> Access:
+def _row_bytes(tile: Tile, cols: int, *, write: bool) -> Access:
     if not tile.valid_rows or not cols:
         return Access(BUFFER, tile.address, tile.address, write)
     return strided(

@@ -1,6 +1,6 @@
-"""Ramps, gathers, transpositions and concatenations: elements put in order, none of them computed.
+"""Elements put in order, none of them computed: ramps, gathers, transpositions, concatenations, sorting, moves, fills.
 
-Source: docs/reference/pto.md section 7.7.
+Source: docs/reference/pto.md sections 7.2 and 7.7.
 """
 
 from __future__ import annotations

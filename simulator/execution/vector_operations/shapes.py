@@ -1,4 +1,4 @@
-"""Which operand of a broadcast is the vector, and what of a tile an operation looks at."""
+"""Elements of tiles in the buffer, what of a tile an operation looks at, which operand of a broadcast is the vector."""
 
 from __future__ import annotations
 

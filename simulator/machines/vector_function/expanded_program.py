@@ -23,9 +23,7 @@ from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expanded_computes import Given, check_structure
-from castsim.machines.vector_function.function_operations import (
-    VectorFunction,
-)
+from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.nest_writer import (
     WIDE,
     NestRules,

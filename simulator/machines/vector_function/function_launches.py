@@ -1,4 +1,4 @@
-"""A launch of a micro program as an operation of the vector pipe."""
+"""Launches of vector functions: operations of the vector pipe, their time, where their cycles went."""
 
 from __future__ import annotations
 

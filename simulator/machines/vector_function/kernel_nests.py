@@ -1,17 +1,24 @@
-"""Loop nests of the elementwise kernels of vector operations: what they share with all others comes first.
+"""Loop nests of the kernels of vector operations, one layout for each structure of the table of kernels.
 
 Facts: docs/reference/a5.md section 9 (kernels of the operations other than casts), after pto-isa include/pto/npu/a5 @
-3186c381. Constants (a scalar, the neutral value of a reduction, a pad value) are ready when wanted and left out.
+3186c381; which of the kernels are assumed is said in the table of kernels of the target. Constants (a scalar, the
+neutral value of a reduction, a pad value) are ready when wanted and left out. Values are no matter here: see
+`castsim.execution.vector_operations`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.tiles import Tile
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_operations import (
+    INTEGER_DIVISION,
+    LONG_DIVISION,
     Compute,
     CountDown,
     Load,
@@ -21,7 +28,8 @@ from castsim.machines.vector_function.function_operations import (
     Store,
     TripSelect,
 )
-from castsim.targets.vector_function_operations import POST_UPDATES, KernelVariant
+from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function_operations import FLAT, POST_UPDATES, KernelVariant, VectorFunctionOperation
 
 COUNTER = "n"
 """The counter of the elements that are left of a row."""
@@ -30,22 +38,7 @@ Steps = tuple[int, int]
 """Bytes from row to row and from trip to trip."""
 
 Trip = tuple[RegisterOperation, ...]
-
-
-@dataclass(slots=True)
-class Operands:
-    """Addresses that one function works on, in the order in which its loads number them."""
-
-    addresses: list[int] = field(default_factory=list)
-
-    def add(self, address: int) -> int:
-        """Return the number of a further operand."""
-        self.addresses.append(address)
-        return len(self.addresses) - 1
-
-    def load(self, name: str, distribution: str, address: int, steps: Steps) -> Load:
-        """Return a load of a further operand into register `name`."""
-        return Load((name,), distribution, self.add(address), steps)
+Nests = tuple[Nest, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +77,15 @@ class Region:
         """Return the store of one register."""
         return Store(source, "p", f"NORM_B{self.width}")
 
+    def stored(self, steps: Sequence[Compute]) -> Trip:
+        """Return instructions and the store of what the last of them makes."""
+        return *steps, self.store(steps[-1].results[0])
+
+    @property
+    def down(self) -> Region:
+        """A vector of columns after the other, as many trips as rows."""
+        return Region(self.width, self.width // 8, -(-self.cols // self.elements), self.rows)
+
     def nest(
         self,
         trip: Trip,
@@ -118,85 +120,172 @@ class Region:
         )
 
 
-def region_of(tile: Tile, rows: int, cols: int, register_bytes: int, *, flat: bool = False) -> Region:
-    """Return `rows` x `cols` elements of a tile, a register per trip; packed pairs count as bytes."""
-    width = max(8, tile.element_bits)
-    return Region(width, register_bytes, rows, -(-cols * tile.element_bits // width), flat)
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """An operation whose kernel is laid out: its row of the table, the code variant that runs, what it works on.
+
+    `addresses` are those that the function works on, in the order in which its loads number them.
+    """
+
+    target: VectorFunctionTarget
+    work: ResolvedTileOp
+    rule: VectorFunctionOperation
+    variant: KernelVariant
+    addresses: list[int] = field(default_factory=list)
+
+    @property
+    def dst(self) -> Tile:
+        """The destination."""
+        return self.work.dst
+
+    @property
+    def source(self) -> Tile:
+        """The first source."""
+        return self.work.sources[0]
+
+    @property
+    def register_bytes(self) -> int:
+        """Bytes of a register."""
+        return self.target.registers.register_bytes
+
+    @property
+    def compute(self) -> tuple[str, ...]:
+        """The instructions between load and store; division exists in two precisions."""
+        divides = self.rule.instructions == _DIVISION and not isinstance(self.dst.format, IntFormat)
+        if divides and self.target.option("division_algorithm") == "high_precision":
+            return (LONG_DIVISION,)
+        return self.rule.instructions
+
+    @property
+    def divides_integers(self) -> bool:
+        """Whether it divides integers, for which there is no vector instruction."""
+        return self.rule.instructions == _DIVISION and isinstance(self.dst.format, IntFormat)
+
+    @property
+    def branches(self) -> bool:
+        """Whether scalar selects of expansions and padding serialise."""
+        return self.target.option("expansion_select") == "serialising"
+
+    @property
+    def post_update(self) -> bool:
+        """Whether the loads of the variant advance their addresses themselves."""
+        return self.variant in POST_UPDATES
+
+    def add(self, address: int) -> int:
+        """Return the number of a further operand."""
+        self.addresses.append(address)
+        return len(self.addresses) - 1
+
+    def load(self, name: str, distribution: str, address: int, steps: Steps) -> Load:
+        """Return a load of a further operand into register `name`."""
+        return Load((name,), distribution, self.add(address), steps)
+
+    def rows(self, tile: Tile, rows: int | None = None, cols: int | None = None, trip_bytes: int = 0) -> Region:
+        """Return elements of a tile, its valid ones by default, a register per trip; packed pairs count as bytes."""
+        width = max(8, tile.element_bits)
+        cols = tile.valid_cols if cols is None else cols
+        return Region(
+            width,
+            trip_bytes or self.register_bytes,
+            tile.valid_rows if rows is None else rows,
+            -(-cols * tile.element_bits // width),
+        )
+
+    def region(self, tile: Tile, rows: int | None = None, cols: int | None = None) -> Region:
+        """Return the same, as one row where the variant walks so."""
+        return replace(self.rows(tile, rows, cols), flat=self.variant in FLAT)
+
+    def whole(self, region: Region, tile: Tile, name: str = "v0", offset: int = 0) -> Load:
+        """Return a full load, `offset` bytes on; elements of half the width are spread on the way."""
+        if tile.element_bits >= region.width:
+            return self.load(name, "NORM", tile.address + offset, region.steps(tile))
+        steps = tile.row_pitch, region.trip_bytes * tile.element_bits // region.width
+        return self.load(name, f"UNPK_B{tile.element_bits}", tile.address, steps)
+
+    def wholes(self, region: Region, tiles: Sequence[Tile]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
+        """Return a full load of every tile, and the registers they fill."""
+        names = tuple(f"v{number}" for number in range(len(tiles)))
+        return tuple(self.whole(region, tile, name) for name, tile in zip(names, tiles, strict=True)), names
 
 
-def post_updates(variant: KernelVariant) -> bool:
-    """Whether the loads of a variant advance their addresses themselves."""
-    return variant in POST_UPDATES
+_DIVISION = ("vdiv",)
 
 
-def chain(mnemonics: tuple[str, ...], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
+def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
     """Return instructions one behind the other: the first reads `sources`, each later one the result before it."""
     found: list[Compute] = []
     for number, mnemonic in enumerate(mnemonics):
-        result = f"r{number}"
-        found.append(Compute(mnemonic, (result,), sources, width))
-        sources = (result,)
+        found.append(Compute(mnemonic, (f"r{number}",), sources, width))
+        sources = (f"r{number}",)
     return tuple(found)
 
 
-def loads_of(operands: Operands, region: Region, sources: tuple[Tile, ...]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
-    """Return a full load of every source, and the registers they fill."""
-    names = tuple(f"v{number}" for number in range(len(sources)))
-    return tuple(_whole(operands, region, name, s) for name, s in zip(names, sources, strict=True)), names
+def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Compute, ...]:
+    """Return the instructions of a text: `result = mnemonic source source` each, between semicolons.
+
+    `{0}` stands for the first of `mnemonics`.
+    """
+    found = []
+    for line in text.format(*mnemonics).split(";"):
+        results, _, given = line.partition("=")
+        mnemonic, *sources = given.split()
+        found.append(Compute(mnemonic, tuple(results.split()), tuple(sources), width))
+    return tuple(found)
 
 
-def _whole(operands: Operands, region: Region, name: str, source: Tile) -> Load:
-    """Return a full load; elements of half the width are spread on the way."""
-    if source.element_bits >= region.width:
-        return operands.load(name, "NORM", source.address, region.steps(source))
-    steps = source.row_pitch, region.trip_bytes * source.element_bits // region.width
-    return operands.load(name, f"UNPK_B{source.element_bits}", source.address, steps)
+# Lane by lane.
 
 
-def elementwise(
-    operands: Operands,
-    region: Region,
-    sources: tuple[Tile, ...],
-    destination: Tile,
-    mnemonics: tuple[str, ...],
-    variant: KernelVariant,
-    *,
-    peeled: bool,
+def _joined(
+    k: Kernel, region: Region, sources: Sequence[Tile], compute: tuple[str, ...] = (), *, peeled: bool = False
 ) -> Nest:
     """Loads of all sources, the instructions, one store.
 
     `peeled`: the tail of each row is a trip of its own, so that no trip makes a predicate.
     """
-    loads, names = loads_of(operands, region, sources)
-    steps = chain(mnemonics, names, region.width)
+    loads, names = k.wholes(region, sources)
     predicate: RegisterOperation = SetAll("p", region.width) if peeled else region.predicate
-    trip: Trip = (*loads, predicate, *steps, region.store(steps[-1].results[0]))
-    return region.nest(trip, region.steps(destination), post_update=post_updates(variant))
+    steps = chain(compute or k.compute, names, region.width)
+    return region.nest((*loads, predicate, *region.stored(steps)), region.steps(k.dst), post_update=k.post_update)
 
 
-def scalar_elements(operands: Operands, region: Region, source: Tile, destination: Tile, mnemonic: str) -> Nest:
+def _elementwise(k: Kernel) -> Nests:
+    dst, sources = k.dst, k.work.sources or (k.dst,)  # texpands loads what it overwrites
+    if k.rule.scalar_integers is not None and isinstance(dst.format, IntFormat):
+        return (_scalar_elements(k, k.rows(dst), k.rule.scalar_integers),)
+    nest = _joined(k, k.region(dst), sources, peeled=k.variant == "2D_POST_UPDATE")
+    whole = all(tile.type.valid_cols == tile.cols for tile in (dst, *sources))  # single rows came with the newer text
+    scalar = len(sources) == 1 and k.rule.choice == "tile"
+    if scalar and not whole and k.target.option("scalar_tail") == "selected":
+        nest = replace(nest, paced="scalar_select")
+    return (nest,)
+
+
+def _scalar_elements(k: Kernel, region: Region, mnemonic: str) -> Nest:
     """A scalar loop over the elements: each is a trip that loads and stores one."""
-    single = Region(region.width, region.width // 8, region.rows, region.cols)
-    trip = (
-        operands.load("v0", f"BRC_B{region.width}", source.address, single.steps(source)),
-        Compute(mnemonic, ("r0",), ("v0",), region.width),
-        Store("r0", "p", f"ONEPT_B{region.width}"),
-    )
-    return single.nest(trip, single.steps(destination))
+    single = replace(region, trip_bytes=region.width // 8)
+    load = k.load("v0", f"BRC_B{region.width}", k.source.address, single.steps(k.source))
+    trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), Store("r0", "p", f"ONEPT_B{region.width}"))
+    return single.nest(trip, single.steps(k.dst))
 
 
-def compare(operands: Operands, region: Region, sources: tuple[Tile, ...], destination: Tile, mnemonic: str) -> Nest:
+def _compare(k: Kernel) -> Nests:
+    region = k.region(k.source)
+    if k.dst.row_pitch * 8 != region.cols:  # each row stands at its row of the result
+        region = replace(region, flat=False)
+    return (_compared(k, region),)
+
+
+def _compared(k: Kernel, region: Region) -> Nest:
     """As elementwise, but what is stored is a predicate: one bit per element."""
-    loads, names = loads_of(operands, region, sources)
-    steps = chain((mnemonic,), names, region.width)
-    trip: Trip = (*loads, region.predicate, *steps, Store(steps[-1].results[0], "p", f"MASK_B{region.width}"))
-    return region.nest(trip, (destination.row_pitch, region.elements // 8))
+    loads, names = k.wholes(region, k.work.sources)
+    steps = chain(k.rule.instructions[:1], names, region.width)
+    trip: Trip = (*loads, region.predicate, *steps, Store("r0", "p", f"MASK_B{region.width}"))
+    return region.nest(trip, (k.dst.row_pitch, region.elements // 8))
 
 
-def compare_in_pairs(
-    operands: Operands, region: Region, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
-) -> Nest:
-    """As `compare` on 32 bits: two vectors a trip, whose predicates are stored as one.
+def _compared_in_pairs(k: Kernel, region: Region) -> Nest:
+    """The same on 32 bits: two vectors a trip, whose predicates are stored as one.
 
     Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
     """
@@ -204,94 +293,125 @@ def compare_in_pairs(
     loads: list[RegisterOperation] = []
     steps: list[RegisterOperation] = []
     for number in range(2):
-        names = tuple(f"v{operand}{number}" for operand in range(len(sources)))
-        for name, tile in zip(names, sources, strict=True):
-            loads.append(operands.load(name, "NORM", tile.address + number * region.trip_bytes, pairs.steps(tile)))
-        steps.append(Compute(mnemonic, (f"q{number}",), names, region.width))
-    joined = Compute("punpack", ("q",), ("q0", "q1"), region.width)
-    trip: Trip = (*loads, pairs.predicate, *steps, joined, Store("q", "p", f"MASK_B{region.width}"))
-    return pairs.nest(trip, (destination.row_pitch, pairs.elements // 8))
+        names = tuple(f"v{operand}{number}" for operand in range(len(k.work.sources)))
+        for name, tile in zip(names, k.work.sources, strict=True):
+            loads.append(k.load(name, "NORM", tile.address + number * region.trip_bytes, pairs.steps(tile)))
+        steps.append(Compute(k.rule.instructions[0], (f"q{number}",), names, region.width))
+    joined = steps_of("q = punpack q0 q1", region.width)
+    trip: Trip = (*loads, pairs.predicate, *steps, *joined, Store("q", "p", f"MASK_B{region.width}"))
+    return pairs.nest(trip, (k.dst.row_pitch, pairs.elements // 8))
 
 
-def select(
-    operands: Operands, region: Region, mask: Tile, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
-) -> tuple[Nest, ...]:
+def _select(k: Kernel) -> Nests:
     """Under a mask loaded as a predicate: one vector per trip.
 
     On 32 bits two vectors per trip, then the one that is left of every row.
     """
+    if k.work.mask is None:
+        raise IllegalError(f"pto.{k.work.mnemonic} without a mask", span=k.work.span)
+    region, mask = k.region(k.dst), k.work.mask
     if region.width < 32:
-        return (_select_one(operands, region, 0, mask, sources, destination, mnemonic),)
+        return (_select_one(k, region, 0, mask),)
     in_pairs = region.cols // region.elements // 2 * 2 * region.elements
     if region.cols - in_pairs > region.elements:
         in_pairs = region.cols  # the tail is in the second vector of a pair
-    nests: list[Nest] = []
+    rows, nests = replace(region, flat=False), list[Nest]()
     if in_pairs:
-        pairs = Region(region.width, 2 * region.trip_bytes, region.rows, in_pairs)
-        nests.append(_select_two(operands, pairs, mask, sources, destination, mnemonic))
+        nests.append(_select_two(k, replace(rows, trip_bytes=2 * region.trip_bytes, cols=in_pairs), mask))
     if in_pairs < region.cols:
-        left = Region(region.width, region.trip_bytes, region.rows, region.cols - in_pairs)
-        nests.append(_select_one(operands, left, in_pairs, mask, sources, destination, mnemonic))
+        nests.append(_select_one(k, replace(rows, cols=region.cols - in_pairs), in_pairs, mask))
     return tuple(nests)
 
 
-def _select_one(
-    operands: Operands,
-    region: Region,
-    first: int,
-    mask: Tile,
-    sources: tuple[Tile, ...],
-    destination: Tile,
-    mnemonic: str,
-) -> Nest:
+def _select_one(k: Kernel, region: Region, first: int, mask: Tile) -> Nest:
     """One vector per trip, from column `first` on; on 32 bits the mask has to be spread over the lanes."""
     offset = first * region.width // 8
-    moved = (mask.row_pitch, region.elements // 8)
-    masked = operands.load("m", f"MASK_B{region.width}", mask.address + first // 8, moved)
-    spread = (Compute("punpack", ("q",), ("m",), region.width),) if region.width >= 32 else ()
-    names = tuple(f"v{number}" for number in range(len(sources)))
+    masked = k.load("m", f"MASK_B{region.width}", mask.address + first // 8, (mask.row_pitch, region.elements // 8))
+    spread = steps_of("q = punpack m", region.width) if region.width >= 32 else ()
+    names = tuple(f"v{number}" for number in range(len(k.work.sources)))
     loads = tuple(
-        operands.load(name, "NORM", tile.address + offset, region.steps(tile))
-        for name, tile in zip(names, sources, strict=True)
+        k.load(name, "NORM", tile.address + offset, region.steps(tile))
+        for name, tile in zip(names, k.work.sources, strict=True)
     )
-    chosen = Compute(mnemonic, ("r0",), (*names, "q" if spread else "m"), region.width)
-    trip = (masked, *spread, *loads, region.predicate, chosen, region.store("r0"))
-    writes = operands.add(destination.address + offset) if offset else None
-    return region.nest(trip, region.steps(destination), writes=writes)
+    chosen = chain(k.rule.instructions[:1], (*names, "q" if spread else "m"), region.width)
+    writes = k.add(k.dst.address + offset) if offset else None
+    trip: Trip = (masked, *spread, *loads, region.predicate, *region.stored(chosen))
+    return region.nest(trip, region.steps(k.dst), writes=writes)
 
 
-def _select_two(
-    operands: Operands, region: Region, mask: Tile, sources: tuple[Tile, ...], destination: Tile, mnemonic: str
-) -> Nest:
+def _select_two(k: Kernel, region: Region, mask: Tile) -> Nest:
     """Two vectors per trip, whose masks are loaded as one."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
-    masked = operands.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
-    trip: list[RegisterOperation] = [masked, Compute("pintlv", ("m0", "m1"), ("m",), region.width)]
+    masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
+    trip: list[RegisterOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
     work: list[RegisterOperation] = []
     stores: list[RegisterOperation] = []
     for number in range(2):
-        names = tuple(f"v{operand}{number}" for operand in range(len(sources)))
-        for name, tile in zip(names, sources, strict=True):
-            trip.append(operands.load(name, "NORM", tile.address + number * half_bytes, region.steps(tile)))
+        names = tuple(f"v{operand}{number}" for operand in range(len(k.work.sources)))
+        for name, tile in zip(names, k.work.sources, strict=True):
+            trip.append(k.load(name, "NORM", tile.address + number * half_bytes, region.steps(tile)))
         work.append(CountDown(f"p{number}", region.width, half, COUNTER))
-        work.append(Compute(mnemonic, (f"r{number}",), (*names, f"m{number}"), region.width))
+        work.append(Compute(k.rule.instructions[0], (f"r{number}",), (*names, f"m{number}"), region.width))
         stores.append(Store(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
-    return region.nest((*trip, *work, *stores), region.steps(destination))
+    return region.nest((*trip, *work, *stores), region.steps(k.dst))
 
 
-def move(operands: Operands, region: Region, source: Tile, destination: Tile) -> Nest:
+def moved(k: Kernel, region: Region, source: Tile) -> Nest:
     """One load, one store."""
-    load = operands.load("v0", "NORM", source.address, region.steps(source))
-    return region.nest((load, region.predicate, region.store("v0")), region.steps(destination))
+    load = k.load("v0", "NORM", source.address, region.steps(source))
+    return region.nest((load, region.predicate, region.store("v0")), region.steps(k.dst))
 
 
-# Loop nests of the kernels that fold or spread an axis, and of padding.
-#
-# Facts: docs/reference/a5.md section 9, after pto-isa include/pto/npu/a5 @ 3186c381; which of the kernels are assumed
-# is said in the table of kernels of the target.
+def _move(k: Kernel) -> Nests:
+    rows, cols = min(k.source.valid_rows, k.dst.valid_rows), min(k.source.valid_cols, k.dst.valid_cols)
+    return (moved(k, k.region(k.dst, rows, cols), k.source),)
 
-BLOCK_LOAD = "BLK"
-"""Distribution of a load of one block, repeated over the register."""
+
+def _fill(k: Kernel) -> Nests:
+    """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
+
+    A flush behind the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
+    down to the last valid one.
+    """
+    dst, region = k.dst, k.region(k.dst, k.source.valid_rows, k.source.valid_cols)
+    size = region.width // 8
+    nests = [] if VECTOR_OPERATIONS[k.work.mnemonic].in_place else [moved(k, region, k.source)]
+    gap = dst.row_pitch // size - region.cols
+    if gap > 0:
+        trip: Trip = (region.predicate, region.store("pad"))
+        if k.branches:
+            trip = (TripSelect("length", region.elements, COUNTER), *trip)
+        right = replace(region, cols=gap).nest(
+            trip,
+            region.steps(dst),
+            close=(Store("pad", "one", "NORM_B8"),),
+            close_bytes=min(BLOCK, gap * size),
+            writes=k.add(dst.address + region.cols * size),
+            paced=f"pad_{min(32, region.width)}",
+        )
+        nests.append(right)
+    below = dst.valid_rows - region.rows
+    if below > 0:
+        bottom = Region(region.width, region.trip_bytes, below, dst.row_pitch // size, flat=True)
+        place = k.add(dst.address + region.rows * dst.row_pitch)
+        nests.append(bottom.nest((bottom.predicate, bottom.store("pad")), (0, region.trip_bytes), writes=place))
+    return tuple(nests)
+
+
+def _part(k: Kernel) -> Nests:
+    """A tile with a tile that covers as much, or a copy of the larger one joined with the smaller: assumed."""
+    smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    rows, cols = smaller.valid_rows, smaller.valid_cols
+    joined = k.region(k.dst, rows, cols)
+    if (rows, cols) == (k.dst.valid_rows, k.dst.valid_cols):
+        return (_joined(k, joined, k.work.sources),)
+    nests = [moved(k, k.region(k.dst), larger)]
+    if rows and cols:
+        nests.append(_joined(k, joined, (k.dst, smaller)))
+    return tuple(nests)
+
+
+# Folding and spreading an axis.
 
 
 def element_steps(tile: Tile) -> Steps:
@@ -299,267 +419,254 @@ def element_steps(tile: Tile) -> Steps:
     return (tile.element_bits // 8 if tile.type.block_layout == "col_major" else tile.row_pitch), 0
 
 
-def row_reduction(
-    operands: Operands,
-    region: Region,
-    source: Tile,
-    destination: Tile,
-    mnemonics: tuple[str, ...],
-    variant: KernelVariant,
-) -> Nest:
+_WIDENED = "w0 = vcvt v0; w1 = vcvt v0; t0 = {0} w0; t1 = {0} w1; t = {1} t0 t1; r = vcvt t"
+"""The reduction of eight-bit elements: widened before it and narrowed after it."""
+
+
+def _row_reduction(k: Kernel) -> Nests:
     """Per trip a reduction and an accumulation, per row a store of one element.
 
-    Eight-bit elements are widened before the reduction and narrowed after it; sums of 16-bit integers, which are of
-    32 bits, are narrowed before the store.
+    Sums of 16-bit integers, which are of 32 bits, are narrowed before the store.
     """
+    region, (reduce, accumulate) = k.region(k.source), k.rule.instructions
     width = region.width
-    reduce, accumulate = mnemonics
-    loads, _ = loads_of(operands, region, (source,))
-    steps: tuple[Compute, ...]
-    if width == 8:
-        steps = (
-            *(Compute("vcvt", (f"w{half}",), ("v0",), 16) for half in range(2)),
-            *(Compute(reduce, (f"t{half}",), (f"w{half}",), 16) for half in range(2)),
-            Compute(accumulate, ("t",), ("t0", "t1"), 16),
-            Compute("vcvt", ("r",), ("t",), 16),
-        )
-    else:
-        steps = (Compute(reduce, ("r",), ("v0",), width),)
-    narrowed = reduce == "vcadd" and width == 16 and isinstance(source.format, IntFormat)
-    close: list[RegisterOperation] = [Compute("vcvt", ("out",), ("acc",), width)] if narrowed else []
-    close.append(Store("out" if narrowed else "acc", "one", f"ONEPT_B{width}"))
-    return region.nest(
-        (*loads, region.predicate, *steps, Compute(accumulate, ("acc",), ("acc", "r"), width)),
-        element_steps(destination),
-        close=tuple(close),
+    load = k.whole(region, k.source)
+    steps = steps_of(_WIDENED if width == 8 else "r = {0} v0", max(16, width), k.rule.instructions)
+    narrowed = reduce == "vcadd" and width == 16 and isinstance(k.source.format, IntFormat)
+    close = steps_of("out = vcvt acc", width) if narrowed else ()
+    nest = region.nest(
+        (load, region.predicate, *steps, Compute(accumulate, ("acc",), ("acc", "r"), width)),
+        element_steps(k.dst),
+        close=(*close, Store("out" if narrowed else "acc", "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
-        post_update=post_updates(variant),
+        post_update=k.post_update,
     )
+    return (nest,)
 
 
-def row_product(
-    operands: Operands, region: Region, source: Tile, destination: Tile, mnemonic: str, variant: KernelVariant
-) -> Nest:
+def _row_product(k: Kernel) -> Nests:
     """Products lane by lane, then of the halves of a vector until one lane is left."""
-    width = region.width
-    loads, _ = loads_of(operands, region, (source,))
-    close: list[RegisterOperation] = []
-    last = "acc"
+    region = k.region(k.source)
+    width, mnemonics = region.width, k.rule.instructions
+    load, last, close = k.whole(region, k.source), "acc", list[Compute]()
     for number in range(region.elements.bit_length() - 1):
-        close.append(Compute("vintlv_lanes", (f"h{number}",), (last,), width))
-        close.append(Compute(mnemonic, (f"f{number}",), (last, f"h{number}"), width))
+        close += steps_of(f"h{number} = vintlv_lanes {last}; f{number} = {{0}} {last} h{number}", width, mnemonics)
         last = f"f{number}"
-    return region.nest(
-        (*loads, region.predicate, Compute(mnemonic, ("acc",), ("acc", "v0"), width)),
-        element_steps(destination),
+    nest = region.nest(
+        (load, region.predicate, *steps_of("acc = {0} acc v0", width, mnemonics)),
+        element_steps(k.dst),
         close=(*close, Store(last, "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
-        post_update=post_updates(variant),
+        post_update=k.post_update,
     )
+    return (nest,)
 
 
-def column_reduction(operands: Operands, region: Region, source: Tile, destination: Tile, mnemonic: str) -> Nest:
+def _column_reduction(k: Kernel) -> Nests:
     """Vector by vector: a load and an accumulation per row, then a store."""
+    region = k.region(k.source)
+    if k.work.binary and k.work.tmp is not None:
+        return _column_halving(k, region, k.work.tmp)
     size = region.trip_bytes
-    load = operands.load("v0", "NORM", source.address, (size, source.row_pitch))
-    vectors = -(-region.cols // region.elements)
-    down = Region(region.width, region.width // 8, vectors, region.rows)  # as many trips as rows
-    return down.nest(
-        (load, Compute(mnemonic, ("acc",), ("acc", "v0"), region.width)),
-        (size, 0),
-        close=(Store("acc", "p", f"NORM_B{region.width}"),),
-        close_bytes=size,
-    )
+    load = k.load("v0", "NORM", k.source.address, (size, k.source.row_pitch))
+    trip: Trip = (load, *steps_of("acc = {0} acc v0", region.width, k.rule.instructions))
+    return (region.down.nest(trip, (size, 0), close=(region.store("acc"),), close_bytes=size),)
 
 
-def row_argument(
-    operands: Operands, region: Region, source: Tile, destination: Tile, mnemonics: tuple[str, ...]
-) -> Nest:
+def _row_argument(k: Kernel) -> Nests:
     """Per trip a reduction to value and place, a comparison with the best so far, the choice of both; a store per row.
 
     Source: none; assumed, on the structure of a row reduction.
     """
-    reduce, compare, choose = mnemonics
-    width = region.width
-    loads, _ = loads_of(operands, region, (source,))
-    steps = (
-        Compute(reduce, ("r",), ("v0",), width),
-        Compute(compare, ("q",), ("r", "best"), width),
-        Compute(choose, ("best",), ("r", "best", "q"), width),
-        Compute(choose, ("place",), ("r", "place", "q"), width),
-    )
-    return region.nest(
-        (*loads, region.predicate, *steps),
-        element_steps(destination),
+    region = k.region(k.source)
+    load = k.whole(region, k.source)
+    text = "r = {0} v0; q = {1} r best; best = {2} r best q; place = {2} r place q"
+    nest = region.nest(
+        (load, region.predicate, *steps_of(text, region.width, k.rule.instructions)),
+        element_steps(k.dst),
         close=(Store("place", "one", "ONEPT_B32"),),
-        close_bytes=destination.element_bits // 8,
+        close_bytes=k.dst.element_bits // 8,
         paced="row_argument",
     )
+    return (nest,)
 
 
-def column_argument(
-    operands: Operands, region: Region, source: Tile, destination: Tile, mnemonics: tuple[str, ...]
-) -> Nest:
+def _column_argument(k: Kernel) -> Nests:
     """Vector by vector: per row a load, a comparison, the choice of value and row number; then the row numbers stored.
 
     Source: none; assumed, on the structure of a column reduction. Numbers of narrower elements take several stores.
     """
-    compare, choose = mnemonics
+    region = k.region(k.source)
     size = region.trip_bytes
-    load = operands.load("v0", "NORM", source.address, (size, source.row_pitch))
-    vectors = -(-region.cols // region.elements)
-    down = Region(region.width, region.width // 8, vectors, region.rows)  # as many trips as rows
-    wide = size * destination.element_bits // region.width
+    load = k.load("v0", "NORM", k.source.address, (size, k.source.row_pitch))
+    wide = size * k.dst.element_bits // region.width
     parts = tuple(Store("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
-    trip: Trip = (
-        load,
-        Compute(compare, ("q",), ("v0", "best"), region.width),
-        Compute(choose, ("best",), ("v0", "best", "q"), region.width),
-        Compute(choose, ("place",), ("v0", "place", "q"), region.width),
-    )
-    return down.nest(trip, (wide, 0), close=parts, close_bytes=wide)
+    text = "q = {0} v0 best; best = {1} v0 best q; place = {1} v0 place q"
+    trip: Trip = (load, *steps_of(text, region.width, k.rule.instructions))
+    return (region.down.nest(trip, (wide, 0), close=parts, close_bytes=wide),)
 
 
-def column_halving(
-    operands: Operands, region: Region, source: Tile, destination: Tile, tmp: Tile, mnemonic: str
-) -> tuple[Nest, ...]:
+def _column_halving(k: Kernel, region: Region, tmp: Tile) -> Nests:
     """Neighbouring rows in pairs into tmp, an odd last row onto the first sum, until one is left: that to dst."""
     nests: list[Nest] = []
-    rows, source_of = region.rows, source
+    rows, source = region.rows, k.source
     if rows == 1:
-        return (move(operands, region, source, destination),)
+        return (moved(k, region, source),)
+    step = region.stored(steps_of("r0 = {0} v0 v1", region.width, k.rule.instructions))
     while rows > 1:
         pairs = rows // 2
-        last = pairs == 1
-        target = destination if last else tmp
-        writes = None if last else operands.add(tmp.address)
-        pitch = source_of.row_pitch
+        target = k.dst if pairs == 1 else tmp
+        writes = None if pairs == 1 else k.add(tmp.address)
+        pitch = source.row_pitch
         even, odd = (
-            operands.load(f"v{half}", "NORM", source_of.address + half * pitch, (2 * pitch, region.trip_bytes))
+            k.load(f"v{half}", "NORM", source.address + half * pitch, (2 * pitch, region.trip_bytes))
             for half in range(2)
         )
-        step = chain((mnemonic,), ("v0", "v1"), region.width)
-        folded = replace(region, rows=pairs)
-        trip: Trip = (even, odd, region.predicate, *step, region.store("r0"))
-        nests.append(folded.nest(trip, region.steps(target), writes=writes))
+        trip: Trip = (even, odd, region.predicate, *step)
+        nests.append(replace(region, rows=pairs).nest(trip, region.steps(target), writes=writes))
         if rows % 2:
-            single = replace(region, rows=1)
-            rest = operands.load("v0", "NORM", source_of.address + (rows - 1) * pitch, region.steps(source_of))
-            first = operands.load("v1", "NORM", target.address, region.steps(target))
-            trip = (rest, first, region.predicate, *step, region.store("r0"))
-            nests.append(single.nest(trip, region.steps(target), writes=writes))
-        rows, source_of = pairs, tmp
+            rest = k.load("v0", "NORM", source.address + (rows - 1) * pitch, region.steps(source))
+            first = k.load("v1", "NORM", target.address, region.steps(target))
+            trip = (rest, first, region.predicate, *step)
+            nests.append(replace(region, rows=1).nest(trip, region.steps(target), writes=writes))
+        rows, source = pairs, tmp
     return tuple(nests)
 
 
-def row_broadcast(
-    operands: Operands,
-    region: Region,
-    full: Tile | None,
-    vector: Tile,
-    destination: Tile,
-    mnemonics: tuple[str, ...],
-    *,
-    per_row: bool,
-) -> Nest:
+BLOCK_LOAD = "BLK"
+"""Distribution of a load of one block, repeated over the register."""
+
+
+def _row_broadcast(k: Kernel) -> Nests:
     """The row's element, loaded once per row, against every vector of the row; without a tile it is only stored.
 
-    Narrow contiguous tiles (not `per_row`) take a row per trip of one loop and load the element in each.
+    Narrow contiguous tiles take a row per trip of one loop and load the element in each. The element goes to all lanes,
+    or comes as the block of 32 bytes that repeats it.
     """
-    walk = region
+    region, (full, vector) = k.region(k.dst), _full_and_vector(k.work)
+    per_row = full is None or k.dst.cols >= region.elements or not are_contiguous(k.dst, full)
+    walk, step = region, element_steps(vector)[0]
     if not per_row:
-        walk = Region(region.width, destination.row_pitch, 1, region.rows * destination.cols, flat=True)
-    load = _row_element(operands, region, vector, per_row=per_row)
+        walk = Region(region.width, k.dst.row_pitch, 1, region.rows * k.dst.cols, flat=True)
+    distribution = f"BRC_B{region.width}" if vector.type.block_layout == "col_major" else BLOCK_LOAD
+    load = k.load("b", distribution, vector.address, (step, 0) if per_row else (0, step))
     trip: Trip = (walk.predicate, walk.store("b"))
     if full is not None:
-        loads, names = loads_of(operands, walk, (full,))
-        scalar = load.results
-        spread: tuple[Compute, ...] = ()
-        if not per_row and load.distribution != BLOCK_LOAD:
-            spread = (Compute("vdup", ("s",), scalar, region.width),)
-            scalar = ("s",)
-        steps = chain(mnemonics, (*names, *scalar), region.width)
-        trip = (*loads, walk.predicate, *spread, *steps, walk.store(steps[-1].results[0]))
+        whole = k.whole(walk, full)
+        spread = () if per_row or distribution == BLOCK_LOAD else steps_of("s = vdup b", region.width)
+        steps = chain(k.rule.instructions, ("v0", "s" if spread else "b"), region.width)
+        trip = (whole, walk.predicate, *spread, *walk.stored(steps))
     if per_row:
-        return walk.nest(trip, walk.steps(destination), row=(load,))
-    return walk.nest((trip[0], load, *trip[1:]), walk.steps(destination))
+        return (walk.nest(trip, walk.steps(k.dst), row=(load,)),)
+    return (walk.nest((trip[0], load, *trip[1:]), walk.steps(k.dst)),)
 
 
-def _row_element(operands: Operands, region: Region, vector: Tile, *, per_row: bool) -> Load:
-    """Return the load of a row's element: to all lanes, or as the block of 32 bytes that repeats it."""
-    step = element_steps(vector)[0]
-    steps = (step, 0) if per_row else (0, step)
-    distribution = f"BRC_B{region.width}" if vector.type.block_layout == "col_major" else BLOCK_LOAD
-    return operands.load("b", distribution, vector.address, steps)
+def _column_broadcast(k: Kernel) -> Nests:
+    """The vector's piece, loaded in every trip, against every row; without a tile it is only stored."""
+    region, (full, vector) = k.region(k.dst), _full_and_vector(k.work)
+    again = k.load("b", "NORM", vector.address, (0, region.trip_bytes))
+    if full is None:
+        return (region.nest((again, region.predicate, region.store("b")), region.steps(k.dst)),)
+    load = k.whole(region, full)
+    trip: Trip = (load, again, region.predicate, *region.stored(chain(k.rule.instructions, ("v0", "b"), region.width)))
+    if k.variant == "2D_POST_UPDATE" and k.branches:  # the predicate's count comes from a scalar select that serialises
+        trip = (TripSelect("length", region.elements, COUNTER), *trip)
+    return (region.nest(trip, region.steps(k.dst), post_update=k.post_update),)
 
 
-def column_expansion(operands: Operands, region: Region, vector: Tile, destination: Tile) -> Nest:
+def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
+    """Return the operand with the shape of the result, None if there is none, and the one that is spread."""
+    if len(work.sources) == 1:
+        return None, work.sources[0]
+    one, other = work.sources
+    shape = (work.dst.valid_rows, work.dst.valid_cols)
+    fits = (one.valid_rows, one.valid_cols) == shape and one.type.block_layout == work.dst.type.block_layout
+    return (one, other) if fits else (other, one)
+
+
+def are_contiguous(*tiles: Tile) -> bool:
+    """Whether the tile condition of the 1D kernels holds: full rows by their types, or single rows."""
+    return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
+
+
+LAYOUTS: Mapping[str, Callable[[Kernel], Nests]] = {
+    "elementwise": _elementwise,
+    "compare": _compare,
+    "select": _select,
+    "row_argument": _row_argument,
+    "column_argument": _column_argument,
+    "row_reduction": _row_reduction,
+    "row_product": _row_product,
+    "column_reduction": _column_reduction,
+    "row_expansion": _row_broadcast,
+    "row_broadcast": _row_broadcast,
+    "column_expansion": _column_broadcast,
+    "column_broadcast": _column_broadcast,
+    "move": _move,
+    "fill": _fill,
+    "part": _part,
+}
+"""What lays out a kernel of each structure that works lane by lane, or folds or spreads an axis."""
+
+
+# Nests that take the time where published cycles are those of others than the values go by.
+#
+# Source: vendor's simulator, a5_benchmark.csv of the pto-isa mirror (docs/reference/a5.md section 9).
+
+_EXTREMES = ("vmax", "vmin")
+
+
+def _timed_elementwise(k: Kernel) -> Nests:
+    region = k.region(k.dst)
+    if k.divides_integers and k.rule.scalar_integers is None:
+        return (_joined(k, region, k.work.sources, (INTEGER_DIVISION,)),)
+    if not k.rule.broadcasts or k.divides_integers:
+        return ()
+    reloads = VECTOR_OPERATIONS[k.work.mnemonic].accumulates
+    spread = _joined(k, region, (*k.work.sources, k.dst) if reloads else k.work.sources)
+    return (replace(spread, broadcasts=k.rule.broadcasts, paced="reload" if reloads else None),)
+
+
+def _timed_column_expansion(k: Kernel) -> Nests:
     """Vector by vector: loaded once, stored to every row.
 
     Source: vendor's simulator, 8 rows of a vector take 60 cycles, 16 rows of four 135.
     """
+    region = k.region(k.dst)
     size = region.trip_bytes
-    load = operands.load("b", "NORM", vector.address, (size, 0))
-    vectors = -(-region.cols // region.elements)
-    down = Region(region.width, region.width // 8, vectors, region.rows)  # as many trips as rows
-    stored = (Store("b", "p", f"NORM_B{region.width}"),)
-    return down.nest(stored, (size, destination.row_pitch), row=(load,))
+    load = k.load("b", "NORM", k.source.address, (size, 0))
+    return (region.down.nest((region.store("b"),), (size, k.dst.row_pitch), row=(load,)),)
 
 
-def column_broadcast(
-    operands: Operands,
-    region: Region,
-    full: Tile | None,
-    vector: Tile,
-    destination: Tile,
-    mnemonics: tuple[str, ...],
-    variant: KernelVariant,
-    *,
-    branches: bool,
-) -> Nest:
-    """The vector's piece, loaded in every trip, against every row; without a tile it is only stored.
+def _timed_compare(k: Kernel) -> Nests:
+    region = k.region(k.source)
+    return ((_compared_in_pairs if region.width == 32 else _compared)(k, region),)
 
-    `branches`: the predicate's count comes from a scalar select that serialises.
+
+def _timed_part(k: Kernel) -> Nests:
+    """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
+
+    Extremes take a pass for each source, which loads the destination too: 2.06 cycles a vector each. Source: pto-isa
+    include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's simulator.
     """
-    again = operands.load("b", "NORM", vector.address, (0, region.trip_bytes))
-    if full is None:
-        return region.nest((again, region.predicate, region.store("b")), region.steps(destination))
-    loads, names = loads_of(operands, region, (full,))
-    steps = chain(mnemonics, (*names, "b"), region.width)
-    trip: Trip = (*loads, again, region.predicate, *steps, region.store(steps[-1].results[0]))
-    if branches:
-        trip = (TripSelect("length", region.elements, COUNTER), *trip)
-    return region.nest(trip, region.steps(destination), post_update=post_updates(variant))
+    dst = k.dst
+    if k.rule.instructions[0] in _EXTREMES:
+        covered = (source for source in k.work.sources if source.valid_rows and source.valid_cols)
+        return tuple(_joined(k, k.region(dst, one.valid_rows, one.valid_cols), (dst, one)) for one in covered)
+    smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
+    rows, below = smaller.valid_rows, dst.valid_rows - smaller.valid_rows
+    if smaller.valid_cols < dst.valid_cols or below <= 0:
+        return ()
+    joined = _joined(k, k.region(dst, rows), k.work.sources)
+    rest = replace(larger, address=larger.address + rows * larger.row_pitch)
+    copied = moved(k, k.region(dst, below), rest)
+    return joined, replace(copied, writes=k.add(dst.address + rows * dst.row_pitch))
 
 
-def fill(
-    operands: Operands, region: Region, source: Tile, destination: Tile, *, copies: bool, branches: bool
-) -> tuple[Nest, ...]:
-    """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
-
-    A flush behind the unaligned stores of a row writes up to a block. `region` is what is copied; columns are padded
-    up to the physical ones, rows down to the last valid one.
-    """
-    size = region.width // 8
-    nests = [move(operands, region, source, destination)] if copies else []
-    gap = destination.row_pitch // size - region.cols
-    if gap > 0:
-        trip: Trip = (region.predicate, region.store("pad"))
-        if branches:
-            trip = (TripSelect("length", region.elements, COUNTER), *trip)
-        nests.append(
-            replace(region, cols=gap).nest(
-                trip,
-                region.steps(destination),
-                close=(Store("pad", "one", "NORM_B8"),),
-                close_bytes=min(BLOCK, gap * size),
-                writes=operands.add(destination.address + region.cols * size),
-                paced=f"pad_{min(32, region.width)}",
-            )
-        )
-    below = destination.valid_rows - region.rows
-    if below > 0:
-        bottom = Region(region.width, region.trip_bytes, below, destination.row_pitch // size, flat=True)
-        place = operands.add(destination.address + region.rows * destination.row_pitch)
-        nests.append(bottom.nest((bottom.predicate, bottom.store("pad")), (0, region.trip_bytes), writes=place))
-    return tuple(nests)
+TIMED: Mapping[str, Callable[[Kernel], Nests]] = {
+    "elementwise": _timed_elementwise,
+    "column_expansion": _timed_column_expansion,
+    "compare": _timed_compare,
+    "part": _timed_part,
+}
+"""What lays out the nests that take the time, none where it is those of the values."""

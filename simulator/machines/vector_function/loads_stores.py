@@ -15,14 +15,7 @@ import numpy as np
 from castsim.execution.dataflow.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function.function_operations import Index, StoreMap, interleave_maps, load_maps, store_map
-from castsim.machines.vector_function.vector_registers import (
-    REGISTER_BYTES,
-    Bits,
-    Mask,
-    Register,
-    every_of_row,
-    masked,
-)
+from castsim.machines.vector_function.vector_registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).

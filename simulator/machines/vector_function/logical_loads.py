@@ -1,4 +1,4 @@
-"""Loads of logical registers: rows of whole registers, unaligned ones, blocks, single elements, gathers."""
+"""Logical registers: loads (rows, unaligned ones, blocks, single elements, gathers) and operations lane by lane."""
 
 from __future__ import annotations
 

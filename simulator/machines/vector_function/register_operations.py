@@ -1,4 +1,4 @@
-"""Register operations as vector instructions: every operation that touches no memory, and loads and stores."""
+"""Register operations as lines of micro text: all that touch no memory, and loads and stores."""
 
 from __future__ import annotations
 

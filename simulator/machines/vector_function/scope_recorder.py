@@ -31,18 +31,9 @@ from castsim.isa.pto.value_types import (
 )
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
-from castsim.machines.vector_function.launched_scope import (
-    Instruction as ScopeInstruction,
-)
-from castsim.machines.vector_function.launched_scope import (
-    Issue as ScopeIssue,
-)
-from castsim.machines.vector_function.launched_scope import (
-    Kind,
-    Scope,
-    ScopeFacts,
-    issues,
-)
+from castsim.machines.vector_function.launched_scope import Instruction as ScopeInstruction
+from castsim.machines.vector_function.launched_scope import Issue as ScopeIssue
+from castsim.machines.vector_function.launched_scope import Kind, Scope, ScopeFacts, issues
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Instructions of the text as time sees them: what they are, the bytes of their access.

@@ -1,4 +1,4 @@
-"""Registers and masks as values: bytes, predicate bits, and which of them a program has defined.
+"""Registers and masks as values: bytes, predicate bits, and which of them a program has defined; `vcvt` and `vtrc`.
 
 A register has 256 bytes; lane i of w bits is the bytes from i * w / 8 on, little endian. A mask has one bit per byte;
 the bit of a lane's first byte governs the lane (docs/reference/micro.md sections 3 and 5).

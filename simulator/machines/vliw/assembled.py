@@ -1,4 +1,4 @@
-"""An assembly program made ready to run: its declarations, its inputs, and what a run of it leaves.
+"""An assembly or binary program made ready to run: its declarations, its inputs, and what a run of it leaves.
 
 Grammar of the declarations: design of castsim, section 5.
 """
@@ -340,6 +340,27 @@ def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclara
         raise ReadError(f"--arg {name}={value}: not an integer of {WORD_BITS} bits")
     register = Register(File.S, int(digits))
     return RegisterDeclaration(register, (value & ((1 << WORD_BITS) - 1),), span=Span("--arg", 1, 1, f"{name}={value}"))
+
+
+def load_assembly(
+    source: Source,
+    target: str | Path | Target | None,
+    entry: str | None,
+    args: Mapping[str, int | float],
+    prepare: Callable[[Target], Target],
+    max_statements: int = MAX_STATEMENTS,
+) -> Assembled:
+    """Read an assembly program for the target asked for, else the one that it declares.
+
+    Raises:
+        ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
+        IllegalError: a target that runs no assembly, or lacks an instruction.
+        LimitError: more bundles than `max_statements`.
+    """
+    file, text = source.file, source.text
+    if entry is not None:
+        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
+    return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
 
 
 # Binary programs made ready to run: what they are, their declarations, the bytes that must not be reached.

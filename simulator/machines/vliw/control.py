@@ -1,4 +1,4 @@
-"""The path: program counter, delay bundles, hardware loops, and noticing that a program will never end.
+"""Control flow: its static shape, and the path with program counter, delay bundles and hardware loops.
 
 Meaning of LOOP, JMPR, JMPA and HALT: docs/reference/tpc.md section 7.1, control.
 """

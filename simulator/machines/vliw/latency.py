@@ -1,4 +1,4 @@
-"""The results and operands of instructions as the stage tables name them, and the distances between them."""
+"""Time of instructions: stages of results and operands, distances between them, accesses to global memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bundle may follow which: delay bundles, jumps, loops, the end."""
+"""Findings of the linter, and which bundle may follow which: delay bundles, jumps, loops, the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the LOOKUP family (docs/reference/tpc.md section 5.5)."""
+"""Look-up tables and the values of the LOOKUP family; elementary functions where the tables are not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global memory: tensors by number and coordinates, and by plain address.
+"""Global memory, tensors by number and coordinates or by plain address, and the memory-mapped registers of a core.
 
 Coordinates count elements and are signed; dimension 0 is the fastest and lies along the lanes of a vector. Elements
 outside the tensor read as the padding value 0 and are dropped by stores (docs/reference/tpc.md section 7.1, tensor

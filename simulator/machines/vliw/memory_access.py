@@ -1,4 +1,4 @@
-"""Loads and stores of local memory and of the configuration space (docs/reference/tpc.md section 7.1, memory)."""
+"""Loads and stores: of local memory, configuration space and global memory (docs/reference/tpc.md section 7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions of a program, prepared for being issued many times: cells, distances and stages looked up once."""
+"""Instructions of a program, prepared for being issued many times: what computes them, cells, distances, stages."""
 
 from __future__ import annotations
 

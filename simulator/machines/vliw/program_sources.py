@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.reading import MAX_STATEMENTS
-from castsim.isa.sources import Language, Source
+from castsim.isa.sources import Language
 from castsim.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
     from castsim.isa.spans import Span
     from castsim.isa.tpc import TargetDeclaration
-    from castsim.machines.vliw.assembled import Assembled
     from castsim.targets.vliw import VliwTarget
-
-
-def load_assembly(
-    source: Source,
-    target: str | Path | Target | None,
-    entry: str | None,
-    args: Mapping[str, int | float],
-    prepare: Callable[[Target], Target],
-    max_statements: int = MAX_STATEMENTS,
-) -> Assembled:
-    """Read an assembly program for the target asked for, else the one that it declares.
-
-    Raises:
-        ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
-        IllegalError: a target that runs no assembly, or lacks an instruction.
-        LimitError: more bundles than `max_statements`.
-    """
-    from castsim.machines.vliw.assembled import assemble  # noqa: PLC0415 - tells what is assembly without the machine
-
-    file, text = source.file, source.text
-    if entry is not None:
-        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
-    return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
 
 
 def chosen_target(
@@ -53,7 +28,7 @@ def chosen_target(
         ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
         Errors about a target that the text declares carry the place of the declaration.
     """
-    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - as above
+    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
 
     place = None
     if target is None:

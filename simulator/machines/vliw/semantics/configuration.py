@@ -1,4 +1,4 @@
-"""What values take from machine state: element formats, rounding modes, random words."""
+"""Operands, effects and machine state of an instruction; formats, rounding modes and random words from state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CONVERT: what a generation has of it, and its lanes (docs/reference/tpc.md sections 2.1 to 2.3)."""
+"""CONVERT, CONVERT_INT8 to CONVERT_UINT32 and NEARBYINT: what a generation has of them, their lanes, their values.
+
+Source: docs/reference/tpc.md sections 2.1 to 2.4 and 5.2.
+"""
 
 from __future__ import annotations
 

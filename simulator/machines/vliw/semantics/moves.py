@@ -1,4 +1,7 @@
-"""Elements in S registers: how a result narrower than the register is held there."""
+"""Elements that move and stay as they are: MOV in all its forms, index registers, PACK, UNPACK, MOV_DG, SHUFFLE.
+
+Source: docs/reference/tpc.md sections 2.5, 5.4 and 7.1.
+"""
 
 from __future__ import annotations
 

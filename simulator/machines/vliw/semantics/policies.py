@@ -1,4 +1,7 @@
-"""The values of conversions: policies, intermediate format, random words (docs/reference/tpc.md section 5)."""
+"""The values of conversions: policies, the forms that a text asks for, and a chip's cast of loose elements.
+
+Source: docs/reference/tpc.md section 5.
+"""
 
 from __future__ import annotations
 

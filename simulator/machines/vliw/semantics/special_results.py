@@ -1,6 +1,6 @@
-"""Values of CALC_FP_SPECIAL: results of functions where the class of the operand decides them.
+"""Results by the class or the bits of the operand: CALC_FP_SPECIAL, division steps, intervals, POPCNT to FORM_FP_NUM.
 
-Source: docs/reference/tpc.md section 5.4; the results are those of IEEE 754 by class, which is inferred.
+Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class are those of IEEE 754, which is inferred.
 """
 
 from __future__ import annotations
@@ -445,7 +445,7 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
 
 Wide = NDArray[np.int64]
 
-_BitFieldsRule = Callable[[tuple[Wide, ...], Format, TpcInstruction, VliwTarget], Wide]
+_BitRule = Callable[[tuple[Wide, ...], Format, TpcInstruction, VliwTarget], Wide]
 """From the codes of all sources to the result's, whose bits above the element are dropped."""
 
 
@@ -544,23 +544,23 @@ def _classes(sources: tuple[Wide, ...], fmt: Format, instruction: TpcInstruction
 
 
 @dataclass(frozen=True, slots=True)
-class _BitFieldsKind:
+class _BitField:
     """One mnemonic: its rule, the roles of its sources, whether integers have it, the type of its result."""
 
-    rule: _BitFieldsRule
+    rule: _BitRule
     roles: tuple[str, ...] = ("src_a",)
     integers: bool = True
     result: str = "u"
     """`u` or `i` and the width of the source, or empty for the source's own type."""
 
 
-_KINDS: Mapping[str, _BitFieldsKind] = {
-    "popcnt": _BitFieldsKind(_count),
-    "brev": _BitFieldsKind(_reverse, result=""),
-    "find_first": _BitFieldsKind(_find_first),
-    "extract_exp": _BitFieldsKind(_extract, integers=False, result="i"),
-    "form_fp_num": _BitFieldsKind(_form, ("src_a", "src_b", "src_c"), integers=False, result=""),
-    "fclass": _BitFieldsKind(_classes, integers=False),
+_KINDS: Mapping[str, _BitField] = {
+    "popcnt": _BitField(_count),
+    "brev": _BitField(_reverse, result=""),
+    "find_first": _BitField(_find_first),
+    "extract_exp": _BitField(_extract, integers=False, result="i"),
+    "form_fp_num": _BitField(_form, ("src_a", "src_b", "src_c"), integers=False, result=""),
+    "fclass": _BitField(_classes, integers=False),
 }
 BIT_FIELDS = tuple(_KINDS)
 """The mnemonics of this module."""
@@ -572,7 +572,7 @@ class BitField:
 
     instruction: TpcInstruction
     target: VliwTarget
-    kind: _BitFieldsKind
+    kind: _BitField
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the result in the form of the destination."""
