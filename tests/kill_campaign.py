@@ -45,7 +45,7 @@ def later(path, target, usual=Path.replace):
 Path.replace = later
 if "sweep" in sys.argv:
     from castsim.execution.distribution import ledger
-    from castsim.exploration.sweeps import work
+    from castsim.exploration.sweep_studies import work
     def halves(self, data, usual=ledger.Ledger._write):
         usual(self, data[:len(data) // 2])
         time.sleep(0.05)

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from castsim.__main__ import main
-from castsim.evidence.accuracy import read_table
-from castsim.evidence.accuracy.assessment import assess_row
+from castsim.evidence.accuracy_assessment import assess_row
+from castsim.evidence.measured_rows import read_table
 from castsim.reports.schemas.lowering import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target

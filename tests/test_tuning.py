@@ -18,9 +18,8 @@ from sample_arguments import scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.tuning import Ledger, Row, Tuning, about, search
-from castsim.exploration.tuning.candidates import Bounds
-from castsim.exploration.tuning.tuning_studies import front
+from castsim.exploration.tuning_candidates import Bounds, Row
+from castsim.exploration.tuning_studies import Ledger, Tuning, about, front, search
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.reports.schemas.registry import Tune, form_schema
 from castsim.reports.tuning import tuning_document
@@ -238,7 +237,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) ->
 
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = castsim.tune(TILES, resume=tmp_path / "l")
-    monkeypatch.setattr("castsim.exploration.tuning.candidates.load", None)
+    monkeypatch.setattr("castsim.exploration.tuning_candidates.load", None)
     again = search(first.study, ledger=Ledger.opened(tmp_path / "l", about(first.study)))
     assert again.rows == first.rows
 

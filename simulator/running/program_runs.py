@@ -25,7 +25,7 @@ from castsim.machines.mechanisms import machine_of
 from castsim.machines.vliw.stale_modes import stale_mode
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
-from castsim.synchronisation.races import MODES, STOP, Finding
+from castsim.synchronisation.race_findings import MODES, STOP, Finding
 from castsim.targets import Target
 from castsim.targets.options import CORES, with_options
 from castsim.timing import Listener, PipeTiming, Timing

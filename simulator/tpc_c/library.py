@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.elementary import computed_by
-from castsim.targets.tpc_special_functions import descriptors_of, function_tables
+from castsim.targets.tpc_compiler import descriptors_of, function_tables
 from castsim.tpc_c.arithmetic import type_word
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
 from castsim.tpc_c.intrinsics import Intrinsics, Tail

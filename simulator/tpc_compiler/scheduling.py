@@ -37,7 +37,6 @@ from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint import LintFinding, lint
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.dependences import Distances, Operation, Operations, mapped
 from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
     Block,
@@ -52,6 +51,7 @@ from castsim.tpc_compiler.placing import (
     renamed,
     without_unread,
 )
+from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations, mapped
 from castsim.tpc_compiler.virtual_registers import (
     Names,
     SequentialProgram,

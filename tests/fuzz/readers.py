@@ -238,11 +238,11 @@ READERS: dict[str, Reader] = {
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning/tuning_studies.py",),
+        ("simulator/exploration/tuning_studies.py",),
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/accuracy/measured_rows.py", "simulator/evidence/accuracy/measured_rows.py"),
+        ("simulator/evidence/measured_rows.py", "simulator/evidence/measured_rows.py"),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,

@@ -10,7 +10,7 @@ from castsim.isa.tpc.program import INDEX_DIMENSIONS, WORD_BITS, WORD_MASK
 from castsim.machines.vliw.findings import Findings, Site
 from castsim.machines.vliw.latency import STORED, Distances, constant
 from castsim.machines.vliw.registers import RegisterCell, Write
-from castsim.targets.tpc_special_functions import Descriptors
+from castsim.targets.tpc_compiler import Descriptors
 from castsim.targets.vliw import VliwTarget
 
 _PAD, _FIRST_DIMENSION, _PREFETCH = 8, 0x10, 0x38

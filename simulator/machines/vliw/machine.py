@@ -45,7 +45,7 @@ from castsim.machines.vliw.tables import uses_tables
 from castsim.machines.vliw.tensors import GlobalMemory
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.numerics import code_dtype
-from castsim.targets.tpc_special_functions import descriptors_of
+from castsim.targets.tpc_compiler import descriptors_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
 
