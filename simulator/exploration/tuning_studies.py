@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 import castsim
+from castsim.execution.distribution.distributing import Ledger as FileLedger
+from castsim.execution.distribution.distributing import LedgerLabels
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.exploration.tuning_candidates import (
     Axis,
-    Choices,
     Kind,
     Points,
     Row,
@@ -37,63 +37,49 @@ from castsim.running import MAX_CYCLES
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 
-# The ledger of a search: a line of JSON for every step that is done, so that a search that was cut off can go on.
-#
-# Its first line says what it is about. A line that was cut off while it was written does not count.
-
-VERSION = 1
-"""Version of the form of the lines."""
-_LONGEST_LINE = 1 << 20
 _FIELDS = frozenset(each.name for each in fields(Row)) - {"number"}
 
 
-@dataclass(slots=True)
 class Ledger:
-    """Rows by their choices, and the file that they are added to (None: they are kept nowhere)."""
+    """`rows` by their choices, simulated or not, and the file that each step is added to (None: they are kept nowhere).
 
-    path: Path | None = None
-    bounded: dict[str, Row] = field(default_factory=dict)
-    simulated: dict[str, Row] = field(default_factory=dict)
+    So a search that was cut off goes on. A piece of the file is one row, as JSON.
+    """
+
+    def __init__(self, file: FileLedger | None = None) -> None:
+        self._file = file
+        self.rows: dict[tuple[bool, str], Row] = {}
 
     @classmethod
     def opened(cls, path: Path, about: Mapping[str, str]) -> Ledger:
-        """Return the ledger of a file, which is made if it is missing.
+        """Return the ledger of a file, which is made if it is missing; `search` closes it.
 
         `about` are the digests of what rows depend on, by what they are of.
 
         Raises:
-            ReadError: it cannot be read or written, is no ledger, or is about something else.
+            ReadError: it cannot be read or written, is no ledger, is about something else, or another search has it.
         """
-        ledger = cls(path)
-        if not _size(path):
-            ledger._append({"castsim_tune": VERSION, "about": dict(about)})
-            return ledger
-        lines = _lines(path)
-        head = next(lines, None)
-        if head is None or head.get("castsim_tune") != VERSION or not isinstance(head.get("about"), dict):
-            raise ReadError(f"--resume {path}: not saved by this version of castsim tune", legal=("--resume FILE",))
-        held = head["about"]
-        assert isinstance(held, dict)
-        changed = [what for what in {**held, **about} if held.get(what) != about.get(what)]
-        if changed:
-            raise ReadError(
-                f"--resume {path}: is about another {' and another '.join(changed)}",
-                legal=(f"--resume with another file, or without {path.name}, starts again",),
-            )
-        for line in lines:
-            ledger._take(line)
-        if not _ends_in_a_line(path):
-            ledger._append_bytes(b"\n")
+        ledger = cls(FileLedger(path, about, LedgerLabels("tune", "--resume"), synchronised=False))
+        for line in map(ledger._file.results, ledger._file.pieces):  # type: ignore[union-attr]  # opened above
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            row = _row(found) if isinstance(found, dict) else None
+            if row is not None:
+                ledger.rows[_key(row, simulated=bool(found.get("simulated")))] = row
         return ledger
 
-    def known(self, row: Row) -> Row | None:
-        """Return what is known of a point without a simulation, under its number of today."""
-        found = self.bounded.get(_key(row.choices))
-        return None if found is None else replace(found, number=row.number)
+    def __enter__(self) -> Self:
+        return self
 
-    def timed(self, row: Row) -> Row | None:
-        """Return the simulation of a point, under its number of today."""
-        found = self.simulated.get(_key(row.choices))
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def known(self, row: Row, *, simulated: bool) -> Row | None:
+        """Return what is known of a point, by simulation or without one, under its number of today."""
+        found = self.rows.get(_key(row, simulated=simulated))
         return None if found is None else replace(found, number=row.number)
 
     def add(self, row: Row, *, simulated: bool) -> None:
@@ -102,76 +88,12 @@ class Ledger:
         Raises:
             ReadError: the file cannot be written.
         """
-        (self.simulated if simulated else self.bounded)[_key(row.choices)] = row
-        self._append({
-            "simulated": simulated, "choices": dict(row.choices), "at_least": row.at_least,
-            "buffer_bytes": row.buffer_bytes, "elements": row.elements, "cycles": row.cycles, "bound_by": row.bound_by,
-            "outputs": dict(row.outputs), "reason": row.reason,
-        })  # fmt: skip
-
-    def _take(self, line: Mapping[str, object]) -> None:
-        row = _row(line)
-        if row is not None:
-            (self.simulated if line.get("simulated") else self.bounded)[_key(row.choices)] = row
-
-    def _append(self, line: Mapping[str, object]) -> None:
-        self._append_bytes(json.dumps(line, allow_nan=False).encode() + b"\n")
-
-    def _append_bytes(self, data: bytes) -> None:
-        """Add bytes in one write, so that a line is there as a whole or is the last one."""
-        if self.path is None:
-            return
-        try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            try:
-                if os.write(descriptor, data) < len(data):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise _failed(self.path, error) from None
-
-
-def _size(path: Path) -> int:
-    """Return the bytes of a file, 0 if it is missing.
-
-    Raises:
-        ReadError: it cannot be read.
-    """
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    except (OSError, ValueError) as error:
-        raise _failed(path, error) from None
-
-
-def _ends_in_a_line(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read() == b"\n"
-    except OSError as error:
-        raise _failed(path, error) from None
-
-
-def _lines(path: Path) -> Iterator[dict[str, object]]:
-    """Yield the lines that are whole; one longer than any that is written is none.
-
-    Raises:
-        ReadError: the file cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(_LONGEST_LINE):
-                try:
-                    found = json.loads(line)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(found, dict):
-                    yield found
-    except OSError as error:
-        raise _failed(path, error) from None
+        self.rows[_key(row, simulated=simulated)] = row
+        if self._file is not None:
+            values = ((name, getattr(row, name)) for name in _FIELDS)
+            kept = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values}
+            kept["simulated"] = simulated
+            self._file.add(len(self._file.pieces), json.dumps(kept, allow_nan=False).encode())
 
 
 def _row(line: Mapping[str, object]) -> Row | None:
@@ -192,12 +114,8 @@ def _row(line: Mapping[str, object]) -> Row | None:
     return Row(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
 
 
-def _key(choices: Choices) -> str:
-    return json.dumps(dict(choices), sort_keys=True)
-
-
-def _failed(path: Path, error: OSError | ValueError) -> ReadError:
-    return ReadError(f"--resume {path}: {getattr(error, 'strerror', None) or error}", legal=("--resume FILE",))
+def _key(row: Row, *, simulated: bool) -> tuple[bool, str]:
+    return simulated, json.dumps(dict(row.choices), sort_keys=True)
 
 
 # The search: every point is bounded from below, and those are simulated that could still be worth having.
@@ -290,14 +208,18 @@ def search(
     Args:
         study: the kernel and its space.
         simulate: points to simulate at most, most promising first; `all` simulates every one.
-        ledger: what is known already, and where to keep what is found.
+        ledger: what is known already, and where to keep what is found; it is closed at the end.
         progress: hears how far it has come.
 
     Raises:
         ReadError: the kernel or its inputs cannot be read at any point; no point is left by the conditions; the ledger
             cannot be written.
     """
-    ledger = Ledger() if ledger is None else ledger
+    with ledger or Ledger() as kept:
+        return _searched(study, simulate, kept, progress)
+
+
+def _searched(study: Study, simulate: int | str, ledger: Ledger, progress: ProgressCallback) -> Tuning:
     points = Points(study)
     rows = _bounded(study, points, ledger, progress)
     waiting = sorted((row for row in rows if not row.reason), key=lambda row: (row.at_least, _bytes(row), row.number))
@@ -326,7 +248,7 @@ def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCal
     for number, choices in enumerate(study.space.points(), 1):
         progress("bounds", number, study.space.combinations)
         row = Row(number, choices)
-        known = ledger.known(row)
+        known = ledger.known(row, simulated=False)
         if known is None:
             try:
                 known = points.bounded(row)
@@ -346,7 +268,7 @@ def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCal
 
 
 def _simulated(points: Points, ledger: Ledger, row: Row, unreadable: list[ReadError]) -> Row:
-    known = ledger.timed(row)
+    known = ledger.known(row, simulated=True)
     if known is None:
         try:
             known = points.simulated(row)

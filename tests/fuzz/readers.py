@@ -179,7 +179,7 @@ def read_csv(data: bytes) -> None:
     load_target(file("table.toml", file_grammar.TABLE_TARGET))
 
 
-_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration/sweeps"
+_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration"
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
@@ -225,12 +225,13 @@ READERS: dict[str, Reader] = {
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
-        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/value_expressions.py",
+        (f"{_SWEEPS}/sweep_specification.py", f"{_SWEEPS}/sweep_points.py", "isa/value_expressions.py",
          "isa/value_lists.py"),
     ),
     "sweep-rows": Reader(
         study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
-        (f"{_SWEEPS}/tables.py", f"{_SWEEPS}/summary.py", "simulator/reports/pages/sweep_page.py"), text=False,
+        (f"{_SWEEPS}/sweep_points.py", f"{_SWEEPS}/sweep_results.py", "simulator/reports/pages/sweep_page.py"),
+        text=False,
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
@@ -238,11 +239,11 @@ READERS: dict[str, Reader] = {
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning_studies.py",),
+        ("simulator/exploration/tuning_studies.py",), text=False,
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/measured_rows.py", "simulator/evidence/measured_rows.py"),
+        ("simulator/evidence/measured_rows.py",),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
