@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from castsim.casting import cast
     from castsim.checking import Finding, check, check_text
     from castsim.estimating import Estimate, Estimates, estimate
-    from castsim.evidence.accuracy import AccuracyTables, accuracy
+    from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
     from castsim.evidence.user_conversions import Comparison, compare
-    from castsim.exploration.advice.searching import Advice, advise
+    from castsim.exploration.advice_search import Advice, advise
     from castsim.exploration.differences import ComparisonError, Difference
-    from castsim.exploration.sweeps import Sweep, sweep
-    from castsim.exploration.tuning import Tuning, tune
+    from castsim.exploration.sweep_studies import Sweep, sweep
+    from castsim.exploration.tuning_studies import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
         EngineError,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.targets import Target, load_target, target_names
-    from castsim.tpc_compiler.builtins import BuiltinResult, builtin
+    from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
 
 __version__ = "0.3.0"
 __all__ = [
@@ -106,17 +106,17 @@ _HOMES = {
     "castsim.casting": ("cast",),
     "castsim.checking": ("Finding", "check", "check_text"),
     "castsim.estimating": ("Estimate", "Estimates", "estimate"),
-    "castsim.evidence.accuracy": ("AccuracyTables", "accuracy"),
+    "castsim.evidence.accuracy_assessment": ("AccuracyTables", "accuracy"),
     "castsim.evidence.user_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences": ("ComparisonError", "Difference"),
-    "castsim.exploration.advice.searching": ("Advice", "advise"),
+    "castsim.exploration.advice_search": ("Advice", "advise"),
     "castsim.isa.errors": (
         "CastsimError", "EngineError", "IllegalError", "LimitError", "RaceError", "ReadError", "ScratchError",
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
-    "castsim.exploration.sweeps": ("Sweep", "sweep"),
-    "castsim.exploration.tuning": ("Tuning", "tune"),
+    "castsim.exploration.sweep_studies": ("Sweep", "sweep"),
+    "castsim.exploration.tuning_studies": ("Tuning", "tune"),
     "castsim.planning.conformance": ("Matrix", "conform"),
     "castsim.planning.lowering_answers": ("Answer", "lower"),
     "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
@@ -125,7 +125,7 @@ _HOMES = {
     "castsim.reports.comparing": ("diff",),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),
-    "castsim.tpc_compiler.builtins": ("BuiltinResult", "builtin"),
+    "castsim.tpc_compiler.builtin_calls": ("BuiltinResult", "builtin"),
 }  # fmt: skip
 """The names of each module that are also names of castsim."""
 

@@ -1,4 +1,4 @@
-"""The TPC compiler's knowledge beyond the instruction set: vector types of C, chains of casts, the lowering matrix.
+"""The TPC compiler's knowledge beyond the instruction set: types of C, casts, the lowering matrix, builtins.
 
 Sources: docs/reference/tpc.md section 4 (lowering of LLVM IR casts, from the compiler's tables and tests) and the
 vendor's document `tpc_builtin_support` (types, promotion order, C-level casts). Each row of the first two tables has
@@ -8,15 +8,18 @@ its own status; the lowering matrix is the compiler's own table, documented as a
 from __future__ import annotations
 
 import csv
+import re
 from enum import StrEnum
 from functools import cache
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from castsim.isa.errors import TargetDataError
+from castsim.isa.tpc import Feature
 from castsim.targets.csv_tables import SHIPPED
-from castsim.targets.description import LIST_SEPARATOR, Status, Table
+from castsim.targets.description import LIST_SEPARATOR, Listed, Status, Table
+from castsim.targets.vliw import VliwTarget
 
 # Tables of facts that belong to no single description: CSV files beside the targets, one model per row.
 
@@ -207,3 +210,231 @@ def c_types() -> tuple[CType, ...]:
 def lowering_matrix(generation: str) -> tuple[LoweringRow, ...]:
     """Return the compiler's table of a generation; of one that it does not know, none."""
     return tuple(row for row in csv_rows(_MATRIX, LoweringRow) if row.generation == generation)
+
+
+# The cast builtins of TPC-C with their steps per generation.
+#
+# Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3 (value
+# steps, operation counts, lane orders of the helper headers), section 2.5 (what moves lanes).
+
+_CASTS, _ROUNDING = "tpc_builtins.csv", "tpc_builtin_rounding.csv"
+_STEP = re.compile(r"(?P<head>\S.*?) x(?:, (?P<operand>\S+))?")
+
+
+class ResultOrder(StrEnum):
+    """The origin of the elements of a result; r is the ratio of widths or the number of registers."""
+
+    LINEAR = "linear"
+    """Element i of the result from element i of the sources, all registers laid end to end."""
+    INTERLEAVED = "interleaved"
+    """Element r * i + k of the result from element i of source register k."""
+    SPLIT = "split"
+    """Element i of result register k from element r * i + k of the source."""
+    UNDEFINED = "undefined"
+    """No source says."""
+
+
+class Recipe(StrEnum):
+    """The movement of elements between registers by a builtin; the numbers count VPU operations of that alone."""
+
+    PACK_TWO_SINGLE = "pack_two_single"
+    """Two registers of wide slots into one; MOV_DG of single dual groups: 11."""
+    PACK_TWO_ALL = "pack_two_all"
+    """The same with MOV_DG of all dual groups: 8."""
+    PACK_FOUR = "pack_four"
+    """Four registers of wide slots into one: 23."""
+    UNPACK_TWO_SINGLE = "unpack_two_single"
+    """One register into two of wide slots, MOV_DG of single dual groups: 8."""
+    UNPACK_TWO_ALL = "unpack_two_all"
+    """The same with MOV_DG of all dual groups behind the UNPACK: 6."""
+    UNPACK_TWO_SWAPPED = "unpack_two_swapped"
+    """The same with MOV_G and MOV_DG of all dual groups before the UNPACK: 5."""
+    UNPACK_FOUR_SINGLE = "unpack_four_single"
+    """One register into four of wide slots, MOV_DG of single dual groups: 19."""
+    UNPACK_FOUR_ALL = "unpack_four_all"
+    """The same with MOV_DG of all dual groups: 12."""
+    ALL_LANES = "all_lanes"
+    """One conversion of all lanes (column `joint`): 1."""
+    UNPACK_LANES = "unpack_lanes"
+    """UNPACK to two lanes, then MOV_DG unpack: 4."""
+    HALF_IN_WIDE_LANES = "half_in_wide_lanes"
+    """f16 in 32-bit lanes to f32 by arithmetic on the bits: 12."""
+
+
+class StepText(Table):
+    """One instruction on a running value x: what stands before it, and the second source (an immediate or a name)."""
+
+    head: str
+    operand: str | None
+
+
+def _steps(cell: object) -> object:
+    """Read `mul.f32 x, scale; convert.f32 target_type=int16 MODE x`."""
+    if not isinstance(cell, str):
+        return cell
+    found = []
+    for text in filter(None, (part.strip() for part in cell.split(LIST_SEPARATOR))):
+        match = _STEP.fullmatch(text)
+        if match is None:
+            raise ValueError(f"'{text}' is not a step: HEAD x, or HEAD x, OPERAND")
+        found.append(StepText(head=match["head"], operand=match["operand"]))
+    return tuple(found)
+
+
+Steps = Annotated[tuple[StepText, ...], BeforeValidator(_steps)]
+"""Instructions in order; the word MODE stands for the rounding of the generation's builtins."""
+
+
+class BuiltinRow(Table):
+    """A cast builtin of a generation.
+
+    `signature` is output(inputs) in C types, `source` and `result` are the formats of their elements. `before` is done
+    to every source register, `joint` is the conversion of all lanes, `after` is done to every result register; `recipe`
+    moves the elements between. `vector_operations` counts all instructions of the vector unit, zeroing and copies of
+    registers aside.
+    """
+
+    generation: str
+    builtin: str
+    signature: str
+    source: str
+    result: str
+    before: Steps
+    recipe: Recipe
+    joint: Steps
+    after: Steps
+    vector_operations: Annotated[int, Field(gt=0)]
+    result_order: ResultOrder
+    status: Status
+    note: str
+
+
+class BuiltinRounding(Table):
+    """The rounding of a generation's builtins; `build_options` are the modes that a build option can choose instead."""
+
+    generation: str
+    mode: str
+    build_options: Listed
+    status: Status
+    source: Annotated[str, Field(min_length=1)]
+
+
+def builtins_of(target: VliwTarget) -> tuple[BuiltinRow, ...]:
+    """Return the cast builtins of a target: those of the generation that it is or inherits from."""
+    return tuple(row for row in csv_rows(_CASTS, BuiltinRow) if row.generation in target.architectures)
+
+
+def all_builtins() -> tuple[BuiltinRow, ...]:
+    """Return the cast builtins of all generations."""
+    return csv_rows(_CASTS, BuiltinRow)
+
+
+def builtin_rounding(target: VliwTarget) -> BuiltinRounding | None:
+    """Return the rounding of a target's builtins; None if its generation is unknown."""
+    rows = csv_rows(_ROUNDING, BuiltinRounding)
+    return next((row for row in rows if row.generation in target.architectures), None)
+
+
+# The special functions of TPC-C: arithmetic of the vendor's library, its look-up tables, and tensor descriptors.
+#
+# Sources: the vendor's document `tpc_builtin_support` (names and signatures), docs/reference/tpc.md section 3.1.
+
+PREFIX = "__builtin_"
+
+
+class FunctionKind(StrEnum):
+    """Where the values of a special function come from."""
+
+    SEQUENCE = "sequence"
+    """Published instructions alone."""
+    TABLE = "table"
+    """Instructions that read look-up tables whose contents are not public."""
+    UNPUBLISHED = "unpublished"
+    """Neither instructions nor number formats are public."""
+    DESCRIPTOR = "descriptor"
+    """A word of a tensor's descriptor."""
+
+
+def _yes(cell: object) -> object:
+    return {"yes": True, "no": False}.get(str(cell), cell)
+
+
+def _number(cell: object) -> object:
+    return int(cell, 0) if isinstance(cell, str) and cell else None if cell == "" else cell
+
+
+Number = Annotated[int, BeforeValidator(_number)]
+"""Decimal or hexadecimal digits."""
+
+
+class SpecialFunction(Table):
+    """A builtin that is not a cast.
+
+    `published` says that the vendor's table of builtins has it; the others are functions of the library that those are
+    built from. `operations` counts the instructions of a call on gaudi2, copies of registers in the LOAD slot aside.
+    """
+
+    builtin: str
+    signature: str
+    published: Annotated[bool, BeforeValidator(_yes)]
+    generations: Listed
+    kind: FunctionKind
+    tables: Listed
+    operations: Annotated[int | None, BeforeValidator(_number)]
+    accuracy: str
+    status: Status
+
+    @property
+    def name(self) -> str:
+        """The name in the vendor's library."""
+        return self.builtin.removeprefix(PREFIX)
+
+
+class FunctionTable(Table):
+    """A look-up table of the vendor's library: its entries, each of c0, c1 and c2, and its function ids."""
+
+    columns: ClassVar[int] = 3
+    """Values of an entry."""
+
+    table: str
+    entries: Annotated[Number, Field(gt=0)]
+    goya: Number
+    later: Number
+    status: Status
+    source: str
+
+    def function(self, target: VliwTarget) -> int:
+        """Return the function id on a target."""
+        return self.later if Feature.TYPED_LOOKUP in target.dialect.features else self.goya
+
+
+class Descriptors(Table):
+    """Where the descriptors of tensors lie in the configuration space of a generation; all in bytes."""
+
+    generation: str
+    base: Number
+    descriptor_bytes: Number
+    dimension_bytes: Number
+    status: Status
+    source: str
+
+
+def library_functions() -> tuple[SpecialFunction, ...]:
+    """Return all special functions."""
+    return csv_rows("tpc_special_functions.csv", SpecialFunction)
+
+
+def special_functions() -> tuple[SpecialFunction, ...]:
+    """Return those of the vendor's table of builtins, which gives them for no particular generation."""
+    return tuple(row for row in library_functions() if row.published)
+
+
+def function_tables() -> tuple[FunctionTable, ...]:
+    """Return the look-up tables of the functions."""
+    return csv_rows("tpc_function_tables.csv", FunctionTable)
+
+
+def descriptors_of(target: VliwTarget) -> Descriptors | None:
+    """Return where a target has its descriptors; None if no source says."""
+    rows = csv_rows("tpc_descriptors.csv", Descriptors)
+    return next((row for row in rows if row.generation in target.architectures), None)

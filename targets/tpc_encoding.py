@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.encoding.tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.encoding.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.description import Status
 from castsim.targets.vliw import PlacementRow, VliwTarget

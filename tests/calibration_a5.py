@@ -15,8 +15,8 @@ from decimal import Decimal
 from a5_cases import A5, SPAN, UB, Shape, lowerer, make_cast
 
 from castsim.engines import simulate
-from castsim.evidence.accuracy import read_table
-from castsim.evidence.accuracy.assessment import shape_of
+from castsim.evidence.accuracy_assessment import shape_of
+from castsim.evidence.measured_rows import read_table
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.targets.loader import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget

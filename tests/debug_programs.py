@@ -14,9 +14,9 @@ from sample_arguments import command
 
 from castsim.commands import command_line
 from castsim.commands.execution.debug import launch_of
-from castsim.running.stepping import stepper as traces
-from castsim.running.stepping.step_recording import Reach, Recording
-from castsim.running.stepping.stepper import Launch, Stepper
+from castsim.running import stepper as traces
+from castsim.running.step_recording import Reach, Recording
+from castsim.running.stepper import Launch, Stepper
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 _KEPT = ("--in", "--arg", "--option", "--target", "--entry")

@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -44,8 +43,8 @@ def later(path, target, usual=Path.replace):
     return usual(path, target)
 Path.replace = later
 if "sweep" in sys.argv:
-    from castsim.execution.distribution import ledger
-    from castsim.exploration.sweeps import work
+    from castsim.execution.distribution import distributing as ledger
+    from castsim.exploration import sweep_points as work
     def halves(self, data, usual=ledger.Ledger._write):
         usual(self, data[:len(data) // 2])
         time.sleep(0.05)
@@ -142,23 +141,15 @@ def whole_record(folder: Path) -> int:
 
 
 def whole_ledger(folder: Path) -> int:
-    """Return how many lines of the ledger of a search are whole: one that was cut off stays, and is not counted."""
-    path = folder / "tune.ledger"
-    if not path.exists():
-        return 0
-    found = 0
-    for line in path.read_bytes().split(b"\n"):
-        with suppress(ValueError):
-            found += isinstance(json.loads(line), dict)
-    return found
+    """Return how many rows of the ledger of a search are whole."""
+    return pieces_kept(folder / "tune.ledger")[0]
 
 
 _CHUNK = struct.Struct("<4sQQ16s")
 
 
-def chunks_kept(folder: Path) -> tuple[int, bool]:
-    """Return how many chunks of the ledger of a sweep are whole, and whether one behind them is cut off."""
-    path = folder / "rows.parquet.ledger"
+def pieces_kept(path: Path) -> tuple[int, bool]:
+    """Return how many pieces of a ledger are whole, and whether one behind them is cut off."""
     data = path.read_bytes() if path.exists() else b""
     place, found = data.find(b"\n") + 1, 0
     while place and place + _CHUNK.size <= len(data):
@@ -178,7 +169,7 @@ def whole_rows(folder: Path) -> int:
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
 
         assert pq.read_table(path).num_rows == int((folder / "rows").read_text())
-    return chunks_kept(folder)[0]
+    return pieces_kept(folder / "rows.parquet.ledger")[0]
 
 
 _SWEEP = """\
@@ -294,7 +285,7 @@ def partial(folder: Path) -> list[Path]:
 
 def being_written(folder: Path) -> bool:
     """Whether a file is being written, or the ledger of a sweep."""
-    return bool(partial(folder)) or chunks_kept(folder)[1]
+    return bool(partial(folder)) or pieces_kept(folder / "rows.parquet.ledger")[1]
 
 
 def _place(case: Case, folder: Path) -> None:

@@ -28,8 +28,8 @@ from castsim.engines import simulate
 from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import estimate_load
-from castsim.evidence.accuracy import read_table
-from castsim.evidence.accuracy.left_out import LeftOut, cross_validate
+from castsim.evidence.left_out import LeftOut, cross_validate
+from castsim.evidence.measured_rows import read_table
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.exploration.lifted_limits import lifted
 from castsim.isa.errors import CastsimError
@@ -39,8 +39,8 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run import RunReport, section
-from castsim.synchronisation.flags.insertion import plan
-from castsim.synchronisation.flags.removing import Buffer, Listing
+from castsim.synchronisation.flags import plan
+from castsim.synchronisation.removing import Buffer, Listing
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options

@@ -21,7 +21,7 @@ from strided_works import TARGET
 
 from castsim.estimating.cast_estimates import HERE
 from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.evidence.accuracy.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
+from castsim.evidence.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Lowered, Operation, operations
 from castsim.isa.formats import Format, IntFormat

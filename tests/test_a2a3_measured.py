@@ -17,8 +17,8 @@ import pytest
 from engine_trees import FULL, mask_write, singly
 
 from castsim.engines import simulate
-from castsim.evidence.accuracy.assessment import AssessedRow, assess
-from castsim.evidence.accuracy.measured_rows import read_table
+from castsim.evidence.accuracy_assessment import AssessedRow, assess
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import Arithmetic, Barrier, Stream, VectorOperation
 from castsim.targets import load_target

@@ -18,8 +18,8 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.estimating import estimate
-from castsim.evidence.accuracy import assess, read_table
-from castsim.evidence.accuracy.assessment import LABEL_SHAPE, SHAPE
+from castsim.evidence.accuracy_assessment import LABEL_SHAPE, SHAPE, assess
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.targets import load_target
 from castsim.targets.loader import format_of

@@ -11,8 +11,8 @@ import pytest
 from strided_works import TARGET
 
 from castsim.estimating.tile_estimates import estimate_load
-from castsim.evidence.accuracy import AssessedRow, assess, read_table
-from castsim.evidence.accuracy.assessment import Accuracy, assess_row
+from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, assess, assess_row
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED

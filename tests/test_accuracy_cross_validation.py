@@ -12,9 +12,9 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.estimating import estimate
-from castsim.evidence.accuracy import MeasuredTable, read_table
-from castsim.evidence.accuracy.assessment import assess_row, simulated
-from castsim.evidence.accuracy.left_out import CrossValidation, LeftOut, cross_validate
+from castsim.evidence.accuracy_assessment import assess_row, simulated
+from castsim.evidence.left_out import CrossValidation, LeftOut, cross_validate
+from castsim.evidence.measured_rows import MeasuredTable, read_table
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_facts

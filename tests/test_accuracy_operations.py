@@ -12,8 +12,8 @@ from statistics import fmean, median
 import pytest
 
 from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.evidence.accuracy import Accuracy, AssessedRow, assess, read_table
-from castsim.evidence.accuracy.assessment import IN_PLACE, SHAPE
+from castsim.evidence.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, AssessedRow, assess
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.targets import load_target

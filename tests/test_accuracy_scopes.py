@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from castsim.evidence.accuracy import assess, read_table
+from castsim.evidence.accuracy_assessment import assess
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED

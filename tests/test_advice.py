@@ -26,10 +26,10 @@ from advice_programs import (
 )
 
 import castsim
-from castsim.exploration.advice import equivalence
-from castsim.exploration.advice.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
-from castsim.exploration.advice.searching import Advice
-from castsim.exploration.advice.suggestion import RunConfig, Suggestion, SuggestionEvidence
+from castsim.exploration import equivalence
+from castsim.exploration.advice_search import Advice
+from castsim.exploration.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
+from castsim.exploration.suggestion import RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, WarningText

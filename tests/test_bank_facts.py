@@ -180,7 +180,7 @@ def test_random_functions_agree_whatever_a_group_serves(counts):
 @each_exclusion
 def test_compiled_code_reads_the_facts(exclusions, monkeypatch):
     pytest.importorskip("numba")
-    driving = pytest.importorskip("castsim.engines.fast_dataflow.driving")
+    driving = pytest.importorskip("castsim.engines.fast_dataflow.tile_simulation")
     monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
     monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
     for seed, make in product(range(200), (fast_programs.strided, fast_programs.functions)):

@@ -14,7 +14,7 @@ from castsim.isa.tpc import parser
 from castsim.machines.strided import strided_lowering as strided
 from castsim.machines.vector_function import function_lowering as vector_function
 from castsim.machines.vliw import plans
-from castsim.synchronisation.races import detector
+from castsim.synchronisation import race_detector
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,7 +62,7 @@ def test_a_sum_that_is_repeated_is_lowered_once(monkeypatch: pytest.MonkeyPatch,
 
 def test_accesses_far_apart_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     text = TEXTS["tcvt, all different, A2/A3"][1](400)
-    assert calls(monkeypatch, detector, "hazard_between", lambda: check_text("k.pto", text)) < 400 * 200
+    assert calls(monkeypatch, race_detector, "hazard_between", lambda: check_text("k.pto", text)) < 400 * 200
 
 
 def test_a_refusal_of_a_repeated_bundle_points_to_its_own_place() -> None:

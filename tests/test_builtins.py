@@ -18,11 +18,10 @@ from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets.options import with_options
-from castsim.targets.tpc_builtins import all_builtins, builtins_of
+from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
 from castsim.targets.tpc_encoding import encoding_of
-from castsim.targets.tpc_special_functions import special_functions
+from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted
 from castsim.tpc_compiler.builtin_sequences import read_signature
-from castsim.tpc_compiler.builtins import Builtin, BuiltinResult, call, emitted
 
 PUBLISHED = table("tpc_builtin_casts.csv")
 SIGNATURES = table("tpc_builtin_signatures.csv")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.evidence.accuracy import read_table
-from castsim.evidence.accuracy.assessment import assess_row
+from castsim.evidence.accuracy_assessment import assess_row
 from castsim.evidence.calibration import Parameter, _check_determined
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.schemas.lowering import Calibrated
 from castsim.reports.schemas.registry import form_schema

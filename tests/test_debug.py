@@ -14,9 +14,9 @@ import castsim
 from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics import codes_from_array
 from castsim.reports.stepping import element_lines, stop_line
-from castsim.running.stepping import step_recording
-from castsim.running.stepping.stepper import Launch, Stepper
-from castsim.running.stepping.stops import parse_condition, parse_selection
+from castsim.running import step_recording
+from castsim.running.stepper import Launch, Stepper
+from castsim.running.stops import parse_condition, parse_selection
 
 SAMPLES = (
     "f32_to_f16_pipelined.pto", "a5_e2m1_to_bf16_rows.pto", "f16_s4_round_trip.pto", "f32_to_i16_partial.pto",

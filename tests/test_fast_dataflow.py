@@ -13,7 +13,7 @@ from engine_outcome import outcome, plain
 from engine_trees import KIBI, a2a3, cast, control, load, lowered, mask_write, program, store
 
 from castsim.engines import simulate
-from castsim.engines.fast_dataflow import driving
+from castsim.engines.fast_dataflow import tile_simulation
 from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
 from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
@@ -260,7 +260,7 @@ def test_operations_are_worked_out_when_somebody_reads_them():
 
 def test_progress_is_told_of_fast_runs_too(monkeypatch):
     # By a clock that stands still no run is long enough for compiled code, which tells of progress less often.
-    monkeypatch.setattr(driving, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(tile_simulation, "perf_counter", lambda: 0.0)
 
     class Listener:
         def __init__(self):
@@ -280,7 +280,7 @@ def test_progress_is_told_of_fast_runs_too(monkeypatch):
 @pytest.mark.parametrize("make", [fast_programs.strided, fast_programs.functions])
 def test_compiled_code_does_the_same(make, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: self.step is driving.run)
+    monkeypatch.setattr(tile_simulation.Driver, "pays_to_compile", lambda self, _: self.step is tile_simulation.run)
     monkeypatch.setattr("castsim.engines.fast_dataflow.tile_simulation._PROGRESS_INTERVAL", 3)
     for seed in range(400):
         tree, target = make(seed, small=seed % 3 > 0)
@@ -292,9 +292,9 @@ def test_compiled_code_is_not_asked_for_in_vain(monkeypatch):
     def refuse():
         raise ImportError("no compiler here")
 
-    monkeypatch.setattr(driving, "_LOADED", (0, 0))
-    monkeypatch.setattr(driving, "_ON_DISK", (0, 0))
-    monkeypatch.setattr(driving, "_TO_COMPILE", (0, 0))
+    monkeypatch.setattr(tile_simulation, "_LOADED", (0, 0))
+    monkeypatch.setattr(tile_simulation, "_ON_DISK", (0, 0))
+    monkeypatch.setattr(tile_simulation, "_TO_COMPILE", (0, 0))
     monkeypatch.setitem(__import__("sys").modules, "castsim.engines.fast_dataflow.compiled_machine", None)
     tree = program(*[LOAD, CAST, STORE] * 700, interlocked=True)
     assert simulate(tree, a2a3(), skip=False).total == simulate(tree, a2a3()).total
@@ -303,7 +303,7 @@ def test_compiled_code_is_not_asked_for_in_vain(monkeypatch):
 def test_what_is_kept_of_an_execution_is_small(monkeypatch):
     # 21 bytes for each execution beside the 8 of the tree and a few of the run; a list of records would take hundreds.
     # On a busy machine a run may last until it pays to import the compiler, which would be counted as well.
-    monkeypatch.setattr(driving.Driver, "pays_to_compile", lambda self, _: False)
+    monkeypatch.setattr(tile_simulation.Driver, "pays_to_compile", lambda self, _: False)
 
     def held(count):
         tree = Tree(Block((CAST,) * count), program().instructions, interlocked=False)

@@ -25,7 +25,7 @@ VICTIM, ATTACKER = 54321, 54322
 COMPILE = """
 import sys, warnings
 warnings.simplefilter("ignore")
-from castsim.engines.fast_dataflow.driving import _is_kept
+from castsim.engines.fast_dataflow.tile_simulation import _is_kept
 known = _is_kept()
 from castsim.__main__ import main
 sys.exit(main("verify f16 e4m3fn --tier compiled --samples 4 --rounding rint --overflow saturate --quiet".split()))
@@ -214,7 +214,7 @@ def test_descriptions_are_read_from_what_is_installed_alone(place: Path) -> None
 
 LOOK = """
 import sys
-from castsim.engines.fast_dataflow.driving import _is_kept
+from castsim.engines.fast_dataflow.tile_simulation import _is_kept
 print(_is_kept(), "numba" in sys.modules)
 """
 

@@ -19,7 +19,7 @@ from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
 from castsim.isa.tpc import parse as parse_assembly
-from castsim.isa.tpc.conversion_forms import RANDOM_ROUNDINGS
+from castsim.isa.tpc.convert_forms import RANDOM_ROUNDINGS
 from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.isa.warning_text import WarningKind, WarningText, of_kind
@@ -39,7 +39,7 @@ READERS = {
     "simulator/commands/execution/lint.py": "reads names of files",
     "simulator/machines/vliw/memory_access.py": "reads words of instructions",
     "simulator/running/c_kernels.py": "reads names of files",
-    "simulator/running/stepping/source.py": "reads names of values in program text",
+    "simulator/running/stops.py": "reads names of values in program text",
     "simulator/editor/formatting.py": "reads lines of program text",
     "simulator/editor/navigation.py": "reads names in program text",
     "simulator/editor/signatures.py": "reads words of program text",
@@ -56,12 +56,12 @@ READERS = {
     "isa/pto/vmi_operations.py": "reads words of program text",
     "isa/pto/tile_types.py": "reads types of program text",
     "isa/tpc/program.py": "reads names of files, in declarations of tables",
-    "targets/tpc_special_functions.py": "reads names of the compiler's functions",
+    "targets/tpc_compiler.py": "reads names of the compiler's functions",
     "simulator/commands/execution/builtin_function.py": "reads words of the command line",
     "simulator/machines/vector_function/nest_writer.py": "reads types of the text that it writes",
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
     "simulator/machines/vliw/lookups.py": "reads names of files, and numbers of program text",
-    "simulator/tpc_compiler/special_functions.py": "reads names of functions of the compiler, and lines of assembly",
+    "simulator/tpc_compiler/special_function_calls.py": "reads names of functions, and lines of assembly",
     "simulator/tpc_compiler/special_function_bodies.py": "reads names of functions as users type them",
     "isa/spellings.py": "reads names of types and numbers as users type them",
     "simulator/reports/target_template.py": "reads lines of descriptions",
@@ -84,10 +84,10 @@ READERS = {
     "simulator/commands/execution/advise.py": "reads names of files",
     "simulator/commands/execution/run.py": "reads names of files",
     "simulator/commands/execution/page_files.py": "reads names of files",
-    "simulator/exploration/advice/reordering.py": "reads and edits lines of program text",
-    "simulator/exploration/advice/suggestion.py": "looks for the end of the last line of a file",
-    "simulator/exploration/advice/searching.py": "reads names of scalar operations",
-    "simulator/exploration/advice/buffering.py": "reads and edits lines of program text",
+    "simulator/exploration/reordering.py": "reads and edits lines of program text",
+    "simulator/exploration/suggestion.py": "looks for the end of the last line of a file",
+    "simulator/exploration/advice_search.py": "reads names of scalar operations",
+    "simulator/exploration/buffering.py": "reads and edits lines of program text",
     "simulator/commands/execution/scratch.py": "reads names of files",
     "simulator/commands/execution/view.py": "reads names of files",
     "simulator/commands/command_line.py": "reads the command line",
@@ -114,14 +114,14 @@ READERS = {
     "simulator/running/program_loading.py": "reads what inputs are asked for; a name from the command line",
     "simulator/execution/distribution/distributing.py": "reads heads of files",
     "simulator/exploration/differences.py": "reads lines of program text",
-    "simulator/exploration/sweeps/sweep_specification.py": "reads keys of specifications",
+    "simulator/exploration/sweep_specification.py": "reads keys of specifications",
     "simulator/graphs/graph_execution.py": "reads what inputs are asked for",
-    "simulator/graphs/tosa_text.py": "reads program text",
     "simulator/machines/target_cast.py": "reads rounding modes as users type them",
     "simulator/machines/vector_function/register_operations.py": "reads words of program text",
     "simulator/machines/vector_function/expanded_program.py": "reads words of program text",
     "simulator/machines/vector_function/instruction_scoreboard.py": "reads words of program text",
     "simulator/machines/vector_function/scope_recorder.py": "reads words of program text",
+    "simulator/graphs/tosa_reader.py": "reads program text",
     "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",
     "simulator/numerics/codec.py": "reads the sign of a number in text",
     "simulator/numerics/compiled/loading.py": "reads the name of the processor",
@@ -133,7 +133,7 @@ READERS = {
     "simulator/planning/vector_text.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
     "simulator/reports/sections/synchronisation.py": "reads lines of program text",
-    "simulator/tpc_compiler/builtins.py": "reads names of builtins as users type them",
+    "simulator/tpc_compiler/builtin_calls.py": "reads names of builtins as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/commands/execution/compiled.py": "reads names of files",
     "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",

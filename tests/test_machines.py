@@ -20,7 +20,7 @@ from castsim.planning.mechanisms import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader
-from castsim.targets.tpc_builtins import builtins_of
+from castsim.targets.tpc_compiler import builtins_of
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}
 FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))

@@ -14,7 +14,7 @@ from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
-from castsim.synchronisation.races import REPORT, STOP, RaceKind
+from castsim.synchronisation.race_findings import REPORT, STOP, RaceKind
 
 SAMPLES = Path(__file__).parents[1] / "programs" / "micro"
 SYNCHRONISES = re.compile(r"pto\.(set_flag|wait_flag|barrier|get_buf|rls_buf)\b")

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from castsim.graphs.tosa_text import TosaReader
+from castsim.graphs.tosa_reader import TosaReader
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.pto_parser import parse

@@ -12,8 +12,8 @@ from race_trees import Builder, access, programs, steps_of
 from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tree import Block, GlobalSpace, Loop, Role, Tree
 from castsim.isa.errors import EngineError, RaceError
-from castsim.synchronisation.races import Finding, RaceKind, find_races, refusal
-from castsim.synchronisation.races.race_findings import RaceRegion
+from castsim.synchronisation.race_detector import find_races
+from castsim.synchronisation.race_findings import Finding, RaceKind, RaceRegion, refusal
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")

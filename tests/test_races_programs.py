@@ -20,7 +20,8 @@ from castsim.__main__ import main
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running import load_program
-from castsim.synchronisation.races import Finding, RaceKind, find_races
+from castsim.synchronisation.race_detector import find_races
+from castsim.synchronisation.race_findings import Finding, RaceKind
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")

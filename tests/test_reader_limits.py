@@ -10,12 +10,11 @@ import pytest
 
 from castsim import run
 from castsim.editor.debugging import messages
-from castsim.evidence.accuracy import measured_rows as measured
+from castsim.evidence import measured_rows as measured
 from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
-from castsim.exploration.sweeps import sweep_specification
-from castsim.exploration.sweeps import sweep_specification as axes
-from castsim.exploration.tuning import candidates
+from castsim.exploration import sweep_specification, tuning_candidates
+from castsim.exploration import sweep_specification as axes
 from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import reading, value_expressions, value_lists
 from castsim.isa.errors import CastsimError, Span
@@ -175,10 +174,10 @@ def choices(count: int, _: Path) -> object:
     """Points of a search: 1000 values of one choice, the others of a second one."""
     assert count >= 1000
     kinds = [
-        candidates.Axis(candidates.Kind.TILE, name, tuple(range(size)))
+        tuning_candidates.Axis(tuning_candidates.Kind.TILE, name, tuple(range(size)))
         for name, size in (("R", 1000), ("C", count // 1000))
     ]
-    return candidates.Space.of(kinds)
+    return tuning_candidates.Space.of(kinds)
 
 
 CASES = {
@@ -219,7 +218,9 @@ CASES = {
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
     "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
     "values of a list": Case(value_lists.MOST, values, "more than 100000 values", "100,000 values"),
-    "points of a search": Case(candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000),
+    "points of a search": Case(
+        tuning_candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000
+    ),
     "values of a key": Case(
         axes.MOST_VALUES, lambda n, f: specified(f, f"rows = {{ from = 1, to = {n} }}\n"), "more than 10000000",
         "10,000,000 values",

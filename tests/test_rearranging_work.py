@@ -17,8 +17,8 @@ from castsim import run
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.synchronisation.races.detector import find_races
-from castsim.synchronisation.races.race_findings import RaceKind
+from castsim.synchronisation.race_detector import find_races
+from castsim.synchronisation.race_findings import RaceKind
 
 TARGETS = ("a2a3", "a5")
 MOVED = ("i8", "i16", "i32", "f16", "bf16", "f32")

@@ -19,8 +19,8 @@ from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declarat
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
-from castsim.tpc_compiler.dependences import Distances, Operation, Operations
 from castsim.tpc_compiler.placing import Block, mark_fresh, renamed
+from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.virtual_registers import read_sequential
 

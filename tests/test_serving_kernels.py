@@ -21,7 +21,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
 from castsim.running import Loaded, load_program
-from castsim.synchronisation.races import find_races
+from castsim.synchronisation.race_detector import find_races
 
 FOLDER = Path(__file__).parent.parent / "programs" / "kernels" / "serving"
 SEEDS = range(8)

@@ -8,8 +8,7 @@ import pytest
 
 from castsim.isa.errors import TargetDataError
 from castsim.targets import tpc_compiler
-from castsim.targets.tpc_builtins import BuiltinRounding
-from castsim.targets.tpc_compiler import CType, c_types
+from castsim.targets.tpc_compiler import BuiltinRounding, CType, c_types
 
 
 @pytest.mark.parametrize(

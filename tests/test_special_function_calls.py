@@ -9,9 +9,9 @@ from tpc_text import target
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.lint_checking import lint
-from castsim.targets.tpc_special_functions import FunctionKind, SpecialFunction, library_functions, special_functions
+from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions
 from castsim.tpc_compiler.special_function_bodies import find_function
-from castsim.tpc_compiler.special_functions import call_function, descriptor_call, function_program
+from castsim.tpc_compiler.special_function_calls import call_function, descriptor_call, function_program
 
 ROWS = {row.name: row for row in library_functions()}
 TABLE = np.zeros((128, 3), np.float32)

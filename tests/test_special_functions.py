@@ -21,10 +21,10 @@ from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookups import BINARY, KNOWN, rounded
+from castsim.targets.tpc_compiler import FunctionKind, library_functions
 from castsim.targets.tpc_encoding import encoding_of
-from castsim.targets.tpc_special_functions import FunctionKind, library_functions
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.special_functions import FunctionProgram, call_function, function_program
+from castsim.tpc_compiler.special_function_calls import FunctionProgram, call_function, function_program
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sync_programs import A3, A5, listing
 
-from castsim.synchronisation.flags.insertion import plan
-from castsim.synchronisation.flags.removing import Buffer, Listing
+from castsim.synchronisation.flags import plan
+from castsim.synchronisation.removing import Buffer, Listing
 
 EXAMPLES = {
     "a straight line": (

@@ -11,7 +11,7 @@ from test_sweeps import GRID, TILES
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.sweeps import read_specification
+from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import ReadError
 
 Capture = pytest.CaptureFixture[str]

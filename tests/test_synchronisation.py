@@ -14,10 +14,10 @@ from castsim.execution.tree import Tree, elements, instances
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.synchronisation.flags import insert, noted
-from castsim.synchronisation.flags.insertion import plan
-from castsim.synchronisation.flags.removing import Buffer, Listing
-from castsim.synchronisation.races import RaceKind, find_races
+from castsim.synchronisation.flags import insert, noted, plan
+from castsim.synchronisation.race_detector import find_races
+from castsim.synchronisation.race_findings import RaceKind
+from castsim.synchronisation.removing import Buffer, Listing
 from castsim.targets.options import with_options
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]

@@ -10,8 +10,8 @@ import pytest
 
 from castsim.engines import observe, simulate
 from castsim.engines.fast_dataflow import tile_simulation
-from castsim.engines.fast_dataflow.driving import Driver
 from castsim.engines.fast_dataflow.machine_steps import run
+from castsim.engines.fast_dataflow.tile_simulation import Driver
 from castsim.execution.tree import Tree
 from castsim.isa.errors import EngineError
 from castsim.targets import Target

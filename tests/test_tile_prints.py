@@ -13,7 +13,7 @@ from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.synchronisation.races.detector import find_races
+from castsim.synchronisation.race_detector import find_races
 
 TARGETS = ("a2a3", "a5")
 A, D = Spot("a", "f32", 4, 64, 0), Spot("d", "f32", 4, 64, 4096)

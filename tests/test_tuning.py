@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -18,9 +20,8 @@ from sample_arguments import scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.tuning import Ledger, Row, Tuning, about, search
-from castsim.exploration.tuning.candidates import Bounds
-from castsim.exploration.tuning.tuning_studies import front
+from castsim.exploration.tuning_candidates import Bounds, Row
+from castsim.exploration.tuning_studies import Ledger, Tuning, about, front, search
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.reports.schemas.registry import Tune, form_schema
 from castsim.reports.tuning import tuning_document
@@ -222,23 +223,22 @@ def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) ->
     words = ["tune", str(TILES), "--resume", str(ledger), "--simulate", "all", "--quiet"]
     process = subprocess.Popen([sys.executable, "-m", "castsim", *words])
     for _ in range(600):
-        if ledger.exists() and ledger.read_text().count('"simulated": true') >= 2:
+        if ledger.exists() and ledger.read_bytes().count(b'"simulated": true') >= 2:
             break
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    before = ledger.read_text()
-    with ledger.open("a") as file:
-        file.write('{"simulated": true, "choi')  # cut off in the middle of a line
+    before = ledger.read_bytes()
+    ledger.write_bytes(before[:-9])  # cut off in the middle of a row
     assert main([*words, "--json", str(out)]) == 0
-    assert ledger.read_text().startswith(before)
+    assert ledger.read_bytes().startswith(before[:-9].rpartition(b"\nCHK")[0])
     fresh = tuning_document(castsim.tune(TILES, simulate="all"))
     assert stripped(json.loads(out.read_text())) == json.loads(json.dumps(fresh))
 
 
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = castsim.tune(TILES, resume=tmp_path / "l")
-    monkeypatch.setattr("castsim.exploration.tuning.candidates.load", None)
+    monkeypatch.setattr("castsim.exploration.tuning_candidates.load", None)
     again = search(first.study, ledger=Ledger.opened(tmp_path / "l", about(first.study)))
     assert again.rows == first.rows
 
@@ -257,7 +257,7 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
     assert ledger in told
     (tmp_path / "no").write_text("# a text\n")
     assert main([*words[:-2], str(tmp_path / "no")]) == 2
-    assert "not saved by this version" in capsys.readouterr().err
+    assert "not a ledger of castsim tune" in capsys.readouterr().err
 
 
 # -------------------------------------------------------------------------------------------------- the command line
@@ -337,9 +337,20 @@ def test_the_table_groups_thousands(capsys: Capture) -> None:
         assert [f"{row.cycles:,}", f"{row.at_least:,}", f"{row.buffer_bytes:,}"] == [*cells[3:5], cells[6]]
 
 
-def test_a_disk_that_takes_half_a_line_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the next line would continue the half one, and both were lost."""
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: len(data) // 2]))
-    with pytest.raises(CastsimError, match="No space left"):
-        Ledger.opened(tmp_path / "l", {"program": "0"})
+def test_a_disk_that_takes_half_a_row_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The half one is cut off: else the next would stand behind it, and both were lost."""
+    path, about_it, write = tmp_path / "l", {"program": "0"}, os.write
+    row, next_one = Row(1, {"R": 8}, cycles=9), Row(2, {"R": 16}, cycles=7)
+
+    def half(descriptor: int, data: bytes) -> int:
+        write(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Ledger.opened(path, about_it) as ledger:
+        ledger.add(row, simulated=True)
+        with monkeypatch.context() as patched, pytest.raises(CastsimError, match="No space left"):
+            patched.setattr(os, "write", half)
+            ledger.add(next_one, simulated=True)
+        ledger.add(next_one, simulated=False)
+    with Ledger.opened(path, about_it) as again:
+        assert [*again.rows.values()] == [replace(each, number=0) for each in (row, next_one)]

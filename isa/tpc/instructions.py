@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from castsim.isa.tpc import arithmetic_forms, conversion_forms, memory_forms
+from castsim.isa.tpc import arithmetic_forms, convert_forms, memory_forms
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import Form
 
@@ -12,7 +12,7 @@ FORMS: tuple[Form, ...] = (
     *memory_forms.FORMS,
     *memory_forms.MOVE_FORMS,
     *arithmetic_forms.FORMS,
-    *conversion_forms.FORMS,
+    *convert_forms.FORMS,
     *arithmetic_forms.PRODUCT_FORMS,
     *arithmetic_forms.BIT_FORMS,
     *memory_forms.TABLE_FORMS,

@@ -24,8 +24,8 @@ from castsim.isa.sources import Source
 from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
-from castsim.synchronisation.races import REPORT
-from castsim.synchronisation.races import Finding as OrderFinding
+from castsim.synchronisation.race_findings import REPORT
+from castsim.synchronisation.race_findings import Finding as OrderFinding
 from castsim.targets import Target
 
 # A function without the statement that an error is about, so that what else is wrong with it can be found.

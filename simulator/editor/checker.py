@@ -29,7 +29,7 @@ from castsim.isa.warning_text import WarningKind
 from castsim.running.program_loading import DataDependentProgram, load
 from castsim.running.program_runs import run_loaded
 from castsim.running.source_lines import SourceLine, source_lines
-from castsim.synchronisation.races import IGNORE
+from castsim.synchronisation.race_findings import IGNORE
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.evidence.accuracy.assessment import assess_row
-from castsim.evidence.accuracy.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
+from castsim.evidence.accuracy_assessment import assess_row
+from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError
 from castsim.targets import Target, load_target, target_names

@@ -14,9 +14,8 @@ import numpy as np
 from castsim.execution.input_data import random_codes, read_input, seed_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs import onnx_nodes
-from castsim.graphs.chip import F32, Chip
 from castsim.graphs.graph_comparison import OutputComparison, against_reference, against_sets
-from castsim.graphs.graph_kernels import WRITING, NodeKernel
+from castsim.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.graphs.kernel_runner import KernelRun, KernelRunner
 from castsim.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
 from castsim.graphs.model import judged as judged_by_version

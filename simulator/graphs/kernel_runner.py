@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.graphs.chip import F32, Chip
 from castsim.graphs.graph_comparison import number_of
-from castsim.graphs.graph_kernels import WRITING, Converted, Kept, KernelValue, NodeKernel, NodeProgram
+from castsim.graphs.graph_kernels import F32, WRITING, Chip, Converted, Kept, KernelValue, NodeKernel, NodeProgram
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat

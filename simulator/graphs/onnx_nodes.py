@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.graphs.chip import F32
-from castsim.graphs.graph_kernels import KernelValue, NodeKernel
+from castsim.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner, clamped, extremes, f32
 from castsim.graphs.model import (
     TEXT,

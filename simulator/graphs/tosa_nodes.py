@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from castsim.graphs.chip import F32
-from castsim.graphs.graph_kernels import KernelValue, NodeKernel
+from castsim.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.graphs.kernel_runner import KernelRunner, clamped, f32
 from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.isa.codes import Codes

@@ -17,7 +17,7 @@ from castsim.numerics import code_dtype, codes_from_array
 from castsim.planning.facts import digest_of_facts
 from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.steps import BuiltinForm, LoweringStep
-from castsim.targets.tpc_builtins import Recipe, builtins_of
+from castsim.targets.tpc_compiler import Recipe, builtins_of
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import read_signature
 
@@ -62,7 +62,7 @@ class _Key:
 
 @cache
 def _table(key: _Key) -> Codes:
-    from castsim.tpc_compiler.builtins import builtin, emitted  # noqa: PLC0415 - most casts call none
+    from castsim.tpc_compiler.builtin_calls import builtin, emitted  # noqa: PLC0415 - most casts call none
 
     signature = emitted(key.name, key.target).built.signature
     assert signature.source.held is not None

@@ -33,7 +33,7 @@ from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.pto_cpp.compiling import Kernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running import Result, load, run_loaded
-from castsim.synchronisation.races import REPORT
+from castsim.synchronisation.race_findings import REPORT
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 

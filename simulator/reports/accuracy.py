@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from castsim.evidence.accuracy import Accuracy, AssessedRow, Curve
-from castsim.evidence.accuracy.assessment import Statistics, by_evidence, predicted, simulated
+from castsim.evidence.accuracy_assessment import (
+    Accuracy,
+    AssessedRow,
+    Curve,
+    Statistics,
+    by_evidence,
+    predicted,
+    simulated,
+)
 from castsim.execution.distribution.origins import Origins
 from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.targets.description import SourceKind

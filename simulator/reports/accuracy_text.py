@@ -10,9 +10,16 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.accuracy import Accuracy, AssessedRow
-from castsim.evidence.accuracy.assessment import LABEL_SHAPE, Statistics, by_evidence, predicted, simulated
-from castsim.evidence.accuracy.measured_rows import CAST
+from castsim.evidence.accuracy_assessment import (
+    LABEL_SHAPE,
+    Accuracy,
+    AssessedRow,
+    Statistics,
+    by_evidence,
+    predicted,
+    simulated,
+)
+from castsim.evidence.measured_rows import CAST
 from castsim.reports.terminal import indented, table
 from castsim.targets.loader import Residuals, intervals
 

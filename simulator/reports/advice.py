@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.advice.searching import Advice
-from castsim.exploration.advice.suggestion import Suggestion, SuggestionEvidence
+from castsim.exploration.advice_search import Advice
+from castsim.exploration.suggestion import Suggestion, SuggestionEvidence
 from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import table
 

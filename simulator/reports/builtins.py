@@ -8,7 +8,7 @@ from pathlib import Path
 from castsim.reports.documents import Document, document
 from castsim.reports.run_report import output_of
 from castsim.reports.stale_reads import stale_entry
-from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
+from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult
 
 
 def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:

@@ -12,12 +12,11 @@ from castsim.isa.formats import FORMATS
 from castsim.reports.call_text import duration_line, notice_lines, output_lines
 from castsim.reports.terminal import indented
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import ResultOrder, builtins_of
-from castsim.targets.tpc_special_functions import special_functions
+from castsim.targets.tpc_compiler import ResultOrder, builtins_of, special_functions
 from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.builtins import Builtin, BuiltinResult
+    from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult
 
 _Row = TypeVar("_Row")
 

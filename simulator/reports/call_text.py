@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from castsim.tpc_compiler.builtins import BuiltinResult
-    from castsim.tpc_compiler.special_functions import FunctionResult
+    from castsim.tpc_compiler.builtin_calls import BuiltinResult
+    from castsim.tpc_compiler.special_function_calls import FunctionResult
 
 
 def duration_line(result: BuiltinResult | FunctionResult) -> str:

@@ -31,7 +31,7 @@ from castsim.reports.documents import VERSIONS, identifier
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.running.loaded import LoadRequest
-from castsim.synchronisation.races import REPORT, STOP
+from castsim.synchronisation.race_findings import REPORT, STOP
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import Cause

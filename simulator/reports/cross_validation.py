@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from castsim.evidence.accuracy import AssessedRow
-from castsim.evidence.accuracy.assessment import Statistics, simulated
-from castsim.evidence.accuracy.left_out import CrossValidation, Fold
+from castsim.evidence.accuracy_assessment import AssessedRow, Statistics, simulated
+from castsim.evidence.left_out import CrossValidation, Fold
 from castsim.reports.documents import Document, document
 
 _PLACES = 4

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.accuracy.assessment import Statistics, simulated
-from castsim.evidence.accuracy.left_out import CrossValidation, LeftOut
+from castsim.evidence.accuracy_assessment import Statistics, simulated
+from castsim.evidence.left_out import CrossValidation, LeftOut
 from castsim.reports.terminal import indented, table
 
 _WHAT = {

@@ -11,7 +11,7 @@ from castsim.reports.call_text import duration_line, notice_lines, output_lines
 from castsim.reports.documents import Document, document
 from castsim.reports.run_report import output_of
 from castsim.reports.stale_reads import stale_entry
-from castsim.tpc_compiler.special_functions import DescriptorCall, FunctionProgram, FunctionResult
+from castsim.tpc_compiler.special_function_calls import DescriptorCall, FunctionProgram, FunctionResult
 
 _FROM_INSTRUCTIONS, _ROUNDED, _NONE = "instructions", "correctly rounded", "none"
 

@@ -10,8 +10,8 @@ from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
 from castsim.reports.documents import Document
 from castsim.reports.numbers import bits_text
-from castsim.running.stepping.stepper import Stepper
-from castsim.running.stepping.stops import Selection, Shown
+from castsim.running.stepper import Stepper
+from castsim.running.stops import Selection, Shown
 from castsim.timing import Cause
 
 _AROUND = 3

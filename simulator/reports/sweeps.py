@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.exploration.sweeps import Sweep
+from castsim.exploration.sweep_studies import Sweep
 from castsim.reports.documents import Document
 
 

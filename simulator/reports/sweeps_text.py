@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from castsim.exploration.sweeps import Sweep
+from castsim.exploration.sweep_studies import Sweep
 from castsim.isa.errors import escaped
 from castsim.reports.numbers import grouped
 

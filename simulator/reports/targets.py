@@ -8,8 +8,7 @@ from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.facts import OPTIONS, facts_by_part
 from castsim.reports.pairs import PairDetail, pair_rows
 from castsim.targets import Target
-from castsim.targets.tpc_builtins import builtins_of
-from castsim.targets.tpc_special_functions import FunctionKind, special_functions
+from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
 
 # The builtin functions of TPC-C that a target has, as JSON.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from castsim.exploration.tuning import Kind, Row, Tuning
+from castsim.exploration.tuning_candidates import Kind, Row
+from castsim.exploration.tuning_studies import Tuning
 from castsim.reports.documents import Document
 
 _KINDS = {Kind.TILE: "tile", Kind.ARGUMENT: "arg", Kind.OPTION: "option"}

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.tuning import Row, Tuning
+from castsim.exploration.tuning_candidates import Row
+from castsim.exploration.tuning_studies import Tuning
 from castsim.reports.numbers import grouped
 from castsim.reports.terminal import indented, table
 from castsim.reports.tuning import command_of

@@ -20,8 +20,8 @@ from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.synchronisation.flags import Synchronised
-from castsim.synchronisation.races import IGNORE, STOP, Finding, RaceKind, find_races, refusal
-from castsim.synchronisation.races.race_findings import SLOTS
+from castsim.synchronisation.race_detector import find_races
+from castsim.synchronisation.race_findings import IGNORE, SLOTS, STOP, Finding, RaceKind, refusal
 from castsim.targets import Target, load_target
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ from castsim.running.loaded import (
     races_of,
 )
 from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
-from castsim.synchronisation.races import Finding
+from castsim.synchronisation.race_findings import Finding
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 

@@ -23,7 +23,7 @@ from castsim.isa.warning_text import Warnings
 from castsim.machines.mechanisms import LAUNCH, Launches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
-from castsim.synchronisation.races import MODES, STOP, Finding
+from castsim.synchronisation.race_findings import MODES, STOP, Finding
 from castsim.targets import Target
 from castsim.targets.options import CORES, with_options
 from castsim.timing import Listener, PipeTiming, Timing

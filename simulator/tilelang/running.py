@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running import Result, load, run_loaded
-from castsim.synchronisation.races import STOP
+from castsim.synchronisation.race_findings import STOP
 from castsim.targets import Target
 from castsim.tilelang.arrays import (
     Bound,

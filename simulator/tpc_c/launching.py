@@ -15,7 +15,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, RegisterDeclaration, TpcProgram
 from castsim.isa.tpc.program import File, Item
-from castsim.targets.tpc_special_functions import function_tables
+from castsim.targets.tpc_compiler import function_tables
 from castsim.tpc_c.code import Emitter
 from castsim.tpc_c.compiling import Compiled, Parameter
 from castsim.tpc_c.loops import ACCUMULATORS

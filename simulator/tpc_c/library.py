@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.lookups import computed_by
-from castsim.targets.tpc_special_functions import descriptors_of, function_tables
+from castsim.targets.tpc_compiler import descriptors_of, function_tables
 from castsim.tpc_c.arithmetic import type_word
 from castsim.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_c.intrinsics import Intrinsics, Tail
@@ -169,7 +169,7 @@ class Conversions(Intrinsics):
         return self.by_value(self.converted(arguments[0], source), target, switches, into)
 
     def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements: by one instruction, or in linear order by as many as it takes."""
+        """Convert values of equal numbers of elements: by one instruction, or by several in linear order."""
         old, new = _parts(value.type), _parts(target)
         if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
             raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import Slot
 from castsim.isa.tpc.dialect import Feature
-from castsim.targets.tpc_builtins import BuiltinRow, Recipe, StepText, builtin_rounding
+from castsim.targets.tpc_compiler import BuiltinRow, Recipe, StepText, builtin_rounding
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
 

@@ -15,7 +15,6 @@ from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.operand_text import AssemblySource
 from castsim.machines.vliw.control import holds, signed
-from castsim.tpc_compiler.dependences import Operation, Operations
 from castsim.tpc_compiler.placing import (
     Block,
     BlockLoop,
@@ -30,6 +29,7 @@ from castsim.tpc_compiler.placing import (
     renamed,
     without_unread,
 )
+from castsim.tpc_compiler.scheduled_operations import Operation, Operations
 
 # Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
 

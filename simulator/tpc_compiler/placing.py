@@ -19,7 +19,7 @@ from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.dependences import Distances, Operation, Operations, drawn, renumbered
+from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations, drawn, renumbered
 from castsim.tpc_compiler.virtual_registers import STRIDE, Unit, unit_of_cell
 
 # Basic blocks of a text, its loops, and which block may follow which.

@@ -38,7 +38,6 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.dependences import Distances, Operation, Operations, mapped
 from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
     Block,
@@ -53,6 +52,7 @@ from castsim.tpc_compiler.placing import (
     renamed,
     without_unread,
 )
+from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations, mapped
 from castsim.tpc_compiler.virtual_registers import (
     Names,
     SequentialProgram,

@@ -9,7 +9,7 @@ from struct import pack, unpack
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Feature, Slot
-from castsim.targets.tpc_special_functions import SpecialFunction, library_functions
+from castsim.targets.tpc_compiler import SpecialFunction, library_functions
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation import Sequence, Value
 

@@ -179,7 +179,7 @@ def read_csv(data: bytes) -> None:
     load_target(file("table.toml", file_grammar.TABLE_TARGET))
 
 
-_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration/sweeps"
+_PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration"
 _MICRO = tuple(f"simulator/execution/interpreter/{name}.py" for name in ("micro_interpreter", "vector_unit"))
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
@@ -187,11 +187,11 @@ READERS: dict[str, Reader] = {
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
         ("simulator/checking/*.py", "simulator/execution/interpreter/*.py", "simulator/synchronisation/**/*.py"),
     ),
-    "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro/*.py",)),
+    "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(
-        check_tiles, seeds.micro, tile_grammar.micro, (*_MICRO, f"{_PTO}/micro/*.py")
+        check_tiles, seeds.micro, tile_grammar.micro, (*_MICRO, f"{_PTO}/micro_*.py")
     ),
-    "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi/*.py",)),
+    "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi_*.py",)),
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/encoding/*.py",), text=False),
     "elf": Reader(
@@ -226,12 +226,13 @@ READERS: dict[str, Reader] = {
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
-        (f"{_SWEEPS}/axes.py", f"{_SWEEPS}/grid.py", f"{_SWEEPS}/specification.py", "isa/value_expressions.py",
+        (f"{_SWEEPS}/sweep_specification.py", f"{_SWEEPS}/sweep_points.py", "isa/value_expressions.py",
          "isa/value_lists.py"),
     ),
     "sweep-rows": Reader(
         study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,
-        (f"{_SWEEPS}/tables.py", f"{_SWEEPS}/summary.py", "simulator/reports/pages/sweep_page.py"), text=False,
+        (f"{_SWEEPS}/sweep_points.py", f"{_SWEEPS}/sweep_results.py", "simulator/reports/pages/sweep_page.py"),
+        text=False,
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
@@ -239,11 +240,11 @@ READERS: dict[str, Reader] = {
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,
-        ("simulator/exploration/tuning/tuning_studies.py",),
+        ("simulator/exploration/tuning_studies.py",), text=False,
     ),
     "measurements": Reader(
         study_readers.read_measurements, study_grammar.measurements_seeds, study_grammar.measurements,
-        ("simulator/evidence/accuracy/measured_rows.py", "simulator/evidence/accuracy/measured_rows.py"),
+        ("simulator/evidence/measured_rows.py",),
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,

@@ -171,14 +171,14 @@ def _packed() -> bytes:
     return sink.getvalue()
 
 
-def _head(rng: Random | None = None) -> bytes:
+def _head(rng: Random | None = None, work: str = "sweep") -> bytes:
     about: object = ABOUT
     if rng and rng.random() < 0.3:
         about = rng.choice(
             ({}, [], None, "x", {**ABOUT, "program": "2"}, {"specification": None}, [["specification", 1]])
         )
     version = rng.choice((2, 2, 2, 1, "2", None, True)) if rng else 2
-    return json.dumps({"castsim_ledger": version, "of": "sweep", "about": about}).encode() + b"\n"
+    return json.dumps({"castsim_ledger": version, "of": work, "about": about}).encode() + b"\n"
 
 
 def sweep_ledger(rng: Random) -> bytes:
@@ -201,23 +201,24 @@ _JSON_VALUES = (None, 0, -1, "x", [], {}, 1e308, True, 10**25, [["R", 8]], {"a":
 
 
 def tune_ledger(rng: Random) -> bytes:
-    """A ledger of which some values were replaced by others, and lines are cut off."""
-    lines = [json.dumps({"castsim_tune": rng.choice((1, 1, 1, 1, 2)), "about": ABOUT})]
-    for _ in range(rng.choice((0, 1, 2, 4))):
+    """A ledger of which some values were replaced by others, and whose end is cut off."""
+    found = _head(rng if rng.random() < 0.2 else None, "tune")
+    for number in range(rng.choice((0, 1, 2, 4))):
         row: dict[str, object] = {**_ROW, "choices": {"R": rng.choice((8, 16, "x"))}}
         for _ in range(rng.choice((0, 0, 1, 1, 2))):
             row[rng.choice(list(row))] = rng.choice(_JSON_VALUES)
         if rng.random() < 0.1:
             del row[rng.choice(list(row))]
-        lines.append(json.dumps(row) if rng.random() < 0.9 else rng.choice(("[" * 5000, "{", "[]", "1e999", "\x00")))
-    text = "\n".join(lines) + "\n"
-    return text[: rng.randrange(len(text))].encode() if rng.random() < 0.2 else text.encode()
+        text = json.dumps(row) if rng.random() < 0.9 else rng.choice(("[" * 5000, "{", "[]", "1e999", "\x00"))
+        found += _chunk(number, text.encode())
+    return found[: rng.randrange(len(found))] if rng.random() < 0.2 else found
 
 
 def tune_ledger_seeds() -> tuple[bytes, ...]:
     """A ledger of two rows."""
-    lines = ({"castsim_tune": 1, "about": ABOUT}, _ROW, {**_ROW, "simulated": False, "choices": {"R": 16}})
-    return ("".join(json.dumps(each) + "\n" for each in lines).encode(),)
+    rows = (_ROW, {**_ROW, "simulated": False, "choices": {"R": 16}})
+    pieces = (_chunk(number, json.dumps(row).encode()) for number, row in enumerate(rows))
+    return (b"".join((_head(work="tune"), *pieces)),)
 
 
 @cache

@@ -6,8 +6,8 @@ Source: docs/reference/tpc.md section 8.
 from __future__ import annotations
 
 from castsim.isa.tpc.encoding.assembler import AssembledBinary, Disassembly, Line, assemble, disassemble, program_bytes
-from castsim.isa.tpc.encoding.bundles import Decoded, UnknownBundle, decode_bundle, encode_bundle
-from castsim.isa.tpc.encoding.tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.encoding.bundle_encoding import Decoded, UnknownBundle, decode_bundle, encode_bundle
+from castsim.isa.tpc.encoding.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 
 __all__ = [
     "AssembledBinary",

@@ -11,8 +11,9 @@ from castsim.commands.execution.page_files import check_page, with_note, write_p
 from castsim.commands.execution.workers import ledger_of, refuse_workers, removal, resume_hint, workers_of
 from castsim.commands.option_parsers import output_folder
 from castsim.commands.outcome import Outcome
-from castsim.evidence.accuracy import accuracy, measured_targets, read_table
-from castsim.evidence.accuracy.left_out import LeftOut, cross_validate, together, write_record
+from castsim.evidence.accuracy_assessment import accuracy, measured_targets
+from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import accuracy_document
 from castsim.reports.cross_validation import cross_validation_document

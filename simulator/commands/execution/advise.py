@@ -12,9 +12,9 @@ from castsim.commands.assembly_files import write_out
 from castsim.commands.execution.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
 from castsim.commands.outcome import Outcome
-from castsim.exploration.advice.equivalence import original
-from castsim.exploration.advice.searching import Advice, advice_on
-from castsim.exploration.advice.suggestion import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.exploration.advice_search import Advice, advice_on
+from castsim.exploration.equivalence import original
+from castsim.exploration.suggestion import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.advice import advice_document, advice_text

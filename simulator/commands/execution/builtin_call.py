@@ -16,8 +16,8 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.reports.builtins import builtin_document
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_calls import Builtin, call, emitted
 from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
-from castsim.tpc_compiler.builtins import Builtin, call, emitted
 
 
 def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:

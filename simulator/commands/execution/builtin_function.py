@@ -22,9 +22,9 @@ from castsim.reports.special_functions import (
     function_document,
     function_text,
 )
-from castsim.targets.tpc_special_functions import FunctionKind, SpecialFunction
+from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.special_functions import (
+from castsim.tpc_compiler.special_function_calls import (
     FunctionProgram,
     FunctionResult,
     call_function,

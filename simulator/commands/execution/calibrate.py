@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import Outcome
-from castsim.evidence.accuracy import read_table
 from castsim.evidence.calibration import Choice, calibrate, check_out, derived_description, write_description
+from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.calibration import calibration_document
 from castsim.reports.stage_progress import stage_progress

@@ -21,7 +21,7 @@ from castsim.numerics import Tier
 from castsim.reports.listing import plain_text
 from castsim.reports.sections import RUN, further_reports
 from castsim.synchronisation.flags import MODES as SYNCHRONISATION
-from castsim.synchronisation.races import MODES as RACES
+from castsim.synchronisation.race_findings import MODES as RACES
 from castsim.targets import specification_names, target_names
 
 # The words that options and arguments take, for those who list them: completion, and nothing that judges input.

@@ -28,8 +28,8 @@ from castsim.reports.stepping import (
     stop_document,
     stop_line,
 )
-from castsim.running.stepping.stepper import Launch, Stepper
-from castsim.running.stepping.stops import Breakpoint, parse_selection
+from castsim.running.stepper import Launch, Stepper
+from castsim.running.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest

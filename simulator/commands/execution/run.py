@@ -47,7 +47,7 @@ from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
 from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
 from castsim.running.fragments import NAME, Fragment, whole
-from castsim.synchronisation.races import IGNORE, REPORT, STOP, refusal
+from castsim.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.targets import Target, load_target
 from castsim.targets.options import watched, with_options
 

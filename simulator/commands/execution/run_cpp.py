@@ -20,7 +20,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.sources import Source
 from castsim.pto_cpp import Recording, record_all
 from castsim.running import LoadedProgram, load, run_loaded
-from castsim.synchronisation.races import IGNORE
+from castsim.synchronisation.race_findings import IGNORE
 
 RunSource = Callable[[Namespace, Source], Outcome]
 

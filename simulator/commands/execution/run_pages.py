@@ -6,9 +6,9 @@ from argparse import Namespace
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalar
 from castsim.editor.grammars import page_grammar
-from castsim.exploration.advice.equivalence import original
-from castsim.exploration.advice.searching import Advice, advice_on
-from castsim.exploration.advice.suggestion import RunConfig
+from castsim.exploration.advice_search import Advice, advice_on
+from castsim.exploration.equivalence import original
+from castsim.exploration.suggestion import RunConfig
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source
 from castsim.reports.documents import Document

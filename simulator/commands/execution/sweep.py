@@ -10,7 +10,7 @@ from castsim.commands.execution.page_files import check_file, check_page, refuse
 from castsim.commands.execution.workers import refuse_both, resume_hint, workers_of
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import STDOUT
-from castsim.exploration.sweeps import Sweep, sweep
+from castsim.exploration.sweep_studies import Sweep, sweep
 from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.stage_progress import stage_progress

@@ -29,7 +29,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Source
 from castsim.running import Result, load
-from castsim.synchronisation.races import STOP
+from castsim.synchronisation.race_findings import STOP
 
 if TYPE_CHECKING:
     from castsim.tilelang.lowering import Lowered

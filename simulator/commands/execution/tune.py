@@ -12,18 +12,8 @@ from castsim.commands.option_parsers import assignments, integer_from, positive,
 from castsim.commands.outcome import Outcome
 from castsim.commands.output import tell
 from castsim.engines import ENGINES
-from castsim.exploration.tuning import (
-    ALL,
-    MOST_SIMULATED,
-    Axis,
-    Kind,
-    Ledger,
-    Study,
-    about,
-    read_axes,
-    search,
-    study_of,
-)
+from castsim.exploration.tuning_candidates import Axis, Kind, Study, read_axes
+from castsim.exploration.tuning_studies import ALL, MOST_SIMULATED, Ledger, about, search, study_of
 from castsim.isa.errors import ReadError
 from castsim.reports.stage_progress import stage_progress
 from castsim.reports.tuning import tuning_document

@@ -16,8 +16,8 @@ from castsim.editor.debugging.messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
 from castsim.reports.stepping import element_value, operation_text, stop_line
-from castsim.running.stepping.stepper import Launch, Stepper
-from castsim.running.stepping.stops import Breakpoint, Named, Selection, parse_selection
+from castsim.running.stepper import Launch, Stepper
+from castsim.running.stops import Breakpoint, Named, Selection, parse_selection
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest

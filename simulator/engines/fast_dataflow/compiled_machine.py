@@ -5,7 +5,7 @@ rows are records, tables are addresses of rows or integers. numba passes an arra
 to it at every call; of bare memory it does neither.
 
 Importing this module imports numba. Compiling takes longer than any program that is not very long, so only those get
-here (see `driving`).
+here (see `tile_simulation`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from numba.core.typing.context import Context
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
-from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, requests, state_codes
-from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine
+from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, state_codes
+from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
 from castsim.engines.fast_dataflow.function_state import names_of
-from castsim.engines.fast_dataflow.machine_sources import sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.execution.dataflow import transfer_timing
 from castsim.files import kept_code
@@ -41,7 +40,7 @@ from castsim.machines.strided import repeat_timing as strided_timing
 from castsim.machines.vector_function import function_timing
 
 _RULES = (transfer_timing, strided_timing, function_timing)
-_MODULES = (*_RULES, pipe_steps, requests, issue, launched_functions, machine_steps)
+_MODULES = (*_RULES, pipe_steps, issue, launched_functions, machine_steps)
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:

@@ -6,24 +6,29 @@ whole turns of the addresses around the banks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd, lcm
 from typing import Protocol
 
 from castsim.engines.fast_dataflow import state
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_codes import (
+    BEGIN,
     CAUSES,
+    END,
     FENCE,
     FENCE_ALL,
     MEMORY_LATENCY,
     NONE,
+    PART,
     SCALAR,
     SCALAR_PIPE,
     SET,
     TRANSFER,
     WAIT,
+    WHOLE,
     WIDTH,
 )
 from castsim.execution.dataflow.pipe_operations import (
@@ -41,7 +46,19 @@ from castsim.execution.dataflow.pipe_operations import (
     cost_of,
 )
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TransferPlan, latency_ahead
-from castsim.execution.tree import Access, Deltas, Operation, Tree
+from castsim.execution.tree import (
+    Access,
+    Block,
+    Deltas,
+    Loop,
+    Lowered,
+    Node,
+    Operation,
+    Tree,
+    accesses,
+    elements,
+    width,
+)
 from castsim.targets.dataflow import DataflowTarget
 
 # What a mechanism adds to the fast engine: its operations as rows of numbers, its banks.
@@ -322,3 +339,332 @@ class FunctionRoom:
         for table, needed in self._encoder.room.items():
             if needed > memory.size(table):
                 memory.take(table, 2 * needed - memory.size(table), NO_TICK)
+
+
+# The program as a stream of tokens, made as far as the scalar unit needs it; loops may be cut short while they run.
+#
+# A token asks for a whole instruction, or, where an instruction holds a long loop, for its beginning, some of its
+# operations, or its end. Before every trip of a long loop that is worth it the stream stops for a look at the machine.
+
+_PIECE = 4096
+"""Tokens that are made at once."""
+_FLAT = 64
+"""Operations up to which a loop is unrolled without looking for a steady state."""
+_WINDOWS = (8, 64)
+"""Trips that are compared with each other: the first ones, and up to so many from every power of four on."""
+_SHARE = 32
+"""Rows of the machine's state that a look may read for each operation that is executed until the next one."""
+_PROMISE = 64
+"""Looks at a loop, at most, that are taken whatever is executed in between, if the rest of the loop is worth them."""
+_LOOK = 1024
+"""Items of straight-line code that are looked at together for repetition."""
+_LONGEST = 256
+"""Items after which they may repeat, at most."""
+_FEWEST = 4
+"""Repetitions from which on they do."""
+
+Moves = Sequence[Deltas] | None
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """A loop at work. It stands before trip `trip`; skipped trips are added to it.
+
+    The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
+    same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
+    A trip has so many operations (`size`). The more there is to look at, the rarer are looks: every `pace` turns.
+    `pipes` are those that have something to do in the loop.
+    """
+
+    loop: Loop
+    size: int
+    turn: int
+    steps: dict[int, int] | None
+    pipes: frozenset[str]
+    trip: int = 0
+    pace: int = 1
+    context: object = None
+
+    def is_watched(self) -> bool:
+        """Whether this trip begins with a look at the machine."""
+        apart = self.turn * self.pace
+        if self.steps is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
+            return False
+        return self.is_in_window()
+
+    def is_worth(self, rows: int) -> bool:
+        """Whether this trip still begins with a look when that has to read so many rows; slow the pace if need be.
+
+        What all looks read is bounded by what is executed: it would be wasted on short loops behind full queues.
+        """
+        each = _SHARE * self.size * self.turn
+        ahead = (self.loop.trips - self.trip) // self.turn // _PROMISE
+        while rows > each * max(self.pace, ahead):
+            self.pace *= 2
+        return self.is_watched()
+
+    def is_in_window(self) -> bool:
+        """Whether this trip is one of those whose states are compared in full."""
+        number = self.trip // (self.turn * self.pace)
+        return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
+
+    def opens_window(self) -> bool:
+        """Whether what was seen before is not compared any more."""
+        number = self.trip // (self.turn * self.pace)
+        return number == _window(number)
+
+
+@dataclass(slots=True)
+class Piece:
+    """Tokens, the loop to look at behind them (None: none), and the loop that they are part of."""
+
+    tokens: list[int]
+    frame: Frame | None = None
+    inside: Frame | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
+
+    moves: tuple[Deltas, ...] | None
+    turn: int
+    spaces: dict[int, int] | None
+    pipes: frozenset[str]
+
+
+@dataclass(slots=True)
+class TokenStream:
+    """The tokens of a program. `skips`: whether to stop for looks at all."""
+
+    encoder: Encoder
+    skips: bool
+    _pending: list[int] = field(default_factory=list)
+    _whole: dict[int, int] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
+    _steps: dict[int, _Steps] = field(default_factory=dict)
+    _frames: list[Frame] = field(default_factory=list)
+    _made: list[Loop] = field(default_factory=list)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the program piece by piece."""
+        yield from self._node(self.encoder.tree.root, None)
+        yield self._cut()
+
+    def _cut(self, frame: Frame | None = None) -> Piece:
+        tokens, self._pending = self._pending, []
+        return Piece(tokens, frame, self._frames[-1] if self._frames else None)
+
+    # ------------------------------------------------------------------------------------------------ instructions
+
+    def _node(self, node: Node, moves: Moves) -> Iterator[Piece]:
+        if isinstance(node, Block):
+            if moves is None:
+                yield from self._still(node.items)
+                return
+            start = 0
+            for item in node.items:
+                end = start + width(item)
+                yield from self._node(item, moves[start:end])
+                start = end
+        elif isinstance(node, Loop):
+            yield from self._loop(node, moves, self._node)
+        elif isinstance(node, Lowered):
+            yield from self._lowered(node, moves)
+        else:
+            raise TypeError("an operation outside an instruction")
+
+    def _still(self, items: tuple[Node, ...]) -> Iterator[Piece]:
+        """Yield a block that no loop has moved: what repeats as a loop, for the rest of it as it comes."""
+        first = 0
+        while first < len(items):
+            period, end = _repetition(items, first) if self.skips else (0, min(first + _PIECE, len(items)))
+            if period:
+                trips = (end - first) // period
+                yield from self._loop(self._folded(items[first : first + period], trips), None, self._node)
+                first += trips * period
+            else:
+                yield from self._as_it_comes(items[first:end])
+                first = end
+
+    def _folded(self, items: tuple[Node, ...], trips: int) -> Loop:
+        """Return the loop that a straight-line program has unrolled; it must live on, as loops are known by id."""
+        body = Block(items)
+        loop = Loop(trips, body, tuple((0,) * len(element.addresses) for element in elements(body)))
+        self._made.append(loop)
+        return loop
+
+    def _as_it_comes(self, items: tuple[Node, ...]) -> Iterator[Piece]:
+        """Yield instructions, of which those that were met before cost a look-up."""
+        whole = self._whole
+        for first in range(0, len(items), _PIECE):
+            part = items[first : first + _PIECE]
+            tokens = [whole.get(id(item), _UNKNOWN) for item in part]
+            if _UNKNOWN not in tokens:
+                self._pending += tokens
+            else:
+                for item in part:
+                    token = whole.get(id(item))
+                    if token is None:
+                        yield from self._node(item, None)
+                    else:
+                        self._pending.append(token)
+            if len(self._pending) >= _PIECE:
+                yield self._cut()
+
+    def _lowered(self, lowered: Lowered, moves: Moves) -> Iterator[Piece]:
+        inner = None if moves is None else moves[1:]
+        if self._is_short(lowered.body):
+            rows: list[int] = []
+            self._collect(lowered.body, inner, rows)
+            row = self.encoder.lowered(lowered.instruction, rows, accesses(lowered, moves))
+            self._pending.append(row << 2 | WHOLE)
+            if moves is None:
+                self._whole[id(lowered)] = row << 2 | WHOLE
+        else:
+            row = self.encoder.lowered(lowered.instruction, (), accesses(lowered, moves))
+            self._pending.append(row << 2 | BEGIN)
+            yield from self._part(lowered.body, inner)
+            self._pending.append(row << 2 | END)
+        if len(self._pending) >= _PIECE:
+            yield self._cut()
+
+    # -------------------------------------------------------------------------------------------------- operations
+
+    def _part(self, node: Node, moves: Moves) -> Iterator[Piece]:
+        """Yield the operations of an instruction that holds a long loop."""
+        if isinstance(node, Loop) and not self._is_short(node):
+            yield from self._loop(node, moves, self._part)
+        elif isinstance(node, Block) and not self._is_short(node):
+            start = 0
+            for item in node.items:
+                end = start + width(item)
+                yield from self._part(item, None if moves is None else moves[start:end])
+                start = end
+        else:
+            rows: list[int] = []
+            self._collect(node, moves, rows)
+            self._pending.append(self.encoder.lowered(NONE, rows) << 2 | PART)
+            if len(self._pending) >= _PIECE:
+                yield self._cut()
+
+    def _collect(self, node: Node, moves: Moves, rows: list[int]) -> None:
+        """Append the rows of all operations of a node, loops unrolled."""
+        if isinstance(node, Block):
+            start = 0
+            for item in node.items:
+                end = start + width(item)
+                self._collect(item, None if moves is None else moves[start:end], rows)
+                start = end
+        elif isinstance(node, Loop):
+            steps = self._steps_of(node).moves
+            for trip in range(node.trips):
+                self._collect(node.body, _advanced(moves, steps, trip), rows)
+        elif isinstance(node, Lowered):
+            raise TypeError("an instruction cannot contain another one")
+        else:
+            rows.append(self.encoder.operation(node, None if moves is None else moves[0]))
+
+    def _is_short(self, node: Node) -> bool:
+        return self._size(node) <= _FLAT
+
+    def _size(self, node: Node) -> int:
+        """Return the number of operations that a node executes."""
+        if not isinstance(node, Block | Loop):
+            return 1
+        size = self._sizes.get(id(node))
+        if size is None:
+            if isinstance(node, Loop):
+                size = node.trips * self._size(node.body)
+            else:
+                size = sum(self._size(item.body if isinstance(item, Lowered) else item) for item in node.items)
+            self._sizes[id(node)] = size
+        return size
+
+    # ------------------------------------------------------------------------------------------------------- loops
+
+    def _loop(self, loop: Loop, moves: Moves, walk: Callable[[Node, Moves], Iterator[Piece]]) -> Iterator[Piece]:
+        steps = self._steps_of(loop)
+        frame = Frame(loop, self._size(loop.body), steps.turn, steps.spaces, steps.pipes)
+        watches = self.skips and loop.trips * frame.size > _FLAT
+        if watches:
+            yield self._cut()
+            self._frames.append(frame)
+        while frame.trip < loop.trips:
+            if watches and frame.is_watched():
+                yield self._cut(frame)
+            yield from walk(loop.body, _advanced(moves, steps.moves, frame.trip))
+            if len(self._pending) >= _PIECE:
+                yield self._cut()
+            frame.trip += 1
+        if watches:
+            yield self._cut()
+            self._frames.pop()
+
+    def _steps_of(self, loop: Loop) -> _Steps:
+        """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
+        known = self._steps.get(id(loop))
+        if known is not None:
+            return known
+        turn, bytes_ = 1, self.encoder.unit.banking.bytes
+        spaces: dict[int, set[int]] = {}
+        moves: list[Deltas] = []
+        for element, row in zip(elements(loop.body), loop.steps, strict=True):
+            if isinstance(element, Lowered):
+                kept = []
+                for access, step in zip(element.accesses, row, strict=True):
+                    space = self.encoder.spaces.get(access.space)
+                    kept.append(0 if space is None else step)
+                    if space is not None and access.start < access.end:
+                        spaces.setdefault(space, set()).add(step)
+                moves.append(tuple(kept))
+            else:
+                # The other end of a transfer is in global memory.
+                counted = (row[0], 0) if isinstance(element, Transfer) else row
+                moves.append(counted)
+                turn = lcm(turn, *(bytes_ // gcd(bytes_, step) for step in counted))
+        alike = {space: min(found) for space, found in spaces.items()} if all(map(_single, spaces.values())) else None
+        pipes = frozenset(element.pipe for element in elements(loop.body) if not isinstance(element, Lowered))
+        found = _Steps(tuple(moves) if any(map(any, moves)) else None, turn, alike, pipes)
+        self._steps[id(loop)] = found
+        return found
+
+
+_UNKNOWN = -2
+
+
+def _window(number: int) -> int:
+    """Return where the window begins that a trip may lie in."""
+    return 0 if number < 2 * _WINDOWS[0] else 1 << (number.bit_length() - 1 & ~1)
+
+
+def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
+    """Return the period with which items repeat from `first` on, and where that ends; 0 and the next place to look."""
+    ahead = items[first : first + _LOOK]
+    end = first + len(ahead)
+    one = ahead[0]
+    for period in range(1, min(_LONGEST, len(ahead) // _FEWEST) + 1):
+        if ahead[period] is one and ahead[period:] == ahead[:-period]:
+            while end < len(items):
+                following = items[end : end + _LOOK]
+                if following != items[end - period : end - period + len(following)]:
+                    break
+                end += len(following)
+            return period, end
+    return 0, end
+
+
+def _single(found: set[int]) -> bool:
+    return len(found) == 1
+
+
+def _advanced(moves: Moves, steps: Moves, trip: int) -> Moves:
+    """Add `trip` times the steps to the moves that surrounding loops have gathered."""
+    if trip == 0 or steps is None:
+        return moves
+    if moves is None:
+        return [tuple(trip * step for step in row) for row in steps]
+    return [
+        tuple(before + trip * step for before, step in zip(move, row, strict=True))
+        for move, row in zip(moves, steps, strict=True)
+    ]

@@ -6,14 +6,19 @@ import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 
+from castsim import timing
 from castsim.engines.fast_dataflow.function_state import names_of
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
 from castsim.engines.fast_dataflow.state_codes import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH
+from castsim.execution.dataflow import pipe_operations, transfer_timing
+from castsim.machines.strided import repeat_timing as strided_timing
+from castsim.machines.vector_function import function_timing
 
 # Where the state of a run lies, and making more room for it: lists of objects, or bare memory for compiled code.
 #
@@ -361,3 +366,13 @@ class ExecutionRows:
             if not node.kind & STALE and over(m, node.execution, m.now):
                 node.kind |= STALE
                 node.execution = NONE
+
+
+# The files on which compiled code of the machine depends.
+
+
+def sources() -> tuple[Path, ...]:
+    """Return the files in which the machine stands, the rules of timing that it calls, and constants of both."""
+    modules = (timing, pipe_operations, transfer_timing, strided_timing, function_timing)
+    outside = (Path(module.__file__) for module in modules if module.__file__ is not None)
+    return (*sorted(Path(__file__).parent.glob("*.py")), *outside)

@@ -7,8 +7,7 @@ cycle loads in that cycle.
 from __future__ import annotations
 
 from castsim.engines.fast_dataflow.function_state import ComputeStepRow, FunctionRow, NestRow, PendingStoreRow, TripRow
-from castsim.engines.fast_dataflow.pipe_steps import begin, execution_of, finish, spend
-from castsim.engines.fast_dataflow.requests import grant_bytes
+from castsim.engines.fast_dataflow.pipe_steps import begin, execution_of, finish, grant_bytes, spend
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.state_codes import (
     BANK_CONFLICT,

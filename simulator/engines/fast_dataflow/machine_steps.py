@@ -10,6 +10,9 @@ from castsim.engines.fast_dataflow.issue import advance, awaited, demand, draine
 from castsim.engines.fast_dataflow.launched_functions import begin_function, resume_function, serve_function
 from castsim.engines.fast_dataflow.pipe_steps import (
     ask_from,
+    begin_transfer,
+    begin_vector,
+    change_mask,
     clear_needs,
     drained_at,
     execution_of,
@@ -19,15 +22,10 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     pop,
     rest,
     retire,
-    take,
-)
-from castsim.engines.fast_dataflow.requests import (
-    begin_transfer,
-    begin_vector,
-    change_mask,
     serve_transfer,
     serve_vector,
     serve_write,
+    take,
 )
 from castsim.engines.fast_dataflow.state import FlagRow, MachineState
 from castsim.engines.fast_dataflow.state_codes import (

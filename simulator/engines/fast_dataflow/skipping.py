@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from castsim.engines.fast_dataflow.encoding import Encoder
+from castsim.engines.fast_dataflow.encoding import Encoder, Frame
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
 from castsim.engines.fast_dataflow.function_state import (
     FrontEndRow,
@@ -55,7 +55,6 @@ from castsim.engines.fast_dataflow.state_codes import (
     WIDTH,
     WORKING,
 )
-from castsim.engines.fast_dataflow.tokens import Frame
 from castsim.execution.dataflow.pipe_operations import operation_name
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 from castsim.timing import Cause, Execution, OperationTiming

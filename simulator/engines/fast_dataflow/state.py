@@ -319,9 +319,9 @@ class MachineState(Row):
     rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
-    then for a write (of groups: see `requests`). `registers` holds when each vector register of the trip that computes
-    can be used; then, for every row of the function, the same of those that its own loads fill, and when each was last
-    accumulated in.
+    then for a write (of groups: see `pipe_steps`). `registers` holds when each vector register of the trip that
+    computes can be used; then, for every row of the function, the same of those that its own loads fill, and when each
+    was last accumulated in.
     """
 
     issuer: IssuerRow

@@ -1,18 +1,22 @@
-"""One simulation: the program as tokens, the machine that executes them, and what is reported."""
+"""One simulation: the program as tokens, the machine that executes them, what is reported."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.driving import Driver
-from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, Unit, start
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, Piece, TokenStream, Unit, start
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, sources
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
+from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
 from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
@@ -41,7 +45,6 @@ from castsim.engines.fast_dataflow.state_codes import (
     SCALAR_RUNS,
     TOKENS,
 )
-from castsim.engines.fast_dataflow.tokens import Piece, TokenStream
 from castsim.execution.dataflow.pipe_operations import (
     LOOK_AHEAD,
     Rest,
@@ -57,6 +60,61 @@ from castsim.isa.errors import EngineError
 from castsim.machines.registry import Parts
 from castsim.targets.loader import TileTarget
 from castsim.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
+
+# Whether a run goes on interpreted or compiled: whichever has the machine at its end sooner.
+
+Step = Callable[[MachineState], int]
+
+_COMPILING = "castsim.engines.fast_dataflow.compiled_machine"
+_KEPT = f"compiled_machine._machine.*.py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}.*.nbc"
+"""What numba calls the file in which it keeps the machine for this version of Python."""
+
+_LOADED, _ON_DISK, _TO_COMPILE = (3, 4), (200, 1000), (3000, 40_000)
+"""Milliseconds that a run must have taken, and promise still to take, until compiled code pays: it is loaded, lies on
+disk, or has to be made first. Only how long a run takes depends on them, not what comes out.
+"""
+
+
+class Driver:
+    """The machine of one run: interpreted, until the run proves long. `total`: operations it has to execute."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._began = perf_counter()
+        self._possible = True
+        self.step: Step = run
+
+    def pays_to_compile(self, remaining: int) -> bool:
+        """Whether the rest of the run, with so many operations, is worth compiled code."""
+        if not self._possible or self.step is not run:
+            return False
+        elapsed = int((perf_counter() - self._began) * 1000)
+        if elapsed < _LOADED[0]:
+            return False
+        patience, promise = _LOADED if _COMPILING in sys.modules else _ON_DISK if _is_kept() else _TO_COMPILE
+        done = max(1, self._total - remaining)
+        return elapsed > patience and elapsed * remaining / done > promise
+
+    def compile(self) -> bool:
+        """Go on with compiled code; return whether there is a compiler."""
+        try:
+            from castsim.engines.fast_dataflow.compiled_machine import compiled_machine  # noqa: PLC0415 - imports numba
+        except ImportError:
+            self._possible = False
+            return False
+        self.step = compiled_machine()
+        return True
+
+
+@cache
+def _is_kept() -> bool:
+    """Whether the machine has been compiled since its sources were written."""
+    from castsim.files.kept_code import folder_of  # noqa: PLC0415 - short runs ask for none of it
+
+    folder = folder_of(Path(__file__).parent)
+    kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
+    return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
+
 
 # Why a run cannot go on, in the words that all engines share (`dataflow.pipe_operations`).
 

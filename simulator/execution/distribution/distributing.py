@@ -67,14 +67,17 @@ class LedgerLabels:
 class Ledger:
     """An open ledger: `pieces` has the place and length of the results of each piece that is done."""
 
-    def __init__(self, path: Path, about: Mapping[str, str], book: LedgerLabels) -> None:
+    def __init__(self, path: Path, about: Mapping[str, str], book: LedgerLabels, *, synchronised: bool = True) -> None:
         """Open a file, which is made if it is missing, for this process alone.
+
+        `synchronised`: results are on the disk once they are added; else the system writes them when it likes.
 
         Raises:
             ReadError: it cannot be read or written, is no ledger, is about something else, or another process has it.
         """
         self.path = path
         self._book = book
+        self._synchronised = synchronised
         self.pieces: dict[int, tuple[int, int]] = {}
         try:
             self._file = os.open(path, _FLAGS, 0o666)
@@ -100,10 +103,14 @@ class Ledger:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, for others to open."""
         os.close(self._file)
 
     def add(self, number: int, results: bytes) -> None:
-        """Append the results of a piece; they are on the disk when this returns.
+        """Append the results of a piece; if `synchronised` they are on the disk when this returns.
 
         Raises:
             ReadError: the file cannot be written.
@@ -112,7 +119,8 @@ class Ledger:
         end = os.lseek(self._file, 0, os.SEEK_END)
         try:
             self._write(data)
-            os.fsync(self._file)
+            if self._synchronised:
+                os.fsync(self._file)
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file, end)

@@ -38,7 +38,7 @@ from castsim.machines.vliw.semantics.lanes import elements, given, integers
 from castsim.machines.vliw.semantics.policies import policy_of
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.numerics import code_dtype
-from castsim.targets.tpc_special_functions import descriptors_of
+from castsim.targets.tpc_compiler import descriptors_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
 

@@ -26,7 +26,7 @@ from castsim.machines.vliw.lookups import NO_TABLES, Tables
 from castsim.machines.vliw.registers import RegisterCell, Write
 from castsim.machines.vliw.semantics import Coordinates
 from castsim.numerics import code_dtype
-from castsim.targets.tpc_special_functions import Descriptors
+from castsim.targets.tpc_compiler import Descriptors
 from castsim.targets.vliw import VliwTarget
 
 Codes = NDArray[np.unsignedinteger]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.evidence.accuracy import AccuracyTables, Curve
-from castsim.evidence.accuracy.assessment import Statistics, predicted, simulated
+from castsim.evidence.accuracy_assessment import AccuracyTables, Curve, Statistics, predicted, simulated
 from castsim.reports import notebooks
 from castsim.reports.notebooks.colours import SERIES
 from castsim.reports.notebooks.columns import Columns, integers, numbers

@@ -96,7 +96,7 @@ _KINDS = {
     "castsim.estimating.cast_estimates.Estimates": "estimates:EstimatesPresentation",
     "castsim.planning.lowering_answers.answer.Answer": "lowerings:LoweringPresentation",
     "castsim.planning.conformance.matrix.Matrix": "conformance:ConformancePresentation",
-    "castsim.evidence.accuracy.assessment.AccuracyTables": "accuracy:AccuracyPresentation",
+    "castsim.evidence.accuracy_assessment.AccuracyTables": "accuracy:AccuracyPresentation",
 }
 """What presents which class of results."""
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from castsim.evidence.accuracy import Accuracy, AssessedRow
-from castsim.evidence.accuracy.left_out import CrossValidation
+from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow
+from castsim.evidence.left_out import CrossValidation
 from castsim.exploration.differences import Difference, Side, by_effect
-from castsim.exploration.tuning import Row, Tuning
+from castsim.exploration.tuning_candidates import Row
+from castsim.exploration.tuning_studies import Tuning
 from castsim.planning import PlanKind
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.lowering_answers import Answer

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
 from castsim.estimating.cast_estimates import WEIGHTIEST, Share
-from castsim.exploration.advice.searching import Advice
-from castsim.exploration.advice.suggestion import SuggestionEvidence
+from castsim.exploration.advice_search import Advice
+from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described

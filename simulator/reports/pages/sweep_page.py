@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from castsim.exploration.sweeps.summary import Summary, summary
+from castsim.exploration.sweep_results import Summary, summary
 from castsim.reports.documents import Document
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import (

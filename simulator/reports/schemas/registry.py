@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from castsim.exploration.advice.suggestion import SuggestionEvidence
+from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, Document, Json

@@ -25,7 +25,7 @@ from castsim.reports.schemas.keys import (
     absent,
 )
 from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
-from castsim.synchronisation.flags.insertion import Place
+from castsim.synchronisation.flags import Place
 from castsim.targets.description import SourceKind, Status
 
 # Inside of the launches of vector functions.

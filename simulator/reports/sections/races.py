@@ -11,7 +11,7 @@ from castsim.reports.documents import Document, document
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
 from castsim.reports.terminal import indented
-from castsim.synchronisation.races import Finding
+from castsim.synchronisation.race_findings import Finding
 
 
 def _data(report: RunReport) -> Document:

@@ -1,0 +1,387 @@
+"""Reading tables of measured cycles: CSV with a header line, columns by name, in any order.
+
+Needed: `src` and `dst`, or one `dtype` for both; `rows`, `cols`, `measured_cycles`. Used if they are there: `op` (a
+cast where it is missing), `op_params`, `impl_kind`, `valid_rows`, `valid_cols`, `path`, `outer_iters`,
+`inner_iters_label`, `peer_predicted_cycles`, `data_quality`, `convention`, `options` (`name=value`, several separated
+by `;`), `in_place`, `runtime_valid`, `fitted` (whether a fact of the target was fitted to the row; where it is missing,
+none was) and `source_kind` (what the cycles were read off); of loads and stores `transfers` and `layout`. All others
+are carried along. A table with a column `program` measures programs of vector instructions
+(`castsim.evidence.measured_rows`).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
+from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
+from castsim.execution.interpreter.vector_unit import Body, Step
+from castsim.execution.run_limits import MAX_CYCLES
+from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.formats import Format
+from castsim.isa.pto.lexer import closest
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.isa.reading import read_text
+from castsim.targets.description import SourceKind
+from castsim.targets.loader import format_of
+
+# Rows that measure programs of vector instructions: a body, and the loops around it.
+#
+# Columns: `case`, `dtype`, `loops`, `trips`, `unroll`, `measured_cycles`, `between_loops` (a barrier) and `program`,
+# in which `r=vmul a b` computes, `a=vlds A` loads from a buffer, `vsts B r` stores to one, and `4 x (a=vadds a)`
+# repeats.
+
+PROGRAM = "program"
+"""The column that tells a table of programs from one of tiles."""
+
+SCOPE_COLUMNS = (PROGRAM, "dtype", "trips", "measured_cycles")
+"""Columns without which there is nothing to compare."""
+
+SCOPE = "vecscope"
+"""The operation of these rows."""
+
+_REPEATED = re.compile(r"(\d{1,5}) x \((.*)\)")
+_STEP = re.compile(r"(?:(?P<result>\w+) *= *)?(?P<mnemonic>[a-z]\w*)(?P<operands>(?: +\w+)*)")
+
+
+def body_of(text: str, loops: int, trips: int, unroll: int, element: Format, between: str, span: Span) -> Body:
+    """Read the program of a row.
+
+    Raises:
+        ReadError: something in it is no instruction; names the place of the cell.
+    """
+    steps = tuple(step for part in text.split(";") for step in _steps(part.strip(), span))
+    return Body(loops, trips, unroll, steps, element.storage_bits, between)
+
+
+def _steps(text: str, span: Span) -> Iterator[Step]:
+    repeated = _REPEATED.fullmatch(text)
+    times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
+    found = _STEP.fullmatch(text)
+    if found is None:
+        legal = ("a=vlds A", "r=vmul a b", "vsts B r", "4 x (a=vadds a)")
+        raise ReadError(f"'{text}' is not an instruction of a program", span=span, legal=legal)
+    result, mnemonic, operands = found["result"] or "", found["mnemonic"], tuple(found["operands"].split())
+    buffer = ""
+    if mnemonic in (BODY_LOAD, BODY_STORE):
+        if not operands:
+            raise ReadError(f"'{text}' names no buffer", span=span)
+        buffer, *rest = operands
+        operands = tuple(rest)
+    for _ in range(times):
+        yield Step(mnemonic, result, operands, buffer)
+
+
+NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
+"""Columns without which there is nothing to compare."""
+
+_PREDICTIONS = ("peer_predicted_cycles", "peer_predicted_cycles_at_commit")
+_ONE_FORMAT = "dtype"
+_CYCLES = "measured_cycles"
+_USUAL = "default"
+_MEASURED = "measured"
+_QUALITIES = (_MEASURED, "measured_dma")
+_MOST_DIGITS = 18
+"""Of a number in a cell: far more than any shape or time has."""
+_LAYOUTS = ("nd", "dn")
+_ANSWERS = {"": False, "false": False, "true": True}
+_FITTED = {"": False, "no": False, "yes": True}
+_SOURCES = ("", *(str(kind) for kind in SourceKind if kind is not SourceKind.ASSUMPTION))
+
+CAST = "tcvt"
+"""The operation of rows that name none."""
+
+LOAD, STORE = TRANSFERS = ("tload", "tstore")
+"""The operations of rows that measure a transfer from global memory, and to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRow:
+    """One measured operation. `cells` are the row's own columns and texts, `span` its place in the file.
+
+    `operation` is its mnemonic, `parameters` what else the table says of it ('' if nothing but the default), `variant`
+    the name of the code variant that ran, if stated; operations other than casts have equal `src` and `dst`.
+    Extents in elements; `valid_rows` and `valid_cols` are the whole tile if the table does not say. `path` is `1D`,
+    `2D`, or what the shape makes of it (`contiguous`: full rows, or a single one). `outer_trips` and `inner_trips` are
+    the loop trips that were profiled, None if not stated. `predicted` is what the public model says. `convention`
+    names what the cycles count, None if the table does not say; `options` are those of the target that the row was
+    measured with; `in_place` rows put the result on the first source; tiles of `runtime_valid` rows leave their valid
+    region to run time. A load or store takes `transfers` instructions, each with an equal share of the rows (of the
+    columns if `layout` is `dn`).
+    `body` is the program of a row that measures one; its rows are loops and its columns their trips. `fitted` rows have
+    decided facts of the target and so confirm nothing; `source_kind` is None where the table does not say.
+    """
+
+    cells: Mapping[str, str]
+    span: Span
+    operation: str
+    parameters: str
+    variant: str | None
+    src: Format
+    dst: Format
+    rows: int
+    cols: int
+    valid_rows: int
+    valid_cols: int
+    path: str
+    outer_trips: int | None
+    inner_trips: int | None
+    measured_cycles: int
+    predicted: int | None
+    convention: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    in_place: bool = False
+    runtime_valid: bool = False
+    transfers: int = 1
+    layout: str = "nd"
+    body: Body | None = None
+    fitted: bool = False
+    source_kind: SourceKind | None = None
+    convention_span: Span | None = None
+    """The place of the convention."""
+
+    @property
+    def name(self) -> str:
+        """How the table calls the row, '' if it does not."""
+        return self.cells.get("case", "") if self.body is not None else ""
+
+    @property
+    def label(self) -> str:
+        """Operation and parameters, as reports name them."""
+        return f"{self.operation} {self.parameters}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTable:
+    """The rows of a file that can be compared, and how many others it has: not measured, or of unknown operations."""
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[MeasuredRow, ...]
+    skipped: int
+
+
+def read_table(path: Path) -> MeasuredTable:
+    """Read a table.
+
+    Rows of operations that no target has, without a measured value, or whose `data_quality` does not call them
+    measured, are counted and left out.
+
+    Raises:
+        ReadError: unreadable, empty, columns missing or named twice, a cell without the number or format it needs,
+            nothing measured. Names file, line and column.
+    """
+    lines = _lines(path)
+    header = _cells(path, lines, 0) if lines else []
+    columns = tuple(name.strip() for name in header)
+    _check_columns(path, lines, columns)
+    rows: list[MeasuredRow] = []
+    skipped: list[_Record] = []
+    for number in range(1, len(lines)):
+        if not lines[number].strip():
+            continue
+        values = _cells(path, lines, number)
+        if len(values) != len(columns):
+            message = f"{len(values)} cells, the header names {len(columns)} columns"
+            raise ReadError(message, span=Span(str(path), number + 1, 1, lines[number]))
+        record = _Record(path, number + 1, lines[number], columns, values)
+        if record.counts():
+            rows.append(record.row())
+        else:
+            skipped.append(record)
+    if not rows:
+        for record in skipped:
+            record.check_operation()
+        raise ReadError(f"table '{path}' has no measured operation")
+    return MeasuredTable(str(path), columns, tuple(rows), len(skipped))
+
+
+def _lines(path: Path) -> list[str]:
+    return read_text(path, "table", encoding="utf-8-sig").splitlines()
+
+
+def _cells(path: Path, lines: Sequence[str], number: int) -> list[str]:
+    """Split one line; a cell cannot span lines."""
+    try:
+        return next(csv.reader([lines[number]], strict=True), [])
+    except csv.Error as error:
+        raise ReadError(f"malformed CSV: {error}", span=Span(str(path), number + 1, 1, lines[number])) from None
+
+
+def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -> None:
+    if not lines:
+        raise ReadError(f"table '{path}' is empty", legal=NEEDED)
+    span = Span(str(path), 1, 1, lines[0], max(1, len(lines[0])))
+    instead = ("src", "dst") if _ONE_FORMAT in columns else ()
+    needed = SCOPE_COLUMNS if PROGRAM in columns else NEEDED
+    missing = [name for name in needed if name not in (*columns, *instead)]
+    if missing:
+        raise ReadError(f"no column {', '.join(missing)}", span=span, legal=needed)
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ReadError(f"column {', '.join(twice)} twice", span=span)
+
+
+class _Record:
+    """One line, its cells by column."""
+
+    def __init__(self, path: Path, line: int, text: str, columns: tuple[str, ...], values: list[str]) -> None:
+        self._path, self._line, self._text = path, line, text
+        self._columns = columns
+        self._cells = {name: value.strip() for name, value in zip(columns, values, strict=True)}
+        self._values = values
+
+    @property
+    def _operation(self) -> str:
+        return (self._cells.get("op") or CAST).lower()
+
+    @property
+    def _known(self) -> bool:
+        operations = (CAST, *TRANSFERS, *VECTOR_OPERATIONS)
+        return PROGRAM in self._columns or self._operation in operations
+
+    def counts(self) -> bool:
+        """Whether it is a measured operation."""
+        measured = self._cells.get("data_quality", _MEASURED) in _QUALITIES
+        return self._known and measured and bool(self._cells["measured_cycles"])
+
+    def check_operation(self) -> None:
+        """Refuse an operation that no target has (ReadError, with its place)."""
+        if not self._known:
+            legal = closest(self._operation, (CAST, *TRANSFERS, *VECTOR_OPERATIONS))
+            raise ReadError(f"no target has an operation '{self._operation}'", span=self._span("op"), legal=legal)
+
+    def row(self) -> MeasuredRow:
+        """Return it, every cell read."""
+        if PROGRAM in self._columns:
+            return self._scope()
+        rows, cols = self._count("rows"), self._count("cols")
+        valid_rows, valid_cols = self._optional("valid_rows") or rows, self._optional("valid_cols") or cols
+        for name, valid, extent in (("valid_rows", valid_rows, rows), ("valid_cols", valid_cols, cols)):
+            if valid > extent:
+                raise ReadError(f"{name} {valid} exceeds {extent}", span=self._span(name))
+        source, destination = (_ONE_FORMAT, _ONE_FORMAT) if _ONE_FORMAT in self._columns else ("src", "dst")
+        parameters = self._cells.get("op_params", "")
+        return MeasuredRow(
+            cells=self._cells,
+            span=self._span(source),
+            operation=self._operation,
+            parameters="" if parameters == _USUAL else parameters,
+            variant=self._cells.get("impl_kind") or None,
+            src=self._format(source),
+            dst=self._format(destination),
+            rows=rows,
+            cols=cols,
+            valid_rows=valid_rows,
+            valid_cols=valid_cols,
+            path=self._path_class(rows, cols, valid_cols),
+            outer_trips=self._optional("outer_iters"),
+            inner_trips=self._optional("inner_iters_label"),
+            measured_cycles=self._cycles(),
+            predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
+            convention=self._cells.get("convention") or None,
+            options=self._options(),
+            in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
+            runtime_valid=_ANSWERS[self._word("runtime_valid", tuple(_ANSWERS))],
+            transfers=self._optional("transfers") or 1,
+            layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
+            fitted=self._fitted(),
+            source_kind=self._source_kind(),
+            convention_span=self._span("convention"),
+        )
+
+    def _scope(self) -> MeasuredRow:
+        """Return a program of vector instructions."""
+        element, loops, trips = self._format(_ONE_FORMAT), self._optional("loops") or 1, self._count("trips")
+        between, unroll = self._cells.get("between_loops", ""), self._optional("unroll") or 1
+        span = self._span(PROGRAM)
+        body = body_of(self._cells[PROGRAM], loops, trips, unroll, element, between, span)
+        return MeasuredRow(
+            cells=self._cells, span=span, operation=SCOPE, parameters="", variant=None, src=element, dst=element,
+            rows=loops, cols=trips, valid_rows=loops, valid_cols=trips, path="loops",
+            outer_trips=None, inner_trips=None, measured_cycles=self._cycles(),
+            predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None), body=body,
+            fitted=self._fitted(), source_kind=self._source_kind(),
+        )  # fmt: skip
+
+    def _fitted(self) -> bool:
+        return _FITTED[self._word("fitted", tuple(_FITTED))]
+
+    def _source_kind(self) -> SourceKind | None:
+        found = self._word("source_kind", _SOURCES)
+        return SourceKind(found) if found else None
+
+    def _word(self, column: str, legal: tuple[str, ...]) -> str:
+        """Return a cell in lower case; one that is missing or empty is ''."""
+        text = self._cells.get(column, "").lower()
+        if text and text not in legal:
+            message = f"{column} '{text}' is not a legal value"
+            raise ReadError(message, span=self._span(column), legal=filter(None, legal))
+        return text
+
+    def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:
+        """Return the shape class; a spelling that does not begin with it leaves it to the shape."""
+        stated = self._cells.get("path", "").upper()[:2]
+        if stated in ("1D", "2D"):
+            return stated
+        return "1D" if cols == valid_cols or rows == 1 else "2D"
+
+    def _count(self, column: str) -> int:
+        text = self._cells[column]
+        self._bounded(column, text)
+        if not text.isascii() or not text.isdigit() or int(text) == 0:
+            message = f"{column} '{text}' is not a positive integer"
+            legal = ("whole cycles, without a unit",) if column == _CYCLES else ()
+            raise ReadError(message, span=self._span(column), legal=legal)
+        return int(text)
+
+    def _options(self) -> dict[str, str]:
+        """Return the options of the target that the row was measured with."""
+        text = self._cells.get("options", "")
+        pairs = [pair.partition("=") for pair in text.split(";")] if text else []
+        if not all(name and value for name, _, value in pairs):
+            raise ReadError(f"options '{text}' are not of the form name=value;name=value", span=self._span("options"))
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+    def _cycles(self) -> int:
+        """Return the measured cycles: whole ones, without a unit, no more than a simulation may take."""
+        cycles = self._count(_CYCLES)
+        if cycles > MAX_CYCLES:
+            message = f"{_CYCLES} {cycles} is more than any simulation may take"
+            raise ReadError(message, span=self._span(_CYCLES), legal=(f"1 .. {MAX_CYCLES}",))
+        return cycles
+
+    def _optional(self, column: str) -> int | None:
+        return self._count(column) if self._cells.get(column) else None
+
+    def _prediction(self, column: str) -> int | None:
+        text = self._cells.get(column, "")
+        self._bounded(column, text)
+        if text and not (text.isascii() and text.isdigit()):
+            raise ReadError(f"{column} '{text}' is not an integer", span=self._span(column))
+        return int(text) if text else None
+
+    def _bounded(self, column: str, text: str) -> None:
+        if len(text) > _MOST_DIGITS:
+            raise ReadError(f"{column}: {text[:_MOST_DIGITS]}... is too long for a number", span=self._span(column))
+
+    def _format(self, column: str) -> Format:
+        try:
+            return format_of(self._cells[column])
+        except CastsimError as error:
+            raise error.at(self._span(column)) from None
+
+    def _span(self, column: str) -> Span:
+        """Return the place of a cell; without a cell, of the line."""
+        if column not in self._columns:
+            return Span(str(self._path), self._line, 1, self._text)
+        index = self._columns.index(column)
+        # Commas inside quotes would shift this: then the line is named from the cell's first occurrence.
+        start = sum(len(value) + 1 for value in self._values[:index])
+        if '"' in self._text:
+            start = max(0, self._text.find(self._values[index]))
+        return Span(str(self._path), self._line, start + 1, self._text, max(1, len(self._values[index])))

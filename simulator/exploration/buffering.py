@@ -1,0 +1,504 @@
+"""Give a loop a second set of tiles, so that it loads the next part while it works on this one.
+
+The body is written twice, the second time for the next trip and on tiles of its own. Where the number of trips may be
+odd, the second half stands behind a comparison.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from castsim.exploration.suggestion import Change
+from castsim.isa.errors import CastsimError
+from castsim.isa.formats import format_named
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.types import format_type, parse_type
+
+# The text of a tile program as lines that can be edited, each statement with the lines it stands on.
+
+VALUE = re.compile(r"%([A-Za-z0-9_$.\-]+)")
+"""A value in the text; the group is its name."""
+
+_COMMENT = re.compile(r"//.*")
+_TYPE = re.compile(r"!pto\.[a-z_]+<[^<>]*(?:<[^<>]*>[^<>]*)*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An operation on whole lines of the text: `first` to `last`, counted from 0; of a region both braces are in it.
+
+    `path` holds the regions that it stands in, outermost first; `body` the statements of its own region.
+    """
+
+    node: pto.Operation
+    first: int
+    last: int
+    path: tuple[pto.Operation, ...] = ()
+    body: tuple[Statement, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """Its line as people count."""
+        return self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Edits of a text by lines: what comes instead of a line, and before it; a line may get both."""
+
+    lines: tuple[str, ...]
+    instead: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    before: dict[int, list[str]] = field(default_factory=dict)
+
+    def remove(self, statement: Statement) -> None:
+        """Leave a statement out."""
+        for line in range(statement.first, statement.last + 1):
+            self.instead[line] = ()
+
+    def replace(self, statement: Statement, lines: Sequence[str]) -> None:
+        """Write other lines in place of a statement."""
+        self.remove(statement)
+        self.instead[statement.first] = tuple(lines)
+
+    def insert(self, line: int, lines: Sequence[str]) -> None:
+        """Write lines before a line."""
+        self.before.setdefault(line, []).extend(lines)
+
+    def text(self) -> str:
+        """Return the whole text after all edits."""
+        found: list[str] = []
+        for number, line in enumerate(self.lines):
+            found += self.before.get(number, ())
+            found += self.instead.get(number, (line,))
+        found += self.before.get(len(self.lines), ())
+        return "\n".join(found)
+
+
+@dataclass(frozen=True, slots=True)
+class TileText:
+    """A function of a tile program and the lines of its file."""
+
+    text: str
+    lines: tuple[str, ...]
+    function: pto.Function
+    statements: tuple[Statement, ...]
+
+    def all(self) -> Iterator[Statement]:
+        """Yield every statement in the order of the text."""
+        yield from each_of(self.statements)
+
+    def written(self, statement: Statement) -> list[str]:
+        """Return the lines of a statement."""
+        return list(self.lines[statement.first : statement.last + 1])
+
+    def edited(self) -> Edited:
+        """Return edits that change nothing yet."""
+        return Edited(self.lines)
+
+    def constants(self) -> dict[str, int]:
+        """Return the integer constants of the function by name."""
+        return {
+            one.node.result: one.node.value
+            for one in self.all()
+            if isinstance(one.node, pto.Constant) and isinstance(one.node.value, int)
+        }
+
+
+def each_of(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield statements and those inside them."""
+    for one in statements:
+        yield one
+        yield from each_of(one.body)
+
+
+def read_text(text: str, file: str, entry: str | None) -> TileText | None:
+    """Return the entry function of a text for editing; None where its statements do not stand on lines of their own.
+
+    Also None for a text that is refused.
+    """
+    try:
+        program = parse(text, file)
+    except CastsimError:
+        return None
+    with_body = [one for one in program.functions if one.body is not None]
+    named = [one for one in with_body if one.name == (entry or "").removeprefix("@")]
+    chosen = named or [one for one in with_body if one.is_entry] or with_body
+    if not chosen:
+        return None
+    function, lines = chosen[0], tuple(text.split("\n"))
+    bare = [_COMMENT.sub("", line) for line in lines]
+    statements = _statements(function.body or (), bare, ())
+    if statements is None:
+        return None
+    starts = [one.first for one in each_of(statements)]
+    return TileText(text, lines, function, statements) if len(set(starts)) == len(starts) else None
+
+
+def _statements(
+    body: Sequence[pto.Operation], bare: Sequence[str], path: tuple[pto.Operation, ...]
+) -> tuple[Statement, ...] | None:
+    found = []
+    for node in body:
+        first = node.span.line - 1
+        last = _end(bare, first)
+        if last is None:
+            return None
+        inside: tuple[Statement, ...] | None = ()
+        if isinstance(node, pto.For | pto.Section):
+            inside = _statements(node.body, bare, (*path, node))
+        elif isinstance(node, pto.If):
+            inside = _statements((*node.then_body, *node.else_body), bare, (*path, node))
+        if inside is None:
+            return None
+        found.append(Statement(node, first, last, path, inside))
+    return tuple(found)
+
+
+def _end(bare: Sequence[str], first: int) -> int | None:
+    """Return the line on which all brackets that a statement opens are closed."""
+    depth = 0
+    for line in range(first, len(bare)):
+        depth += sum(bare[line].count(opening) for opening in "{([") - sum(bare[line].count(end) for end in "})]")
+        if depth == 0:
+            return line
+        if depth < 0:
+            return None
+    return None
+
+
+def defined(lines: Sequence[str]) -> set[str]:
+    """Return the names that lines define: before an equals sign at their start, or as what a loop counts."""
+    names: set[str] = set()
+    for line in lines:
+        plain = _COMMENT.sub("", line).strip()
+        head, equals, _ = plain.partition(" = ")
+        if equals and plain.startswith("%"):
+            names |= {name.split(":")[0] for name in VALUE.findall(head)}
+        loop = re.search(r"scf\.for %([A-Za-z0-9_$.\-]+) =", plain)
+        if loop:
+            names.add(loop[1])
+    return names
+
+
+def used(lines: Sequence[str]) -> set[str]:
+    """Return every name that lines mention."""
+    return {name for line in lines for name in VALUE.findall(_COMMENT.sub("", line))}
+
+
+def renamed(lines: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """Return lines in which values have other names."""
+    return [VALUE.sub(lambda found: f"%{names.get(found[1], found[1])}", line) for line in lines]
+
+
+def fresh(name: str, taken: set[str], suffix: str = "b") -> str:
+    """Return a name that nothing has yet, made of another one, and take it."""
+    number, found = 1, f"{name}_{suffix}"
+    while found in taken:
+        number += 1
+        found = f"{name}_{suffix}{number}"
+    taken.add(found)
+    return found
+
+
+def indent(line: str) -> str:
+    """Return the blanks at the start of a line."""
+    return line[: len(line) - len(line.lstrip())]
+
+
+def retyped(lines: Sequence[str], change: Callable[[pto.Type], pto.Type | None]) -> list[str]:
+    """Return lines in which types are changed; None from `change` keeps the spelling as it is."""
+
+    def one(found: re.Match[str]) -> str:
+        kind = parse_type(found[0])
+        other = change(kind)
+        return found[0] if other is None or other == kind else format_type(other)
+
+    return [_TYPE.sub(one, line) for line in lines]
+
+
+def types_in(lines: Sequence[str]) -> list[pto.Type]:
+    """Return the types that lines spell out, in their order."""
+    return [parse_type(found[0]) for line in lines for found in _TYPE.finditer(_COMMENT.sub("", line))]
+
+
+# What kinds of changes share about tiles: which value each type of a statement belongs to, sizes, addresses.
+
+_PLAIN = (pto.TileType, pto.PartitionType, pto.ViewType, pto.PointerType, pto.MultiTileType)
+
+Retype = Callable[[str, pto.Type], pto.Type | None]
+"""Takes a value's name and type, and returns the type that it gets; None for its own."""
+
+
+def typed_names(node: pto.Operation) -> list[str] | None:
+    """Return the value of every type that a statement spells out, in their order; None if that is not told."""
+    match node:
+        case pto.AllocTile():
+            return [node.result]
+        case pto.Tcvt():
+            return [node.src, *([node.tmp] if node.tmp else []), node.dst]
+        case pto.TileOperation():
+            pairs = [
+                *zip(node.inputs, node.input_types, strict=True),
+                *zip(node.outputs, node.output_types, strict=True),
+            ]
+            return [name for name, kind in pairs if isinstance(kind, _PLAIN)]
+        case pto.PartitionView():
+            return [node.view, node.result]
+        case pto.MakeView() | pto.SetValidShape():
+            return [node.result if isinstance(node, pto.MakeView) else node.tile]
+        case pto.Subview():
+            return [node.source, node.result]
+    return None
+
+
+def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[Statement] | None = None) -> bool:
+    """Change types by the values that they belong to; False if a statement with types cannot be told apart."""
+    for one in text.all() if only is None else only:
+        if one.body:
+            continue
+        lines = text.written(one)
+        spelled = types_in(lines)
+        if not spelled:
+            continue
+        names = typed_names(one.node)
+        if names is None or len(names) != len(spelled):
+            if any(isinstance(kind, pto.TileType) for kind in spelled):
+                return False
+            continue
+        order = iter(names)
+        found = retyped(lines, lambda kind, order=order: change(next(order), kind))  # type: ignore[misc]
+        if found != lines:
+            edited.replace(one, found)
+    return True
+
+
+def tile_types(text: TileText) -> dict[str, pto.TileType]:
+    """Return the types of tiles, by the names of their values."""
+    found: dict[str, pto.TileType] = {}
+    for one in text.all():
+        names = typed_names(one.node)
+        kinds = types_in(text.written(one)) if names and not one.body else []
+        if names and len(names) == len(kinds):
+            found |= {name: kind for name, kind in zip(names, kinds, strict=True) if isinstance(kind, pto.TileType)}
+    return found
+
+
+def tile_size(kind: pto.TileType) -> int:
+    """Return the bytes that a tile takes."""
+    fmt = format_named(kind.element)
+    return kind.rows * kind.cols * (fmt.bits if fmt.bits == 4 else fmt.storage_bits) // 8
+
+
+def row_aligned(kind: pto.TileType) -> bool:
+    """Whether the rows of a tile are whole blocks of 32 bytes."""
+    return kind.block_layout != "row_major" or tile_size(kind) // kind.rows % 32 == 0
+
+
+def first_free(text: TileText) -> int | None:
+    """Return the first byte behind all tiles that are placed by hand; None if an address is no constant."""
+    constants, end = text.constants(), 0
+    for one in text.all():
+        if isinstance(one.node, pto.AllocTiles):
+            return None
+        if isinstance(one.node, pto.AllocTile) and one.node.address is not None:
+            if one.node.address not in constants:
+                return None
+            end = max(end, constants[one.node.address] + tile_size(one.node.type))
+    return -(-end // 256) * 256
+
+
+def written_by(node: pto.Operation) -> tuple[str, ...]:
+    """Return the tiles, or views, that an operation writes."""
+    if isinstance(node, pto.Tcvt):
+        return (node.dst,)
+    return node.outputs if isinstance(node, pto.TileOperation) else ()
+
+
+def read_by(node: pto.Operation) -> tuple[str, ...]:
+    """Return what an operation reads, its tmp tile among it."""
+    if isinstance(node, pto.Tcvt):
+        return (node.src, *([node.tmp] if node.tmp else []))
+    if isinstance(node, pto.TileOperation):
+        return node.inputs
+    return ()
+
+
+BUFFERING = "double-buffer"
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that may be unrolled: `trips` is None where the text does not tell."""
+
+    statement: Statement
+    node: pto.For
+    trips: int | None
+
+
+def double_buffered(text: TileText) -> Iterator[Change]:
+    """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
+    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
+        return  # events would have to be told apart as well
+    for one in text.all():
+        if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):
+            continue
+        loop = _Loop(one, one.node, trips_of(one.node, text.constants()))
+        own = _own_tiles(text, one)
+        moved = [name for name in own if _is_transferred(one, name)]
+        for copies in (2, 4):
+            if loop.trips is not None and loop.trips < copies:
+                continue
+            if copies > 2 and (loop.trips is None or loop.trips % copies):
+                continue
+            for tiles, words in ((moved, "the tiles that are loaded or stored"), (own, "all of its tiles")):
+                if tiles and (tiles is moved or len(own) > len(moved)):
+                    changed = unrolled(text, loop, tiles, copies)
+                    if changed is not None:
+                        yield Change(
+                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
+                            "a transfer no longer waits until the previous trip has finished with its tile",
+                            one.number, changed,
+                        )  # fmt: skip
+
+
+_TIMES = {2: "double-buffer", 4: "four sets of"}
+
+
+def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
+    """Return how often a loop runs; None if a bound is not known."""
+    bounds = [known.get(name) for name in (node.lower, node.upper, node.step)]
+    if any(bound is None for bound in bounds) or not bounds[2]:
+        return None
+    low, high, step = (bound or 0 for bound in bounds)
+    return max(0, -(-(high - low) // step))
+
+
+def _own_tiles(text: TileText, loop: Statement) -> list[str]:
+    """Return the tiles that every trip writes before it reads them, and that nothing but the loop reads."""
+    allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
+    inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
+    outside = {
+        name
+        for one in text.all()
+        if not (loop.first <= one.first <= loop.last) and not isinstance(one.node, pto.AllocTile) and not one.body
+        for name in used(text.written(one))
+    }
+    return [name for name in allocated if name in inside - outside and _written_first(loop, name)]
+
+
+def _written_first(loop: Statement, name: str) -> bool:
+    for one in loop.body:
+        if name in read_by(one.node):
+            return False
+        if name in written_by(one.node):
+            return True
+    return False
+
+
+def _is_transferred(loop: Statement, name: str) -> bool:
+    return any(
+        isinstance(one.node, pto.TileOperation)
+        and one.node.mnemonic in ("tload", "tstore")
+        and name in (*one.node.inputs, *one.node.outputs)
+        for one in loop.body
+    )
+
+
+def unrolled(text: TileText, loop: _Loop, tiles: list[str], copies: int) -> str | None:
+    """Return the text with a loop's body written several times on tiles of its own; None if there is no place."""
+    statement, node = loop.statement, loop.node
+    taken, edited, margin = used(text.lines), text.edited(), indent(text.lines[statement.first])
+    body = list(text.lines[statement.first + 1 : statement.last])
+    free = first_free(text)
+    if free is None:
+        return None
+    step = fresh(node.step, taken, str(copies))
+    adding = [f"{margin}%{step} = arith.constant {_constant(text, node.step, copies)} : {node.type.name}"]
+    if _constant(text, node.step, copies) is None:
+        adding = [f"{margin}%{step} = arith.addi %{node.step}, %{node.step} : {node.type.name}"]
+        if copies != 2:
+            return None
+    inner, variable, lines = margin + "  ", node.variable, list(body)
+    for _ in range(copies - 1):
+        names = {name: fresh(name, taken) for name in sorted(defined(body))}
+        following = fresh(node.variable, taken)
+        for name in tiles:
+            if name not in names:
+                names[name] = fresh(name, taken)
+        free = _allocate(text, edited, statement, (names, taken), free, tiles)
+        placed = _placed(text, statement, body, names, taken, free, adding, margin)
+        second, free = placed
+        ahead = f"{inner}%{following} = arith.addi %{variable}, %{node.step} : {node.type.name}"
+        second = renamed(second, {**names, node.variable: following})
+        if loop.trips is None or loop.trips % copies:
+            more = fresh("more", taken)
+            test = f"{inner}%{more} = arith.cmpi slt, %{following}, %{node.upper} : {node.type.name}"
+            second = [
+                test,
+                f"{inner}scf.if %{more} {{",
+                *(f"  {line}" if line else line for line in second),
+                f"{inner}}}",
+            ]
+        lines += [ahead, *second]
+        variable = following
+    head = text.lines[statement.first]
+    edited.insert(statement.first, adding)
+    edited.instead[statement.first] = (re.sub(rf"step\s+%{re.escape(node.step)}(?![\w$.\-])", f"step %{step}", head),)
+    for number in range(statement.first + 1, statement.last):
+        edited.instead[number] = ()
+    edited.instead[statement.first + 1] = tuple(lines)
+    return edited.text()
+
+
+def _constant(text: TileText, name: str, copies: int) -> int | None:
+    value = text.constants().get(name)
+    return None if value is None else value * copies
+
+
+def _allocate(
+    text: TileText, edited: Edited, loop: Statement, naming: tuple[dict[str, str], set[str]], free: int,
+    tiles: list[str],
+) -> int:  # fmt: skip
+    """Allocate copies of tiles that stand before the loop; return the first free byte behind them."""
+    names, taken = naming
+    for one in text.all():
+        node = one.node
+        if not isinstance(node, pto.AllocTile) or node.result not in tiles or loop.first <= one.first <= loop.last:
+            continue
+        lines = renamed(text.written(one), {node.result: names[node.result]})
+        if node.address is not None:
+            address = fresh(node.address, taken)
+            lines = renamed(lines, {node.address: address})
+            lines = [f"{indent(lines[0])}%{address} = arith.constant {free} : i64", *lines]
+            free = -(-(free + tile_size(node.type)) // 256) * 256
+        edited.insert(one.last + 1, lines)
+    return free
+
+
+def _placed(
+    text: TileText, loop: Statement, body: list[str], names: Mapping[str, str], taken: set[str], free: int,
+    adding: list[str], margin: str,
+) -> tuple[list[str], int]:  # fmt: skip
+    """Give tiles that the body itself allocates other addresses; those of one address stay at one."""
+    moved: dict[str, str] = {}
+    found = list(body)
+    for one in loop.body:
+        node = one.node
+        if not isinstance(node, pto.AllocTile) or node.address is None:
+            continue
+        if node.address not in moved:
+            moved[node.address] = fresh(node.address, taken)
+            adding.append(f"{margin}%{moved[node.address]} = arith.constant {free} : i64")
+            sizes = [
+                tile_size(each.node.type)
+                for each in loop.body
+                if isinstance(each.node, pto.AllocTile) and each.node.address == node.address
+            ]
+            free = -(-(free + max(sizes)) // 256) * 256
+        for line in range(one.first, one.last + 1):
+            place = line - loop.first - 1
+            found[place] = renamed([found[place]], {node.address: moved[node.address]})[0]
+    return found, free

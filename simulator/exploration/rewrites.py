@@ -1,0 +1,399 @@
+"""Drop barriers and flags that order nothing: what the rest orders already, or what needs no order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from castsim.exploration.buffering import (
+    Statement,
+    TileText,
+    defined,
+    each_of,
+    fresh,
+    indent,
+    read_by,
+    retype,
+    tile_types,
+    trips_of,
+    used,
+    written_by,
+)
+from castsim.exploration.suggestion import Change
+from castsim.isa.modes import Saturation
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.program import RoundMode
+from castsim.isa.pto.pto_printer import operation_text
+from castsim.isa.pto.types import ELEMENTS
+from castsim.isa.warning_text import WarningKind
+
+DROPPING = "drop synchronisation"
+
+Clean = Callable[[str], bool]
+
+
+def without_synchronisation(text: TileText, clean: Clean) -> Iterator[Change]:
+    """Yield the text without all the barriers and flags that it can do without; `clean` says what is free of races."""
+    dropped: list[Statement] = []
+    for group in _groups(text):
+        if clean(_without(text, [*dropped, *group])):
+            dropped += group
+    if dropped:
+        lines = ", ".join(str(one.number) for one in sorted(dropped, key=lambda one: one.first))
+        many = "s" * (len(dropped) > 1)
+        yield Change(
+            DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
+            "what they order is ordered without them, or touches no bytes in common",
+            min(one.number for one in dropped), _without(text, dropped),
+        )  # fmt: skip
+
+
+def _groups(text: TileText) -> Iterator[list[Statement]]:
+    """Yield what can be dropped together: a barrier; the signals and waits of one pair of pipes and event."""
+    pairs: dict[object, list[Statement]] = {}
+    last = _closing(text)
+    for one in text.all():
+        node = one.node
+        if isinstance(node, pto.Barrier):
+            if one.first != last:
+                yield [one]
+        elif isinstance(node, pto.SetFlag | pto.WaitFlag):
+            key = (node.src, node.dst, node.event, node.number)
+            pairs.setdefault(key, []).append(one)
+    yield from pairs.values()
+    for group in pairs.values():  # a single signal with its wait, the nearest behind it
+        sets = [one for one in group if isinstance(one.node, pto.SetFlag)]
+        for one in sets:
+            behind = [each for each in group if isinstance(each.node, pto.WaitFlag) and each.first > one.first]
+            if behind and len(sets) > 1:
+                yield [one, behind[0]]
+
+
+def _without(text: TileText, dropped: list[Statement]) -> str:
+    edited = text.edited()
+    for one in dropped:
+        edited.remove(one)
+    return edited.text()
+
+
+def _closing(text: TileText) -> int | None:
+    """Return the line of the barrier on all pipes that ends the kernel, as the vendor's tool writes one: it stays."""
+    ends = [one for one in text.statements if not isinstance(one.node, pto.Return)]
+    node = ends[-1].node if ends else None
+    return ends[-1].first if isinstance(node, pto.Barrier) and node.pipe is pto.Pipe.ALL else None
+
+
+# Loads that fetch the same bytes in every trip of a loop, moved before it.
+
+HOISTING = "hoist loads"
+
+_MOVABLE = (pto.Constant, pto.Arith, pto.Convert, pto.Compare, pto.MakeView, pto.PartitionView, pto.AllocTile)
+
+
+def hoisted_loads(text: TileText) -> Iterator[Change]:
+    """Yield each loop with its invariant loads before it."""
+    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
+        return
+    for loop in text.all():
+        if not isinstance(loop.node, pto.For):
+            continue
+        moved = _invariant(text, loop)
+        loads = [one for one in moved if isinstance(one.node, pto.TileOperation)]
+        if not loads:
+            continue
+        edited, margin = text.edited(), indent(text.lines[loop.first])
+        lines = []
+        for one in moved:
+            lines += [margin + line.strip() for line in text.written(one)]
+            edited.remove(one)
+        edited.insert(loop.first, lines)
+        names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
+        yield Change(
+            HOISTING, f"load {names} once, before the loop of line {loop.number}",
+            "the loop does not change what is loaded, nor the tile that holds it",
+            loop.number, edited.text(),
+        )  # fmt: skip
+
+
+def _invariant(text: TileText, loop: Statement) -> list[Statement]:
+    """Return the loads whose operands the loop leaves alone, and the statements that these need, in their order."""
+    varying = defined(text.lines[loop.first : loop.last + 1])
+    writes = [name for one in each_of(loop.body) for name in written_by(one.node)]
+    still: list[Statement] = []
+    for one in loop.body:
+        node, lines = one.node, text.written(one)
+        free = not (used(lines) - defined(lines)) & varying
+        if isinstance(node, _MOVABLE) and free:
+            still.append(one)
+            varying -= defined(lines)
+        elif free and _is_only_load(node, writes):
+            still.append(one)
+    needed: set[str] = set()
+    kept = []
+    for one in reversed(still):
+        lines = text.written(one)
+        if isinstance(one.node, pto.TileOperation) or defined(lines) & needed:
+            needed |= used(lines)
+            kept.append(one)
+    return kept[::-1]
+
+
+def _is_only_load(node: pto.Operation, writes: list[str]) -> bool:
+    """Whether a load alone writes its tile; `writes` are the tiles that the loop writes."""
+    return isinstance(node, pto.TileOperation) and node.mnemonic == "tload" and writes.count(node.outputs[0]) == 1
+
+
+# The other route of a cast: with or without a tmp tile, row by row where it ran as one loop.
+
+OTHER_ROUTE = "other route of a cast"
+_PADDING = 64
+"""Elements: whole blocks of 32 bytes for every width."""
+
+
+def other_routes(text: TileText) -> Iterator[Change]:
+    """Yield the text with a tmp tile taken from one cast, or given to it, and with full tiles padded."""
+    for one in text.all():
+        node = one.node
+        if not isinstance(node, pto.Tcvt):
+            continue
+        edited, margin = text.edited(), indent(text.lines[one.first])
+        if node.tmp is not None:
+            edited.replace(one, [margin + operation_text(replace(node, tmp=None, tmp_type=None))])
+            yield Change(
+                OTHER_ROUTE,
+                f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
+                one.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
+            )  # fmt: skip
+            continue
+        tmp = fresh("tmp", set(used(text.lines)), "cast")
+        kind = replace(node.src_type, valid_rows=node.src_type.rows, valid_cols=node.src_type.cols)
+        made = f"{margin}%{tmp} = {operation_text(pto.AllocTile('tmp', kind)).partition(' = ')[2]}"
+        changed = operation_text(replace(node, tmp=tmp, tmp_type=kind))
+        edited.replace(one, [made, margin + changed])
+        yield Change(
+            OTHER_ROUTE,
+            f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
+            one.number, edited.text(), recasts=True,
+        )  # fmt: skip
+    yield from _padded(text)
+
+
+def _padded(text: TileText) -> Iterator[Change]:
+    types = tile_types(text)
+    cast = [one for one in text.all() if isinstance(one.node, pto.Tcvt)]
+    shapes = {
+        (kind.rows, kind.cols)
+        for one in cast
+        if isinstance(one.node, pto.Tcvt)
+        for kind in (types.get(one.node.src), types.get(one.node.dst))
+        if kind is not None and kind.rows > 1 and kind.cols == kind.valid_cols and kind.block_layout == "row_major"
+    }
+    for rows, cols in sorted(shapes):
+        edited = text.edited()
+
+        def change(_: str, kind: pto.Type, shape: tuple[int, int] = (rows, cols)) -> pto.Type | None:
+            if not isinstance(kind, pto.TileType) or (kind.rows, kind.cols) != shape or kind.cols != kind.valid_cols:
+                return None
+            return replace(kind, cols=kind.cols + _PADDING)
+
+        if retype(text, edited, change):
+            yield Change(
+                OTHER_ROUTE,
+                f"pad the tiles of {rows} x {cols} to {cols + _PADDING} columns, so that they are cast by rows",
+                "the route of padded tiles takes fewer steps for these formats",
+                cast[0].number, edited.text(), recasts=True,
+            )  # fmt: skip
+
+
+# Chains of casts through other formats, or in fewer steps, that give the same bits.
+
+CHEAPER_CHAIN = "cheaper chain of casts"
+_MODES = (RoundMode.RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, RoundMode.TRUNC)
+
+Casts = Mapping[str, frozenset[str]]
+"""The formats that a target casts to, by the format that it casts from."""
+
+
+def cheaper_chains(text: TileText, casts: Casts) -> Iterator[Change]:
+    """Yield the text with two casts in a row made one, or taken through another format."""
+    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
+        return
+    for first, second in _pairs(text):
+        one, two = first.node, second.node
+        assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+        src, middle, dst = one.src_type.element, one.dst_type.element, two.dst_type.element
+        if dst in casts.get(src, ()) or src == dst:
+            yield from _direct(text, first, second)
+        for other in sorted(casts.get(src, frozenset()) - {middle, src}):
+            if dst in casts.get(other, ()) and other in ELEMENTS.values():
+                yield from _through(text, first, second, other)
+
+
+def _pairs(text: TileText) -> Iterator[tuple[Statement, Statement]]:
+    """Yield casts of which the second alone reads what the first gives."""
+    for one in text.all():
+        if not isinstance(one.node, pto.Tcvt):
+            continue
+        readers = [each for each in text.all() if one.node.dst in read_by(each.node)]
+        reader = readers[0] if len(readers) == 1 and readers[0].path == one.path else None
+        behind = reader is not None and reader.first > one.first
+        if reader is not None and behind and isinstance(reader.node, pto.Tcvt) and reader.node.src == one.node.dst:
+            yield one, reader
+
+
+def _saturations(node: pto.Tcvt) -> tuple[Saturation | None, ...]:
+    return tuple(dict.fromkeys((node.saturation, Saturation.ON, Saturation.OFF)))
+
+
+def _direct(text: TileText, first: Statement, second: Statement) -> Iterator[Change]:
+    one, two = first.node, second.node
+    assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+    path = f"{one.src_type.element} -> {two.dst_type.element}"
+    for mode in dict.fromkeys((one.rounding, two.rounding, *_MODES)):
+        for saturation in _saturations(two):
+            node = replace(two, src=one.src, src_type=one.src_type, rounding=mode, saturation=saturation)
+            edited = text.edited()
+            edited.remove(first)
+            edited.replace(second, [indent(text.lines[second.first]) + operation_text(node)])
+            word = "" if mode is None else f" with {mode.name}"
+            yield Change(
+                CHEAPER_CHAIN, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
+                "one step less gives the same bits", first.number, edited.text(), recasts=True,
+            )  # fmt: skip
+
+
+def _through(text: TileText, first: Statement, second: Statement, other: str) -> Iterator[Change]:
+    one, two = first.node, second.node
+    assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+    tile, uses = one.dst, [each for each in text.all() if not each.body and one.dst in used(text.written(each))]
+    path = f"{one.src_type.element} -> {other} -> {two.dst_type.element}"
+    for before in dict.fromkeys((one.rounding, two.rounding, RoundMode.RINT, RoundMode.TRUNC)):
+        for after in dict.fromkeys((two.rounding, RoundMode.RINT)):
+            edited = text.edited()
+
+            def change(name: str, kind: pto.Type) -> pto.Type | None:
+                return replace(kind, element=other) if name == tile and isinstance(kind, pto.TileType) else None
+
+            kind = replace(one.dst_type, element=other)
+            if not retype(text, edited, change, uses):
+                return
+            for place, node in (
+                (first, replace(one, dst_type=kind, rounding=before)),
+                (second, replace(two, src_type=kind, rounding=after)),
+            ):
+                edited.replace(place, [indent(text.lines[place.first]) + operation_text(node)])
+            yield Change(
+                CHEAPER_CHAIN,
+                f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
+                "these steps are cheaper and give the same bits", first.number, edited.text(), recasts=True,
+            )  # fmt: skip
+
+
+# Casts of single rows of a tile made one cast of the whole tile.
+
+MERGING = "merge rows"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A cast of a part of a tile to a part of another, and the statements that make the parts."""
+
+    cast: Statement
+    source: pto.Subview
+    destination: pto.Subview
+
+
+def merged_rows(text: TileText) -> Iterator[Change]:
+    """Yield the text with rows that a loop, or a run of statements, casts one by one cast at once."""
+    constants = text.constants()
+    for one in text.all():
+        if isinstance(one.node, pto.For) and not one.node.carried:
+            row = _row_of(one.body)
+            trips = trips_of(one.node, constants)
+            if row and trips and _covers_by_loop(row, one.node, trips, constants):
+                yield _merged(text, row, [one], f"the {trips} rows that the loop of line {one.number} casts one by one")
+    yield from _of_runs(text, constants)
+
+
+def _row_of(body: Sequence[Statement]) -> _Row | None:
+    """Return the one cast of a body that does nothing else; None if it does."""
+    parts = {one.node.result: one.node for one in body if isinstance(one.node, pto.Subview)}
+    casts = [one for one in body if isinstance(one.node, pto.Tcvt)]
+    plain = all(isinstance(one.node, pto.Subview | pto.Tcvt | pto.Yield) for one in body)
+    if len(casts) != 1 or not plain:
+        return None
+    return _row(casts[0], parts)
+
+
+def _row(cast: Statement, parts: Mapping[str, pto.Subview]) -> _Row | None:
+    node = cast.node
+    if not isinstance(node, pto.Tcvt) or node.tmp is not None or not {node.src, node.dst} <= parts.keys():
+        return None
+    source, destination = parts[node.src], parts[node.dst]
+    return None if source.valid or destination.valid else _Row(cast, source, destination)
+
+
+def _covers_by_loop(row: _Row, loop: pto.For, trips: int, constants: Mapping[str, int]) -> bool:
+    for part in (row.source, row.destination):
+        across = constants.get(part.offsets[1])
+        starts = (constants.get(loop.lower), constants.get(loop.step))
+        if part.offsets[0] != loop.variable or across != 0 or starts != (0, part.type.rows):
+            return False
+        whole = part.source_type
+        if (trips * part.type.rows, part.type.cols) != (whole.rows, whole.cols) or not _full(whole):
+            return False
+    return True
+
+
+def _full(kind: pto.TileType) -> bool:
+    return (kind.rows, kind.cols) == (kind.valid_rows, kind.valid_cols)
+
+
+def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[Change]:
+    """Yield statements one behind the other merged where their casts are all the rows of two tiles."""
+    parts = {one.node.result: one.node for one in text.all() if isinstance(one.node, pto.Subview)}
+    groups: dict[object, list[_Row]] = {}
+    for one in text.all():
+        row = _row(one, parts)
+        if row is not None and isinstance(one.node, pto.Tcvt):
+            key = (one.path, row.source.source, row.destination.source, one.node.rounding, one.node.saturation)
+            groups.setdefault(tuple(map(str, key)), []).append(row)
+    for rows in groups.values():
+        if len(rows) > 1 and all(_covers(rows, constants, far) for far in (False, True)):
+            yield _merged(text, rows[-1], [row.cast for row in rows], f"the rows of {len(rows)} casts")
+
+
+def _covers(rows: Sequence[_Row], constants: Mapping[str, int], far: bool) -> bool:
+    parts = [row.destination if far else row.source for row in rows]
+    starts = sorted(constants.get(part.offsets[0], -1) for part in parts)
+    whole, height = parts[0].source_type, parts[0].type.rows
+    across = all(constants.get(part.offsets[1]) == 0 and part.type.cols == whole.cols for part in parts)
+    same = all(part.type.rows == height for part in parts)
+    return across and same and _full(whole) and starts == list(range(0, whole.rows, height))
+
+
+def _merged(text: TileText, row: _Row, instead: Sequence[Statement], words: str) -> Change:
+    node, edited, last = row.cast.node, text.edited(), instead[-1]
+    assert isinstance(node, pto.Tcvt)
+    whole = replace(
+        node, src=row.source.source, src_type=row.source.source_type, dst=row.destination.source,
+        dst_type=row.destination.source_type,
+    )  # fmt: skip
+    gone = {name for one in instead for name in (*read_by(one.node), *written_by(one.node))}
+    for one in text.all():
+        if isinstance(one.node, pto.Subview) and one.node.result in gone and _only_in(text, one.node.result, instead):
+            edited.remove(one)
+    for one in instead:
+        edited.remove(one)
+    edited.replace(last, [indent(text.lines[last.first]) + operation_text(whole)])
+    return Change(
+        MERGING, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
+        "a cast of a whole tile starts once, not once per row", instead[0].number, edited.text(),
+    )  # fmt: skip
+
+
+def _only_in(text: TileText, name: str, statements: Sequence[Statement]) -> bool:
+    """Whether nothing but these statements, and its definition, names a value."""
+    lines = {number for one in statements for number in range(one.first, one.last + 1)}
+    other = [line for number, line in enumerate(text.lines) if number not in lines]
+    return sum(name in used([line]) for line in other) == 1

@@ -1,0 +1,467 @@
+"""From what is asked for to a study: the kernel is read, its parameters and the choices are matched; `tune`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+import castsim
+from castsim.execution.distribution.distributing import Ledger as FileLedger
+from castsim.execution.distribution.distributing import LedgerLabels
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.exploration.tuning_candidates import (
+    Axis,
+    Kind,
+    Points,
+    Row,
+    Space,
+    Study,
+    read_axes,
+    read_condition,
+    refused,
+)
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.parameters import parameters, unknown_parameter
+from castsim.isa.reading import is_file
+from castsim.isa.sources import Language, read_source
+from castsim.isa.value_expressions import Value
+from castsim.running import MAX_CYCLES
+from castsim.targets import Target
+from castsim.timing import ProgressCallback
+
+_FIELDS = frozenset(each.name for each in fields(Row)) - {"number"}
+
+
+class Ledger:
+    """`rows` by their choices, simulated or not, and the file that each step is added to (None: they are kept nowhere).
+
+    So a search that was cut off goes on. A piece of the file is one row, as JSON.
+    """
+
+    def __init__(self, file: FileLedger | None = None) -> None:
+        self._file = file
+        self.rows: dict[tuple[bool, str], Row] = {}
+
+    @classmethod
+    def opened(cls, path: Path, about: Mapping[str, str]) -> Ledger:
+        """Return the ledger of a file, which is made if it is missing; `search` closes it.
+
+        `about` are the digests of what rows depend on, by what they are of.
+
+        Raises:
+            ReadError: it cannot be read or written, is no ledger, is about something else, or another search has it.
+        """
+        ledger = cls(FileLedger(path, about, LedgerLabels("tune", "--resume"), synchronised=False))
+        for line in map(ledger._file.results, ledger._file.pieces):  # type: ignore[union-attr]  # opened above
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            row = _row(found) if isinstance(found, dict) else None
+            if row is not None:
+                ledger.rows[_key(row, simulated=bool(found.get("simulated")))] = row
+        return ledger
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def known(self, row: Row, *, simulated: bool) -> Row | None:
+        """Return what is known of a point, by simulation or without one, under its number of today."""
+        found = self.rows.get(_key(row, simulated=simulated))
+        return None if found is None else replace(found, number=row.number)
+
+    def add(self, row: Row, *, simulated: bool) -> None:
+        """Keep what has been found out about a point.
+
+        Raises:
+            ReadError: the file cannot be written.
+        """
+        self.rows[_key(row, simulated=simulated)] = row
+        if self._file is not None:
+            values = ((name, getattr(row, name)) for name in _FIELDS)
+            kept = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values}
+            kept["simulated"] = simulated
+            self._file.add(len(self._file.pieces), json.dumps(kept, allow_nan=False).encode())
+
+
+def _row(line: Mapping[str, object]) -> Row | None:
+    """Return the row of a line, None if it is none that `Ledger.add` writes."""
+    values = {name: each for name, each in line.items() if name != "simulated"}
+    choices, outputs = values.get("choices"), values.get("outputs", {})
+    if not isinstance(choices, dict) or not isinstance(outputs, dict) or not values.keys() <= _FIELDS:
+        return None
+    numbers = [values.get(name) for name in ("buffer_bytes", "elements", "cycles")]
+    fits = (
+        all(type(each) in (int, float, str) for each in choices.values())
+        and all(isinstance(each, str) for each in outputs.values())
+        and all(each is None or (type(each) is int and each >= 0) for each in numbers)
+        and type(values.get("at_least", 0)) is int
+        and isinstance(values.get("bound_by"), str | None)
+        and isinstance(values.get("reason", ""), str)
+    )
+    return Row(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
+
+
+def _key(row: Row, *, simulated: bool) -> tuple[bool, str]:
+    return simulated, json.dumps(dict(row.choices), sort_keys=True)
+
+
+# The search: every point is bounded from below, and those are simulated that could still be worth having.
+#
+# A point is settled once a simulated one needs no more cycles than it takes at least, and no more bytes of the buffer.
+# When all are settled the fastest point found is the fastest there is, and the front of cycles against bytes is whole.
+
+MOST_SIMULATED = 200
+"""Points that are simulated unless the caller says otherwise."""
+ALL = "all"
+"""In place of a number of points to simulate: every one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The outcome of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
+
+    study: Study
+    rows: tuple[Row, ...]
+    left_out: int
+    """Combinations for which a condition does not hold."""
+
+    @property
+    def simulated(self) -> tuple[Row, ...]:
+        """Rows with cycles, fastest first; of equals the one with fewer bytes, then the earlier one."""
+        return tuple(row for row in self.rows if row.cycles is not None)
+
+    @property
+    def misfits(self) -> tuple[Row, ...]:
+        """Rows of points that do not run."""
+        return tuple(row for row in self.rows if row.reason)
+
+    @property
+    def waiting(self) -> tuple[Row, ...]:
+        """Rows that were bounded and not simulated."""
+        return tuple(row for row in self.rows if row.cycles is None and not row.reason)
+
+    @property
+    def best(self) -> Row | None:
+        """The fastest point; None if none runs."""
+        return next(iter(self.simulated), None)
+
+    @property
+    def faster_possible(self) -> tuple[Row, ...]:
+        """Rows that were not simulated, and whose bounds leave room for fewer cycles than the best has."""
+        best = self.best
+        return tuple(row for row in self.waiting if best is None or row.at_least < (best.cycles or 0))
+
+    @property
+    def pareto(self) -> tuple[Row, ...]:
+        """The simulated points to which none is preferable in cycles and bytes both, fastest first."""
+        return front(self.simulated)
+
+    @property
+    def unsettled(self) -> tuple[Row, ...]:
+        """Rows that were not simulated, and might be on that front."""
+        done = self.simulated
+        return tuple(row for row in self.waiting if not _is_settled(row, done))
+
+    @property
+    def differing(self) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+        """Simulated rows whose outputs are not those of the best to the bit, with the names of these outputs."""
+        best = self.best
+        found = []
+        for row in self.simulated if best is not None else ():
+            names = {*row.outputs, *best.outputs} if best is not None else set()
+            other = [name for name in names if best is not None and row.outputs.get(name) != best.outputs.get(name)]
+            if other:
+                found.append((row, tuple(sorted(other))))
+        return tuple(found)
+
+
+def front(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the rows to which none is preferable: fewer cycles or bytes, and no more of the other; fastest first."""
+    kept: list[Row] = []
+    for row in sorted(rows, key=_rank):
+        if not kept or _bytes(row) < _bytes(kept[-1]):
+            kept.append(row)
+    return tuple(kept)
+
+
+def search(
+    study: Study,
+    simulate: int | str = MOST_SIMULATED,
+    ledger: Ledger | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> Tuning:
+    """Search a space.
+
+    Args:
+        study: the kernel and its space.
+        simulate: points to simulate at most, most promising first; `all` simulates every one.
+        ledger: what is known already, and where to keep what is found; it is closed at the end.
+        progress: hears how far it has come.
+
+    Raises:
+        ReadError: the kernel or its inputs cannot be read at any point; no point is left by the conditions; the ledger
+            cannot be written.
+    """
+    with ledger or Ledger() as kept:
+        return _searched(study, simulate, kept, progress)
+
+
+def _searched(study: Study, simulate: int | str, ledger: Ledger, progress: ProgressCallback) -> Tuning:
+    points = Points(study)
+    rows = _bounded(study, points, ledger, progress)
+    waiting = sorted((row for row in rows if not row.reason), key=lambda row: (row.at_least, _bytes(row), row.number))
+    most = len(waiting) if simulate == ALL else int(simulate)
+    done: list[Row] = []
+    unreadable: list[ReadError] = []
+    finished: dict[int, Row] = {}
+    for row in waiting:
+        progress("simulations", len(finished), min(most, len(waiting)))
+        if len(finished) >= most:
+            break
+        if simulate != ALL and _is_settled(row, done):
+            continue
+        timed = finished[row.number] = _simulated(points, ledger, row, unreadable)
+        if timed.cycles is not None:
+            done.append(timed)
+    if unreadable and not done:
+        raise unreadable[0]
+    ordered = sorted((finished.get(row.number, row) for row in rows), key=_order)
+    return Tuning(study, tuple(ordered), study.space.combinations - len(rows))
+
+
+def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCallback) -> list[Row]:
+    rows: list[Row] = []
+    unreadable: list[ReadError] = []
+    for number, choices in enumerate(study.space.points(), 1):
+        progress("bounds", number, study.space.combinations)
+        row = Row(number, choices)
+        known = ledger.known(row, simulated=False)
+        if known is None:
+            try:
+                known = points.bounded(row)
+                ledger.add(known, simulated=False)
+            except (CastsimError, EngineError) as error:
+                if isinstance(error, ReadError):
+                    unreadable.append(error)
+                known = refused(row, error)
+        rows.append(known)
+    if rows and len(unreadable) == len(rows):
+        raise unreadable[0]
+    if not rows:
+        first = study.space.conditions[0]
+        legal = ("a condition that holds for some point",)
+        raise ReadError("the space is empty: no point meets --where", span=first.span, legal=legal)
+    return rows
+
+
+def _simulated(points: Points, ledger: Ledger, row: Row, unreadable: list[ReadError]) -> Row:
+    known = ledger.known(row, simulated=True)
+    if known is None:
+        try:
+            known = points.simulated(row)
+            ledger.add(known, simulated=True)
+        except (CastsimError, EngineError) as error:
+            if isinstance(error, ReadError):
+                unreadable.append(error)
+            known = refused(row, error)
+    return replace(known, at_least=row.at_least)
+
+
+def _is_settled(row: Row, done: Sequence[Row]) -> bool:
+    return any((one.cycles or 0) <= row.at_least and _bytes(one) <= _bytes(row) for one in done)
+
+
+def _bytes(row: Row) -> int:
+    return row.buffer_bytes or 0
+
+
+def _rank(row: Row) -> tuple[int, int, int]:
+    return row.cycles or 0, _bytes(row), row.number
+
+
+def _order(row: Row) -> tuple[int, int, int, int]:
+    if row.cycles is not None:
+        return (0, *_rank(row))
+    return (2, row.number, 0, 0) if row.reason else (1, row.at_least, _bytes(row), row.number)
+
+
+Several = int | float | str | Sequence[Value | float]
+"""A value, or several to choose from."""
+
+
+def study_of(
+    program: Path,
+    axes: Sequence[Axis],
+    where: Sequence[str] = (),
+    *,
+    target: str | Path | Target | None = None,
+    entry: str | None = None,
+    args: Mapping[str, int | float] | None = None,
+    options: Mapping[str, str] | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
+    sync: str = "insert",
+    engine: str | None = None,
+    max_cycles: int = MAX_CYCLES,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Study:
+    """Return the study of a kernel; parameters of which nothing is said take the values that the program proposes.
+
+    Raises:
+        ReadError: the program cannot be read; a tile choice that is none of its parameters; as `Space.of`.
+    """
+    source = read_source(program, lambda: False)
+    known = parameters(PtoSource(source.file, source.text)) if source.language is Language.TILES else {}
+    for axis in axes:
+        if axis.kind is Kind.TILE and axis.name not in known:
+            raise unknown_parameter(axis.name, known, source.file, axis.span)
+    named = {axis.name for axis in axes if axis.kind is Kind.TILE}
+    proposed = [Axis(Kind.TILE, each.name, each.values, each.span) for each in known.values()
+                if each.values and each.name not in named]  # fmt: skip
+    fixed = {name: each.default for name, each in known.items() if name not in named and not each.values}
+    space = Space.of([*axes, *proposed], [read_condition(text) for text in where], {**fixed, **(args or {})})
+    return Study(
+        source, space, target, entry, args or {}, options or {}, inputs or {}, sync, engine, max_cycles, limits
+    )
+
+
+def about(study: Study) -> dict[str, str]:
+    """Return the digests of all that rows depend on, by what each is of; choices and conditions are not among it."""
+    settings = {
+        "entry": study.entry,
+        "args": dict(study.args),
+        "options": dict(study.options),
+        "sync": study.sync,
+        "max_cycles": study.max_cycles,
+        "walk": study.limits.max_walk,
+    }
+    named = [str(value) for axis in study.space.axes if axis.kind is Kind.TARGET for value in axis.values]
+    targets = [*map(_content, named), *([] if study.target is None else [_described(study.target)])]
+    return {
+        "program": _digest(study.source.text.encode(), study.source.data),
+        "settings": _digest(json.dumps(settings, sort_keys=True).encode()),
+        "target": _digest(*filter(None, targets)),
+        "inputs": _digest(
+            *(part for name, given in sorted(study.inputs.items()) for part in (name.encode(), _given(given)))
+        ),
+        "version of castsim": castsim.__version__,
+    }
+
+
+def _digest(*parts: bytes | memoryview) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "little"))
+        found.update(part)
+    return found.hexdigest()
+
+
+def _content(name: str) -> bytes:
+    """Return the content of a target description; of a shipped one nothing: the version says what it is."""
+    path = Path(name)
+    return path.read_bytes() if path.suffix == ".toml" and is_file(path) else b""
+
+
+def _described(target: str | Path | Target) -> bytes:
+    """Return what a target is, as far as the version does not say it."""
+    if isinstance(target, str | Path):
+        return _content(str(target)) or str(target).encode()
+    return repr(target).encode()
+
+
+def _given(given: Codes | str) -> bytes | memoryview:
+    """Return the bytes of an input, those of a file mapped: it may be larger than memory."""
+    if not isinstance(given, str):
+        return np.ascontiguousarray(given).tobytes()
+    path = Path(given)
+    return np.memmap(path, np.uint8, "r").data if is_file(path) and path.stat().st_size else given.encode()
+
+
+def tune(
+    program: str | Path,
+    tile: str | Sequence[str] | Mapping[str, Sequence[Value]] = (),
+    *,
+    where: str | Sequence[str] = (),
+    args: Mapping[str, Several] | None = None,
+    options: Mapping[str, Several] | None = None,
+    target: str | Path | Target | Sequence[str] | None = None,
+    entry: str | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
+    simulate: int | str = MOST_SIMULATED,
+    sync: str = "insert",
+    engine: str | None = None,
+    max_cycles: int = MAX_CYCLES,
+    max_walk: int | None = None,
+    resume: str | Path | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> Tuning:
+    """Search the choices of a parametrised kernel for fewest cycles and fewest bytes of the tile buffer.
+
+    Every point gets a lower bound of its cycles without being simulated; then the most promising ones are simulated,
+    until no other can be faster or smaller, or as many are as `simulate` allows.
+
+    Args:
+        program: path of a `.pto` file with parameters (docs/reference/pto.md section 3.6), or of any program where
+            only arguments, options or targets are to choose from.
+        tile: what `--tile` takes, `R in 8..64, C in 128,256`, or values by parameter. Parameters that are not named
+            take the values that the program proposes, or else their default.
+        where: conditions such as `R*C*4 <= 65536`.
+        args: scalar arguments: a number, or several to choose from.
+        options: options of the target, in the same way.
+        target: a target, or names of several to choose from.
+        entry: function to run.
+        inputs: as `castsim.run` takes them; with them values are computed and outputs compared between points.
+        simulate: points to simulate at most; `all`: every one.
+        sync, engine, max_cycles, max_walk: as `castsim.run` takes them.
+        resume: file that keeps what is done; if it is there, the search goes on from it.
+        progress: hears the stage, what of it is done, and how much it is.
+
+    Returns:
+        The points that were simulated, in cycles and bytes, and what is known of the others.
+
+    Raises:
+        ReadError: the program, the choices or a condition cannot be read; the space is empty; the ledger is about
+            something else.
+    """
+    axes = _tile_axes(tile)
+    fixed_args, fixed_options = {}, {}
+    for name, given in (args or {}).items():
+        if isinstance(given, int | float):
+            fixed_args[name] = given
+        else:
+            axes.append(Axis(Kind.ARGUMENT, name, tuple(given)))
+    for name, given in (options or {}).items():
+        if isinstance(given, int | float | str):
+            fixed_options[name] = str(given)
+        else:
+            axes.append(Axis(Kind.OPTION, name, tuple(given)))
+    if isinstance(target, Sequence) and not isinstance(target, str):
+        axes.append(Axis(Kind.TARGET, "target", tuple(target)))
+        target = None
+    if simulate != ALL and (not isinstance(simulate, int) or simulate < 1):
+        raise ReadError(f"simulate={simulate!r}: not a number of points", legal=("1 or more", ALL))
+    study = study_of(
+        Path(program), axes, [where] if isinstance(where, str) else where, target=target, entry=entry, args=fixed_args,
+        options=fixed_options, inputs=inputs, sync=sync, engine=engine, max_cycles=max_cycles,
+        limits=Limits(max_walk=max_walk),
+    )  # fmt: skip
+    ledger = None if resume is None else Ledger.opened(Path(resume), about(study))
+    return search(study, simulate, ledger, progress)
+
+
+def _tile_axes(tile: str | Sequence[str] | Mapping[str, Sequence[Value]]) -> list[Axis]:
+    if isinstance(tile, Mapping):
+        return [Axis(Kind.TILE, name, tuple(values)) for name, values in tile.items()]
+    return [axis for text in ([tile] if isinstance(tile, str) else tile) for axis in read_axes(Kind.TILE, text)]

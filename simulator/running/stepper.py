@@ -1,0 +1,693 @@
+"""Moving through a recorded run, from stop to stop, forwards and backwards.
+
+Before every step of a run the program can be stopped: what stands before the step in program order has been executed
+altogether, the step and what follows has not. The cycle of the stop is the one in which the step starts; pipes work
+beside each other, so that these cycles do not only rise from step to step.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from castsim.engines import ENGINES, observe
+from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
+from castsim.execution.interpreter.vector_unit import Pointer
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.tiles import Tile
+from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
+from castsim.isa.errors import LimitError, ReadError
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.pto.packed import element_format, held_element
+from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
+from castsim.isa.sources import Source
+from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
+from castsim.isa.tpc.program import File
+from castsim.machines.mechanisms import machine_of
+from castsim.running.loaded import Inputs, LoadedProgram
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
+from castsim.running.step_recording import (
+    BUFFER,
+    Bytes,
+    Place,
+    Recording,
+    argument_place,
+    dense,
+    global_space,
+    part_place,
+    tile_place,
+)
+from castsim.running.stops import (
+    Breakpoint,
+    Breakpoints,
+    Condition,
+    Elements,
+    Scalars,
+    Selection,
+    Symbols,
+    parse_condition,
+    regions_of,
+    selected,
+)
+from castsim.targets import Target
+from castsim.targets.options import with_options
+from castsim.timing import Cause, IgnoresBlocks
+
+if TYPE_CHECKING:
+    from castsim.tpc_c.launching import LaunchRequest
+
+
+# A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.
+
+MOST_STEPS = 5_000_000
+"""Operations of a run that can be stepped through."""
+
+
+class Step(NamedTuple):
+    """One executed operation: an index into `Trace.instructions`, its cycles, its change in the journal (-1: none)."""
+
+    instruction: int
+    start: int
+    end: int
+    change: int
+
+
+@dataclass(slots=True)
+class Trace:
+    """A recorded run. `memories` and `registers` are those of its start, and change with whoever plays it."""
+
+    result: Result
+    recording: Recording
+    instructions: list[Instruction]
+    steps: list[Step] = field(default_factory=list)
+    symbols: Symbols = field(default_factory=Symbols)
+    regions: Mapping[int, int] = field(default_factory=dict)
+    """By the line that a loop or section begins in, the last line of its body."""
+
+    @property
+    def file(self) -> str:
+        """The name of the program's file, as it was given."""
+        return self.result.loaded.file
+
+    @property
+    def memories(self) -> dict[str, Bytes]:
+        """Bytes by the names of memories."""
+        return self.recording.initial
+
+    @property
+    def registers(self) -> dict[str, object]:
+        """Values by the names of registers."""
+        return self.recording.registers
+
+    @property
+    def timed(self) -> bool:
+        """Whether its cycles are modelled."""
+        return not self.result.untimed
+
+    def apply(self, step: int, *, back: bool) -> None:
+        """Make what an operation changes, or take it back."""
+        change = self.steps[step].change
+        if change >= 0:
+            self.recording.journal.apply(change, self.memories, self.registers, back=back)
+
+    def line(self, step: int) -> int:
+        """Return the line of an operation; behind the last that of the last."""
+        if not self.steps:
+            return 1
+        return self.instructions[self.steps[min(step, len(self.steps) - 1)].instruction].span.line
+
+    def cycle(self, step: int) -> int:
+        """Return the cycle in which an operation starts; behind the last the cycles of the run."""
+        return self.steps[step].start if step < len(self.steps) else self.result.timing.total
+
+
+def record(
+    loaded: LoadedProgram, inputs: Inputs, *, engine: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Trace:
+    """Run a program once, with everything that is needed to step through it either way.
+
+    Raises:
+        CastsimError, EngineError: as `castsim.running.run_loaded`. LimitError: it is too long to step through.
+    """
+    recording = Recording()
+    result = run_loaded(loaded, inputs, engine=engine, limits=limits, watch=recording)
+    trace = Trace(result, recording, list(result.loaded.tree.instructions))
+    if recording.core is not None:
+        _assembly(trace)
+    elif recording.seen:
+        _micro(trace)
+    else:
+        _tiles(trace)
+    trace.regions = regions_of(result.loaded, recording.core)
+    return trace
+
+
+def _add(trace: Trace, instruction: int, start: int, end: int, change: int) -> None:
+    if len(trace.steps) == MOST_STEPS:
+        raise LimitError(f"more than {MOST_STEPS} operations are too many to step through", legal=("a smaller run",))
+    trace.steps.append(Step(instruction, start, end, change))
+
+
+# -------------------------------------------------------------------------------------------------------------- tiles
+
+
+def _tiles(trace: Trace) -> None:
+    tree, executions = trace.result.loaded.tree, iter(trace.result.timing.executions)
+    idle, change = Idle(NO_VALUES), 0
+    _name_arguments(trace)
+    known: dict[int, list[_Mention]] = {}
+    for lowered, deltas in instances(tree):
+        execution = next(executions)
+        own = -1
+        if not idle(lowered):
+            own, change = change, change + 1
+        if tree.instructions[lowered.instruction].inserted:
+            continue
+        if id(lowered) not in known:
+            known[id(lowered)] = _mentions(lowered)
+        for name, kind, place, access in known[id(lowered)]:
+            delta = 0 if deltas is None or access is None else deltas[0][access]
+            trace.symbols.mention(name, kind, len(trace.steps), place.moved(delta))
+        _add(trace, lowered.instruction, execution.start, execution.end, own)
+    assert change == len(trace.recording.journal)
+
+
+def _name_arguments(trace: Trace) -> None:
+    symbols, memories = trace.symbols, trace.memories
+    for name, use in trace.result.loaded.arguments.items():
+        memory = memories.get(global_space(name))
+        if memory is not None:
+            symbols.fixed[name] = argument_place(name, use, memory)
+    symbols.raw[BUFFER] = dense(BUFFER, 0, (memories[BUFFER].size,), FORMATS["u8"])
+
+
+class _Mention(NamedTuple):
+    """An operand of an instruction: where it lies, and which of the instruction's accesses moves as it does."""
+
+    name: str
+    kind: str
+    place: Place
+    access: int | None
+
+
+def _mentions(lowered: Lowered) -> list[_Mention]:
+    """Return where the operands of an instruction lie as long as no loop has moved it."""
+    found = []
+    for name, operand in lowered.operands:
+        if isinstance(operand, Tile):
+            kind, place, space, start, end = "tile", tile_place(operand), BUFFER, operand.address, operand.end
+        else:
+            kind, place = "tensor", part_place(operand)
+            space, start, end = GlobalSpace.of(operand.argument), 0, sys.maxsize
+        moving = (n for n, each in enumerate(lowered.accesses) if each.space == space and start <= each.start < end)
+        found.append(_Mention(name, kind, place, next(moving, None)))
+    return found
+
+
+# -------------------------------------------------------------------------------------------------------------- micro
+
+
+def _micro(trace: Trace) -> None:
+    """Join the operations of the values' walk to those that were timed: what stands outside of vector functions."""
+    numbers: dict[int, int] = {}
+    issued = iter(_issued(trace))
+    following = next(issued, None)
+    inside: Iterator[int] = iter(())
+    latest = 0
+    _name_arguments(trace)
+    for change, seen in enumerate(trace.recording.seen):
+        node = seen.node
+        number = numbers.get(id(node))
+        if number is None:
+            number = numbers[id(node)] = len(trace.instructions)
+            name = getattr(node, "mnemonic", type(node).__name__.lower())
+            trace.instructions.append(Instruction(name, "V", node.span, mnemonic=name))
+        start = end = latest
+        if seen.inside:
+            start = end = next(inside, latest)
+        elif following is not None and following.span == node.span.line:
+            start, end, inside = following.start, following.end, iter(following.inside)
+            trace.instructions[number] = following.instruction
+            following = next(issued, None)
+        latest = start
+        _mention_registers(trace, node, seen.pointers)
+        _add(trace, number, start, end, change)
+
+
+class _Issued(NamedTuple):
+    instruction: Instruction
+    span: int
+    start: int
+    end: int
+    inside: list[int]
+
+
+def _issued(trace: Trace) -> Iterator[_Issued]:
+    """Yield what was timed, with the cycles in which the front end sends the instructions of vector functions."""
+    loaded, executions = trace.result.loaded, trace.result.timing.executions
+    launches = machine_of(loaded.target).launches
+    for number, (lowered, _) in enumerate(instances(loaded.tree)):
+        instruction = loaded.tree.instructions[lowered.instruction]
+        timed = executions[number] if trace.timed else None
+        start, end = (0, 0) if timed is None else (timed.start, timed.end)
+        inside = [start + cycle for cycle in launches.sent(lowered, loaded.target)] if launches and trace.timed else []
+        yield _Issued(instruction, instruction.span.line, start, end, inside)
+
+
+def _mention_registers(trace: Trace, node: object, pointers: tuple[tuple[str, Pointer], ...]) -> None:
+    symbols, step = trace.symbols, len(trace.steps)
+    for name, pointer in pointers:
+        fmt = format_named(held_element(pointer.element)) if pointer.element else FORMATS["u8"]
+        space = BUFFER if pointer.argument is None else global_space(pointer.argument)
+        if pointer.argument == name:
+            continue
+        left = (trace.memories[space].size - pointer.address) * 8 // dense(space, 0, (1,), fmt).strides[0]
+        symbols.mention(name, "pointer", step, dense(space, pointer.address, (max(left, 0),), fmt))
+    if isinstance(node, MicroOperation):
+        for name, kind in zip(node.results, node.result_types, strict=True):
+            if isinstance(kind, VectorType):
+                fmt = element_format(kind.element)
+                symbols.formats[name] = FORMATS.get(held_element(kind.element)) or FORMATS[f"u{fmt.storage_bits}"]
+            elif isinstance(kind, MaskType):
+                symbols.formats[name] = FORMATS[f"u{kind.bits}"]
+
+
+# ------------------------------------------------------------------------------------------------------------ bundles
+
+_DEFAULTS = {File.V: "i32", File.S: "i32", File.I: "i32", File.AD: "u64", File.SP: "bool", File.VP: "bool"}
+"""Formats in which registers of assembly are shown unless another is asked for."""
+
+
+def _assembly(trace: Trace) -> None:
+    core = trace.recording.core
+    assert core is not None
+    uses, symbols = trace.result.loaded.arguments, trace.symbols
+    for each in core.program.declarations:
+        if isinstance(each, TensorDeclaration | VlmDeclaration):
+            fmt, shape = format_named(each.format), uses[each.name].shape
+            if isinstance(each, VlmDeclaration):
+                symbols.fixed[each.name] = dense("vlm", each.address, shape, fmt)
+            else:
+                symbols.fixed[each.name] = dense(global_space(each.name), 0, shape, fmt, fmt.storage_bits)
+    for name, file in trace.recording.files.items():
+        plain = "bool" if isinstance(trace.registers[name], bool) else "i32"
+        symbols.formats[name] = FORMATS[plain if file is None else _DEFAULTS.get(file, plain)]
+    for name in ("vlm", "slm"):
+        symbols.raw[name] = dense(name, 0, (trace.memories[name].size,), FORMATS["u8"])
+    for change, (index, execution) in enumerate(
+        zip(trace.recording.bundles, trace.result.timing.executions, strict=True)
+    ):
+        assert execution.instruction == index
+        _add(trace, index, execution.start, execution.end, change)
+
+
+# What the pipes do in a cycle, asked of an engine when somebody wants to know.
+
+
+class PipeStates(IgnoresBlocks):
+    """The causes of every pipe's cycles; an observer of one run."""
+
+    def __init__(self, tree: Tree, target: Target) -> None:
+        self._segments: dict[str, list[tuple[int, int, Cause]]] = {}
+        self.until: int | None = None
+        """No end: the whole run is heard."""
+        observe(tree, target, self)
+        for each in self._segments.values():
+            each.sort(key=lambda segment: segment[:2])
+        self._starts = {pipe: [start for start, _, _ in each] for pipe, each in self._segments.items()}
+
+    def progress(self, cycle: int, operations: int) -> None:
+        """Not shown."""
+
+    def segment(self, pipe: str, start: int, end: int, cause: Cause, operation: int | None) -> None:
+        """Keep it."""
+        del operation
+        self._segments.setdefault(pipe, []).append((start, end, cause))
+
+    def block(self, cycle: int, pipe: str, operation: int, address: int, write: bool, asked: int) -> None:
+        """Not shown."""
+
+    def at(self, pipe: str, cycle: int) -> Cause:
+        """Return the cause that a pipe spends a cycle on; it has nothing to do outside of the run."""
+        place = bisect_right(self._starts.get(pipe, []), cycle) - 1
+        if place < 0:
+            return Cause.EMPTY
+        _, end, cause = self._segments[pipe][place]
+        return cause if cycle < end else Cause.EMPTY
+
+    def all(self, cycle: int) -> Mapping[str, Cause]:
+        """Return what every pipe spends a cycle on."""
+        return {pipe: self.at(pipe, cycle) for pipe in self._segments}
+
+
+@dataclass(slots=True)
+class Stepper:
+    """A recorded run, stopped before step `position`; behind its last step it has ended."""
+
+    trace: Trace
+    position: int = 0
+    breakpoints: Breakpoints = field(init=False)
+    lines: list[int] = field(init=False)
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    """Values of scalar arguments."""
+    _positions: dict[int, list[int]] = field(init=False)
+    _pipes: PipeStates | None = None
+    _scalars: Scalars | None = None
+
+    def __post_init__(self) -> None:
+        self.lines = [self.trace.instructions[step.instruction].span.line for step in self.trace.steps]
+        self._positions = {}
+        for position, line in enumerate(self.lines):
+            self._positions.setdefault(line, []).append(position)
+        self.breakpoints = Breakpoints(self.lines)
+
+    # ------------------------------------------------------------------------------------------------------- the stop
+
+    @property
+    def ended(self) -> bool:
+        """Whether every operation has been executed."""
+        return self.position == len(self.lines)
+
+    @property
+    def line(self) -> int:
+        """The line of the operation about to be executed; at the end that of the last."""
+        return self.trace.line(self.position)
+
+    @property
+    def cycle(self) -> int:
+        """The cycle in which the operation about to be executed starts; at the end the cycles of the run."""
+        return self.trace.cycle(self.position)
+
+    def elements(self, selection: Selection) -> Elements:
+        """Return what a selection stands for now. Errors as `symbols.selected`."""
+        trace = self.trace
+        return selected(selection, trace.symbols, self.position, trace.memories, trace.registers)
+
+    @property
+    def pipes(self) -> PipeStates:
+        """What the pipes do, cycle by cycle.
+
+        Raises:
+            ReadError: the cycles of the program are not modelled.
+        """
+        if self._pipes is None:
+            self.check_timed()
+            loaded = self.trace.result.loaded
+            self._pipes = PipeStates(loaded.tree, loaded.target)
+        return self._pipes
+
+    def scalars(self) -> Mapping[str, int | float]:
+        """Return the scalars that are known before the operation about to be executed; none at the end."""
+        if self.ended or self.trace.recording.core is not None:
+            return {}
+        if self._scalars is None:
+            self._scalars = Scalars(self.trace.result.loaded, self.args)
+        places = self._positions[self.line]
+        return self._scalars.at(self.line, bisect_left(places, self.position), len(places))
+
+    def bytes_of(self, name: str, offset: int, count: int) -> tuple[int, bytes]:
+        """Return where what a name stands for begins in its memory, and bytes from there.
+
+        Raises:
+            ReadError: nothing in memory has this name, or begins within a byte.
+        """
+        place = self.trace.symbols.at(name, self.position)
+        if place is None or place.offset % 8:
+            raise ReadError(f"nothing in memory is called '{name}'", legal=self.trace.symbols.names())
+        start = place.offset // 8
+        return start, self.trace.memories[place.space][max(0, start + offset) :][:count].tobytes()
+
+    def pipe(self, name: str) -> str:
+        """Return the cause that a pipe spends the cycle of the stop on."""
+        return self.pipes.at(name, self.cycle).value
+
+    def check_timed(self) -> None:
+        """Refuse what asks for cycles where there are none.
+
+        Raises:
+            ReadError: as said.
+        """
+        if not self.trace.timed:
+            raise ReadError(f"the program has no cycles: {self.trace.result.untimed}")
+
+    # ---------------------------------------------------------------------------------------------------------- moves
+
+    def go_to(self, position: int) -> None:
+        """Execute or take back operations until a step is the next."""
+        position = max(0, min(position, len(self.lines)))
+        while self.position < position:
+            self.trace.apply(self.position, back=False)
+            self.position += 1
+        while self.position > position:
+            self.position -= 1
+            self.trace.apply(self.position, back=True)
+
+    def step(self) -> None:
+        """Execute one operation."""
+        self.go_to(self.position + 1)
+
+    def reverse_step(self) -> None:
+        """Take one operation back."""
+        self.go_to(self.position - 1)
+
+    def next(self) -> None:
+        """Execute the rest of a line: all its trips, of a loop or section all of its body; breakpoints are passed."""
+        if not self.ended:
+            self.go_to(self._last_of_line() + 1)
+
+    def step_over(self) -> None:
+        """Execute the operations of a line in one trip: go to the next line, or to the next trip of a loop of one."""
+        if self.ended:
+            return
+        line, last, position = self.line, self.trace.steps[self.position].instruction, self.position + 1
+        while position < len(self.lines) and self.lines[position] == line:
+            instruction = self.trace.steps[position].instruction
+            if instruction <= last:
+                break
+            last, position = instruction, position + 1
+        self.go_to(position)
+
+    def step_out(self) -> None:
+        """Execute what is left of the innermost loop or section, of a function all that is left."""
+        around = [(head, last) for head, last in self.trace.regions.items() if head < self.line <= last]
+        if not around:
+            self.go_to(len(self.lines))
+            return
+        head, last = max(around)
+        position = self.position
+        while position < len(self.lines) and head <= self.lines[position] <= last:
+            position += 1
+        self.go_to(position)
+
+    def reverse_next(self) -> None:
+        """Take a line back, with all its trips: that of the operation before; go to where it was first executed."""
+        if self.position:
+            line = self.lines[self.position - 1]
+            self.go_to(self._positions[line][0])
+
+    def _last_of_line(self) -> int:
+        """Return the last execution of the line about to be executed, or of a line in its body."""
+        line = self.line
+        last = self.trace.regions.get(line, line)
+        return max(self._positions[each][-1] for each in self._positions if line <= each <= last)
+
+    def run(self) -> Breakpoint | None:
+        """Execute up to the next breakpoint, or to the end; return the breakpoint."""
+        return self._run(1)
+
+    def reverse_run(self) -> Breakpoint | None:
+        """Take back down to the breakpoint before, or to the start; return the breakpoint."""
+        return self._run(-1)
+
+    def _run(self, way: int) -> Breakpoint | None:
+        if self.breakpoints.watches:
+            return self._watch(way)
+        while True:
+            found = self._nearest(way)
+            self.go_to((len(self.lines) if way > 0 else 0) if found is None else found[0])
+            if found is None:
+                return None
+            hit = self._hit(found[1])
+            if hit is not None:
+                return hit
+
+    def _nearest(self, way: int) -> tuple[int, list[Breakpoint]] | None:
+        """Return the nearest step with breakpoints at a line or step in one direction."""
+        best: int | None = None
+        where: dict[int, list[Breakpoint]] = {}
+        for each in self.breakpoints:
+            places = [each.step] if each.step is not None else self._positions.get(each.line or 0, [])
+            number = bisect_left(places, self.position + (way > 0)) - (way < 0)
+            if 0 <= number < len(places):
+                where.setdefault(places[number], []).append(each)
+        if where:
+            best = min(where) if way > 0 else max(where)
+        return None if best is None else (best, where[best])
+
+    def _hit(self, candidates: list[Breakpoint]) -> Breakpoint | None:
+        for each in candidates:
+            if each.condition is None or each.condition.holds(self):
+                each.hits += 1
+                return each
+        return None
+
+    def _watch(self, way: int) -> Breakpoint | None:
+        """Go operation by operation and look at the conditions; a stop is the same from either side."""
+        alone = [each for each in self.breakpoints if each.line is None and each.condition is not None]
+        others = [each for each in self.breakpoints if each not in alone]
+
+        def state() -> list[bool]:
+            return [each.condition is not None and each.condition.holds(self) for each in alone]
+
+        def at_place() -> list[Breakpoint]:
+            here = None if self.ended else self.lines[self.position]
+            return [e for e in others if e.step == self.position or (e.line is not None and e.line == here)]
+
+        return self._forwards(alone, state, at_place) if way > 0 else self._backwards(alone, state, at_place)
+
+    def _forwards(
+        self, alone: list[Breakpoint], state: Callable[[], list[bool]], at_place: Callable[[], list[Breakpoint]]
+    ) -> Breakpoint | None:
+        before = state()
+        while not self.ended:
+            self.step()
+            now = state()
+            new = [each for each, was, holds in zip(alone, before, now, strict=True) if holds and not was]
+            before = now
+            hit = new[0] if new else self._hit(at_place())
+            if hit is not None:
+                hit.hits += bool(new)
+                return hit
+        return None
+
+    def _backwards(
+        self, alone: list[Breakpoint], state: Callable[[], list[bool]], at_place: Callable[[], list[Breakpoint]]
+    ) -> Breakpoint | None:
+        if not self.position:
+            return None
+        self.reverse_step()
+        now = state()
+        while self.position:
+            hit = self._hit(at_place())
+            self.reverse_step()
+            before = state()
+            new = [each for each, was, holds in zip(alone, before, now, strict=True) if holds and not was]
+            if hit is not None or new:
+                self.step()
+                if hit is None:
+                    hit = new[0]
+                    hit.hits += 1
+                return hit
+            now = before
+        return None
+
+    # ---------------------------------------------------------------------------------------------------- breakpoints
+
+    def break_at_line(self, line: int, condition: str | None = None) -> Breakpoint:
+        """Stop before operations of a line; of one without any, before those of the next line that has some.
+
+        Raises:
+            ReadError: no line from there on has any; the condition cannot be read.
+        """
+        held = None if condition is None else self.condition(condition)
+        place = self.line_of(line)
+        return self.breakpoints.add(
+            f"line {place}" + (f" if {condition}" if condition else ""), line=place, condition=held
+        )
+
+    def line_of(self, line: int) -> int:
+        """Return the first line from `line` on that has operations.
+
+        Raises:
+            ReadError: there is none.
+        """
+        places = sorted(self._positions)
+        number = bisect_left(places, line)
+        if line < 1 or number == len(places):
+            raise ReadError(
+                f"line {line}: no operation there or below",
+                legal=(f"{places[0]} .. {places[-1]}",) if places else (),
+            )
+        return places[number]
+
+    def break_at_cycle(self, cycle: int) -> Breakpoint:
+        """Stop before the first operation, in program order, that starts in a cycle or later.
+
+        Raises:
+            ReadError: none does, or there are no cycles.
+        """
+        self.check_timed()
+        step = next((p for p, each in enumerate(self.trace.steps) if each.start >= cycle), None)
+        if step is None:
+            latest = max((each.start for each in self.trace.steps), default=0)
+            raise ReadError(f"no operation starts in cycle {cycle} or later", legal=(f"0 .. {latest}",))
+        return self.breakpoints.add(f"cycle {cycle}", step=step)
+
+    def break_if(self, text: str) -> Breakpoint:
+        """Stop where a condition comes true.
+
+        Raises:
+            ReadError: it cannot be read, or is about something that the program does not have.
+        """
+        return self.breakpoints.add(f"if {text}", condition=self.condition(text))
+
+    def condition(self, text: str) -> Condition:
+        """Read a condition, and check what it is about.
+
+        Raises:
+            ReadError: as said.
+        """
+        found = parse_condition(text, tuple(self.trace.result.timing.pipes))
+        selection = getattr(found, "selection", None)
+        if isinstance(selection, Selection):
+            known = self.trace.symbols.names()
+            if selection.name not in known:
+                raise ReadError(f"nothing is called '{selection.name}'", legal=known)
+            if self.trace.registers.get(selection.name) is not None or selection.name not in self.trace.symbols.formats:
+                self.elements(selection)
+        else:
+            self.check_timed()
+            found.holds(self)
+        return found
+
+
+# What is to be stepped through, as it was asked for.
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program and how it is run: as the options of `castsim run` say."""
+
+    program: str
+    target: str | None = None
+    entry: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None
+    limits: Limits = DEFAULT_LIMITS
+    declare: Path | None = None
+    source: Source | None = None
+    """What has been read already: what a kernel in C++ was recorded as."""
+    kernel: LaunchRequest | None = None
+    """Tensors, index space and engines of a kernel in C."""
+
+    def stepper(self) -> Stepper:
+        """Run the program and stop before its first operation.
+
+        Raises:
+            CastsimError, EngineError: as `castsim.running.run`.
+        """
+        if self.engine is not None and self.engine not in ENGINES:
+            raise ReadError(f"engine '{self.engine}' is not available", legal=ENGINES)
+        loaded = load(
+            Path(self.program) if self.source is None else self.source, self.target, self.entry, self.args,
+            lambda target: with_options(target, dict(self.options)), declare=self.declare, limits=self.limits,
+            launch=self.kernel,
+        )  # fmt: skip
+        return Stepper(record(loaded, self.inputs, engine=self.engine, limits=self.limits), args=self.args)

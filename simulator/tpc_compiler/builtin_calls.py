@@ -1,0 +1,258 @@
+"""The cast builtins of TPC-C, found by name and called: their assembly, what it issues, the values it computes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.input_data import arrayed
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.formats import format_named
+from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vliw.findings import StaleRead
+from castsim.machines.vliw.program_sources import targets_running, tpc_target
+from castsim.numerics import array_from_codes, codes_from_array
+from castsim.targets import Target, load_target
+from castsim.targets.options import with_options
+from castsim.targets.tpc_compiler import BuiltinRow, ResultOrder, all_builtins, builtins_of, library_functions
+from castsim.targets.vliw import VliwTarget
+from castsim.timing import Timing
+from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT, Built, Vectors, build
+from castsim.tpc_compiler.code_generation import ScheduledKernel, schedule
+from castsim.tpc_compiler.kernel_execution import KernelResult, execute, issue
+
+_PREFIXES = ("", "__builtin_", "__builtin_cast_")
+"""The beginnings of names that may be left out."""
+_NEAR, _SIMILARITY = 5, 0.5
+
+
+def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
+    """Return a cast builtin of a target; `__builtin_cast_` or `__builtin_` may be left out of its name.
+
+    Raises:
+        ReadError: no generation has it; names the nearest ones.
+        IllegalError: only other generations have it, or it is a special function.
+    """
+    spellings = [prefix + name for prefix in _PREFIXES]
+    for row in builtins_of(target):
+        if row.builtin in spellings:
+            return row
+    for special in library_functions():
+        if special.builtin in spellings:
+            what = f"{special.builtin}, {special.signature}"
+            raise IllegalError(f"{what}, is no cast", legal=(f"castsim builtin {special.builtin}",))
+    raise _missing(name, spellings, target)
+
+
+def is_cast(name: str, target: VliwTarget) -> bool:
+    """Whether a name is that of a cast builtin of a target."""
+    spellings = [prefix + name for prefix in _PREFIXES]
+    return any(row.builtin in spellings for row in builtins_of(target))
+
+
+def builtin_target(target: str | Path | Target) -> VliwTarget:
+    """Return a target that has builtins.
+
+    Raises:
+        ReadError, TargetDataError: as `castsim.targets.load_target`.
+        IllegalError: it has none.
+    """
+    found = load_target(target) if isinstance(target, str | Path) else target
+    return tpc_target(found, f"{found.name} has no builtins: they belong to TPC-C")
+
+
+def generations() -> Iterator[str]:
+    """Yield the names of the shipped targets that have builtins."""
+    yield from targets_running("tpc")
+
+
+def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:
+    having = [row.generation for row in all_builtins() if row.builtin in spellings]
+    if having:
+        return IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+    every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
+    every |= dict.fromkeys(special.builtin for special in library_functions())
+    shortest = {_bare(each): each for each in every}
+    bare = _bare(name)
+    near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY)
+    legal = [shortest[each] for each in near] or [row.builtin for row in builtins_of(target)]
+    return ReadError(f"unknown builtin '{name}'", legal=legal)
+
+
+def _bare(name: str) -> str:
+    """Return a name without what may be left out."""
+    bare = name.removeprefix("__builtin_").removeprefix("cast_")
+    return bare.removeprefix("v_").removeprefix("s_").removesuffix("_f32")
+
+
+_LANE_RULE = "unpacked_lane_order"
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A builtin as a program for one target.
+
+    `issued` is one call, without values; `timing` its cycles, loads and stores included.
+    """
+
+    built: Built
+    target: VliwTarget
+    kernel: ScheduledKernel
+    issued: KernelResult
+    timing: Timing
+
+    @property
+    def row(self) -> BuiltinRow:
+        """Name, signature, result order and the vendor's operation count."""
+        return self.built.row
+
+    @property
+    def vector_operations(self) -> int:
+        """VPU operations of a call, counted while it was issued."""
+        return self.issued.vector_operations
+
+    def text(self, calls: int = 1, args: Mapping[str, int | float] | None = None) -> str:
+        """Return the assembly of so many calls, which `castsim run` takes."""
+        head = f"// {self.row.builtin}: {self.row.signature}\n// result order: {self.row.result_order}\n"
+        return head + self.kernel.text(calls, args)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BuiltinResult:
+    """The results of calls of a builtin.
+
+    `outputs` maps `y` to an array, native or codes: as many elements as a call gives, or a row of them per call.
+    """
+
+    builtin: Builtin
+    """What was called."""
+    outputs: Mapping[str, Codes]
+    calls: int
+    """How often it was called."""
+    vector_operations: int
+    """VPU operations of a call, counted while it was executed."""
+    stale_reads: tuple[StaleRead, ...]
+    """Reads that came too early, and got a register's old value."""
+    warnings: Warnings
+    """What the calls do in a surprising way."""
+    timing: Timing
+    """All that was timed, in cycles."""
+    text: str
+    """The assembly that was executed."""
+
+    def __repr__(self) -> str:
+        outputs = "".join(f", {name} {arrayed(array)}" for name, array in self.outputs.items())
+        return f"<BuiltinResult of {self.calls} calls: {self.cycles} cycles{outputs}>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all calls together, loads and stores included."""
+        return self.timing.total
+
+
+def emitted(name: str, target: str | Path | Target, *, rounding: str | None = None) -> Builtin:
+    """Return a builtin as assembly, with its operation count and cycles, without calling it.
+
+    Args:
+        name: with or without `__builtin_cast_`.
+        target: name, path of a description, or a loaded target.
+        rounding: the build option of the helpers on generations that have one, else what the rounding register is set
+            to first; None: the default of the helpers, the register's reset value.
+
+    Raises:
+        ReadError: unknown target, unknown builtin.
+        IllegalError: the target has no such builtin, or its builtins cannot round so; a special function.
+    """
+    chosen = builtin_target(target)
+    row = find_builtin(name, chosen)
+    built = build(row, chosen, rounding)
+    placed = _placing(row, chosen)
+    kernel = schedule(built.sequence, placed, built.setup, row.builtin)
+    issued = issue(kernel)
+    return Builtin(built, chosen, kernel, issued, simulate(issued.tree, chosen))
+
+
+def builtin(
+    name: str,
+    target: str | Path | Target,
+    x: Codes,
+    *,
+    args: Mapping[str, int | float] | None = None,
+    rounding: str | None = None,
+) -> BuiltinResult:
+    """Call a builtin, as often as `x` has elements for.
+
+    Args:
+        name: with or without `__builtin_cast_`.
+        target: name, path of a description, or a loaded target.
+        x: the elements of all source registers one after the other, of one call or of several; native dtype or codes.
+        args: values of the scalar arguments, `shift` (int) or `scale` (float).
+        rounding: see `emitted`.
+
+    Returns:
+        An array of as many elements as a call gives, or of a row of them per call, and the cycles of all calls.
+
+    Raises:
+        ReadError: unknown target or builtin; a wrong dtype or number of elements; a scalar missing or unknown.
+        IllegalError: as `emitted`; values that no source documents (option `unpacked_lane_order` gives a rule).
+    """
+    return call(emitted(name, target, rounding=rounding), x, args or {})
+
+
+def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinResult:
+    """Call an emitted builtin; errors as `builtin`."""
+    signature = found.built.signature
+    source, result = signature.source, signature.result
+    fmt = format_named(source.format)
+    try:
+        codes = codes_from_array(np.asarray(x), fmt).reshape(-1)
+    except ReadError as error:
+        raise ReadError(f"{INPUT}: {error.message}", legal=error.legal) from None
+    if codes.size == 0 or codes.size % source.elements:
+        message = f"{INPUT} has {codes.size} elements; a call of {found.row.builtin} takes {source.elements}"
+        raise ReadError(message, legal=(f"{source.elements}", f"a multiple of {source.elements}"))
+    beyond = _beyond_held(codes, source)
+    ran = execute(found.kernel, {INPUT: array_from_codes(codes, fmt)}, args, target=found.target)
+    shape = (ran.tiles, result.elements) if ran.tiles > 1 else (result.elements,)
+    outputs = {OUTPUT: array_from_codes(ran.outputs[OUTPUT].reshape(shape), format_named(result.format))}
+    return BuiltinResult(
+        found,
+        outputs,
+        ran.tiles,
+        ran.vector_operations,
+        ran.stale_reads,
+        (*beyond, *ran.warnings),
+        simulate(ran.tree, found.target),
+        found.text(ran.tiles, args),
+    )
+
+
+def _beyond_held(codes: Codes, source: Vectors) -> Warnings:
+    """Return a warning if lanes have bits above the narrower codes that they should hold."""
+    if source.held is None:
+        return ()
+    bits = format_named(source.held).bits
+    wrong = np.flatnonzero(codes >> bits)
+    if wrong.size == 0:
+        return ()
+    first = wrong[0]
+    text = (
+        f"{wrong.size} of {codes.size} elements have bits above the {bits} of {source.held}, the first "
+        f"element {first}, {codes[first]:#x}; the instructions take those for 0, what they make of them need not be "
+        f"the value of the lower {bits} bits"
+    )
+    return (WarningText(WarningKind.WIDE_INPUT, text, INPUT),)
+
+
+def _placing(row: BuiltinRow, target: VliwTarget) -> VliwTarget:
+    """Return the target by whose rules a builtin is placed: undocumented values do not matter for that."""
+    if row.result_order is not ResultOrder.UNDEFINED or _LANE_RULE not in target.options:
+        return target
+    rule = next(legal for legal in target.options[_LANE_RULE].legal if legal != "refuse")
+    return with_options(target, {_LANE_RULE: rule})
