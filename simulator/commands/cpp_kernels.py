@@ -143,9 +143,9 @@ def _recorded(request: Request) -> Recording:
 
 def _recorder() -> ModuleType:
     """Return the recorder, which is loaded once a kernel in C++ is named."""
-    from castsim import pto_cpp  # noqa: PLC0415 - as said
+    import castsim.pto_cpp  # noqa: PLC0415 - as said
 
-    return pto_cpp
+    return castsim.pto_cpp
 
 
 def as_text(recording: Recording) -> Source:
