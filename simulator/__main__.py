@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from castsim.commands import command_line
-from castsim.commands.interruption import kept_interrupts
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -50,12 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        from castsim.commands.output import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.outcome import forget_stdout  # noqa: PLC0415 - only a failing run pays for it
 
         forget_stdout()
         return 0
     except OSError as error:  # the help or the version: all else is flushed where it is printed
-        from castsim.commands.output import refuse_stdout  # noqa: PLC0415 - as above
+        from castsim.commands.outcome import refuse_stdout  # noqa: PLC0415 - as above
 
         return refuse_stdout(error)
     return code
@@ -74,7 +76,7 @@ def _run(arguments: list[str]) -> int:
         from castsim.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
 
         return report_failure(error, destination)
-    from castsim.commands.output import deliver  # noqa: PLC0415 - only a command that found something needs it
+    from castsim.commands.outcome import deliver  # noqa: PLC0415 - only a command that found something needs it
 
     return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)
 
@@ -93,10 +95,63 @@ def _at_its_options(name: str, options: Namespace) -> Outcome:
     try:
         return command_line.execute(name, options)
     except Exception as error:
-        from castsim.commands.suggestions import name_option  # noqa: PLC0415 - only a failing run pays for it
+        from castsim.commands.failure import name_option  # noqa: PLC0415 - only a failing run pays for it
 
         name_option(error, command_line.parser_of(name), options)
         raise
+
+
+# Ctrl-C that is not lost while machine code is made: LLVM calls back into Python through ctypes, which drops whatever
+# exception is raised there, KeyboardInterrupt too. So an interrupt that comes while numba compiles waits until numba is
+# left; a second one does not wait.
+
+RETRY_SECONDS = 0.05
+"""The interval, in seconds, between checks whether the compiler has been left."""
+
+_COMPILERS = ("numba", "llvmlite")
+
+
+@contextmanager
+def kept_interrupts() -> Iterator[None]:
+    """Deliver interrupts for sure while the block lasts; does nothing in other threads and without timers."""
+    usual = signal.getsignal(signal.SIGINT)
+    if not hasattr(signal, "setitimer") or usual is not signal.default_int_handler:
+        yield
+        return
+    waiting = False
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        nonlocal waiting
+        if waiting or not _compiling(frame):
+            raise KeyboardInterrupt
+        waiting = True
+        signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS, RETRY_SECONDS)
+
+    def look_again(_: int, frame: FrameType | None) -> None:
+        if not _compiling(frame):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    try:
+        alarm = signal.signal(signal.SIGALRM, look_again)
+    except ValueError:  # a thread other than the main one, which gets no signals
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGALRM, alarm)
+
+
+def _compiling(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sample_arguments import command
 
 from castsim.commands import command_line
-from castsim.commands.execution.debug import launch_of
+from castsim.commands.debug import launch_of
 from castsim.running import stepper as traces
 from castsim.running.step_recording import Reach, Recording
 from castsim.running.stepper import Launch, Stepper

@@ -17,7 +17,7 @@ from expected_files import PROGRAMS
 from sample_arguments import command
 
 from castsim.__main__ import main
-from castsim.commands.execution import run_pages
+from castsim.commands import run_pages
 
 SAMPLES = [
     path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import dis
 import re
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from castsim.commands.command_line import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("isa", "targets", "simulator")
@@ -111,7 +115,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("en_dtypes", ()),
         ("hypothesis", ()),
         ("pytest", ("castsim.testing.plugin",)),
-        ("shtab", ("castsim.commands.execution.completion",)),
+        ("shtab", ("castsim.commands.completion",)),
         ("platformdirs", ("castsim.files.kept_code",)),
     ],
 )
@@ -139,7 +143,7 @@ def test_lower_layers_do_not_know_the_command_line() -> None:
 CIRCLES: dict[frozenset[str], str] = {}
 """Modules that import each other in a circle, each circle with its reason."""
 
-LAZY_IMPORTS = 131
+LAZY_IMPORTS = 127
 """Imports inside functions that the product may have; what a command loads is in test_start_up.py."""
 
 
@@ -216,23 +220,19 @@ def test_imports_within_functions_are_few() -> None:
     assert len(found) <= LAZY_IMPORTS, len(found)
 
 
-def test_commands_are_declared_cheaply_and_import_no_other_command() -> None:
-    """A declaration is what `--help` loads; the work is in `execution/`; what commands share imports none of them."""
+def test_commands_are_declared_by_their_parser_alone() -> None:
+    """`declare` runs without its module: it knows no name of it. What commands share imports no command."""
     folder = ROOT / "simulator" / "commands"
-    declared = {module_of(path) for path in folder.glob("*.py")} & {
-        f"castsim.commands.{path.stem}" for path in (folder / "execution").glob("*.py") if path.stem != "__init__"
-    }
-    assert len(declared) >= 15
+    commands = {f"castsim.commands.{name}" for name in COMMANDS}
+    assert commands <= {module_of(path) for path in folder.glob("*.py")}
     for path in folder.glob("*.py"):
-        own = {name for name in imports(path) if name.startswith("castsim.")}
-        if module_of(path) in declared:
-            assert {name for name in own if name.count(".") == 2} <= {
-                "castsim.commands.shared_options",
-                "castsim.reports.sections",
-            }, path
+        if module_of(path) in commands:
+            module = compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True)
+            (code,) = (each for each in module.co_consts if getattr(each, "co_name", None) == "declare")
+            known = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+            assert known <= set(dir(builtins)), path
         else:
-            assert not own & declared, path
-            assert not any(name.startswith("castsim.commands.execution") for name in own), path
+            assert not imports(path) & commands, path
 
 
 def test_no_module_without_a_subject() -> None:

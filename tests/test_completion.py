@@ -15,8 +15,7 @@ import pytest
 from castsim import __version__
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS, parser_of
-from castsim.commands.completion import SHELLS
-from castsim.commands.execution.completion import words_of
+from castsim.commands.completion import SHELLS, words_of
 from castsim.isa.formats import FORMATS
 from castsim.targets import specification_names, target_names
 

@@ -20,7 +20,7 @@ from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
 from dap_client import Client
 from debug_programs import PROGRAMS
 
-from castsim.commands.execution.debug import kernel_of
+from castsim.commands.debug import kernel_of
 from castsim.commands.option_parsers import scalar
 from castsim.editor.debugging.messages import Channel
 from castsim.editor.debugging.server import Session

@@ -53,7 +53,7 @@ def input_of(path: Path) -> str:
 @pytest.fixture(scope="module")
 def commands() -> Iterator[Commands]:
     names = ("run", "lint", "targets", "accuracy", "graph")
-    with forked_commands([f"castsim.commands.execution.{name}" for name in names] + ["onnx"]) as found:
+    with forked_commands([f"castsim.commands.{name}" for name in names] + ["onnx"]) as found:
         yield found
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from castsim import run
-from castsim.__main__ import main
-from castsim.commands.interruption import kept_interrupts
+from castsim.__main__ import kept_interrupts, main
 from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
 from castsim.files import file_names, whole_file
 from castsim.isa.errors import IllegalError, ReadError

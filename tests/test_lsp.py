@@ -205,7 +205,7 @@ def test_other_languages_and_closed_texts_have_no_diagnostics() -> None:
 
 
 def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("castsim.commands.execution.lsp.find_spec", lambda _: None)
+    monkeypatch.setattr("castsim.commands.lsp.find_spec", lambda _: None)
     assert main(["lsp"]) == 2
     assert "pip install 'castsim[lsp]'" in capsys.readouterr().err
 

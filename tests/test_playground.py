@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.execution import run_pages
+from castsim.commands import run_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYGROUND = ROOT / "docs" / "playground"

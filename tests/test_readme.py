@@ -14,7 +14,7 @@ import pictures
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands.execution.debug import PROMPT
+from castsim.commands.debug import PROMPT
 from castsim.graphs import graph_execution
 from castsim.planning.samples import all_codes
 

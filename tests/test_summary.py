@@ -9,7 +9,7 @@ import pytest
 from expected_files import ROOT
 
 from castsim.__main__ import main
-from castsim.commands.output import SCREEN, one_screen
+from castsim.commands.outcome import SCREEN, one_screen
 
 REPORTS = [
     ("run", "programs/a5_f32_to_i16_both_routes.pto", "--in", "src=random:0"),

@@ -63,7 +63,7 @@ def test_the_samples_that_nobody_counts_are_shared_among_the_modes(
     def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
+    monkeypatch.setattr("castsim.commands.verify.verify", interrupted)
     assert main(["verify", "i64", "f32", *modes]) == 130
     said, total = re.findall(r"^trying (\d+) casts? on (\d+) codes: samples", capsys.readouterr().err)[0]
     assert int(total) <= 1 << 20
@@ -196,7 +196,7 @@ def test_the_matrix_can_be_started_and_interrupted(tmp_path: Path, monkeypatch: 
     def interrupted(record: VerificationRecord, **_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castsim.commands.execution.verify.verify", interrupted)
+    monkeypatch.setattr("castsim.commands.verify.verify", interrupted)
     path = tmp_path / "f32.json"
     assert main(["verify", "--matrix", "--record", str(path)]) == 130
     assert tuple(one.part for one in VerificationRecord.load(path).progress) == required_parts()

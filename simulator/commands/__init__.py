@@ -1,6 +1,6 @@
-"""The commands: one module each that declares the arguments, and one in `execution/` that does the work.
+"""The commands, a file each: options, help and execution.
 
-A declaration has `SUMMARY` (one line of the help) and `declare(parser)` (its arguments); its docstring ends the help.
-It imports nothing but argparse: `--help` must answer at once. What commands share stands in `limits` (declarations),
-`words` and `assembly_files` (meaning), which import no command.
+A file has `declare(parser)`, which adds its arguments, and `execute(options) -> Outcome`; its docstring ends the help.
+A help does not execute the file (`command_line.declaration`): what the work needs is imported at the top, and `declare`
+knows nothing but its parser. What commands share imports no command.
 """

@@ -13,57 +13,134 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import math
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_c_launch,
-    declare_cores,
-    declare_entry,
-    declare_inputs,
-    declare_kernel,
-    declare_page,
-    declare_run_limits,
-    declare_target,
-    declare_target_options,
-)
-
-SUMMARY = "find changes to a program that save cycles and keep its outputs to the bit, as diffs"
+from castsim.commands.assembly_files import write_out
+from castsim.commands.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
+from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.exploration.advice_search import Advice, advice_on
+from castsim.exploration.equivalence import original
+from castsim.exploration.suggestion import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
+from castsim.reports.advice import advice_document, advice_text
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `advise`."""
     add = parser.add_argument
-    add(
-        "program",
-        metavar="PROGRAM",
-        help="a .pto or .tpc file, or a kernel in C (its bundles) or C++ (executed); - reads standard input",
-    )
-    declare_target(parser)
-    declare_entry(parser, "change")
-    declare_inputs(parser, "an input to try first")
-    declare_arguments(parser)
-    declare_target_options(parser)
-    declare_cores(parser)
-    add(
-        "--range",
-        metavar="NAME=LO:HI",
-        dest="ranges",
-        action="append",
-        default=[],
-        help="range of input NAME: changes need to keep the bits only within it",
-    )
+    what = "a .pto or .tpc file, or a kernel in C (its bundles) or C++ (executed); - reads standard input"
+    add("program", metavar="PROGRAM", help=what)
+    parser.take("target", entry="change", inputs="an input to try first")
+    parser.take("arguments", "target_options", "cores")
+    what = "range of input NAME: changes need to keep the bits only within it"
+    add("--range", metavar="NAME=LO:HI", dest="ranges", action="append", default=[], help=what)
     add("--tries", metavar="N", help="try a change that cannot be proven on at least N inputs (default 4)")
-    add(
-        "--seconds",
-        metavar="N",
-        help="make changes for N seconds of processor time, and check them for as long (default 10)",
-    )
+    what = "make changes for N seconds of processor time, and check them for as long (default 10)"
+    add("--seconds", metavar="N", help=what)
     add("--why", action="store_true", help="list the changes that were tried and rejected, and why")
     add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")
     add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
     add("-o", "--out", metavar="FILE", help="the file that --apply writes")
-    declare_kernel(parser)
-    declare_c_launch(parser)
-    declare_run_limits(parser)
-    declare_page(parser)
+    parser.take("kernel", "c_launch", "run_limits", "page")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Find and check changes, and write the program with one of them if that is asked for.
+
+    Raises:
+        CastsimError, EngineError: the program is refused as it is; an option that cannot be.
+    """
+    number = None if options.apply is None else positive("--apply", options.apply)
+    if (number is None) != (options.out is None):
+        raise ReadError("--apply N and --out FILE go together", legal=("--apply 1 -o FILE",))
+    refuse_elsewhere(options, options.program)
+    setting = RunConfig(
+        target=options.target,
+        entry=options.entry,
+        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        inputs=assignments("--in", options.inputs),
+        options=assignments("--option", options.options),
+        ranges=ranges_of(options.ranges),
+        tries=TRIES if options.tries is None else positive("--tries", options.tries),
+        seconds=SECONDS if options.seconds is None else positive("--seconds", options.seconds),
+        limits=run_limits_of(options),
+    )
+    if options.program.endswith(GRAPHS):
+        raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
+    launch = launch_of(options)
+    if launch is not None:
+        source = bundles_of(options, launch, setting.args)
+        setting = replace(setting, args={}, target=None)
+    elif options.program.endswith(CPP_SUFFIXES):
+        source = as_text(recording_of(options))
+        setting = replace(setting, entry=None, args={})
+    else:
+        source = _read(options)
+    advice = advice_on(original(source, setting))
+    written = None if number is None else _applied(advice, number, options)
+    return Outcome(
+        advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
+    )
+
+
+def _read(options: Namespace) -> Source:
+    """Read the program.
+
+    Raises:
+        ReadError: it is a binary.
+    """
+    source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
+    if source.language is Language.BINARY:
+        raise ReadError(
+            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
+        )
+    return source
+
+
+def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the ranges that `--range NAME=LO:HI` gives.
+
+    Raises:
+        ReadError: no two numbers, the larger one first, an infinity or NaN.
+    """
+    found = {}
+    for name, text in assignments("--range", texts).items():
+        try:
+            low, high = (float(part) for part in text.split(":"))
+        except ValueError:
+            low = high = math.nan
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ReadError(f"--range {name}={text[:40]}: not two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
+        if low > high:
+            turned = ":".join(reversed(text.split(":")))
+            raise ReadError(f"--range {name}={text[:40]}: LO is above HI", legal=(f"--range {name}={turned[:40]}",))
+        found[name] = (low, high)
+    return found
+
+
+def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
+    """Write the program with a change; return the path.
+
+    Raises:
+        ReadError: there is no such change; it has not been proven, and that was not allowed.
+    """
+    if number > len(advice.offers):
+        count = len(advice.offers)
+        raise ReadError(
+            f"--apply {number}: {'no change was found' if not count else f'{count} changes were found'}",
+            legal=() if not count else (f"1 to {count}",),
+        )
+    offer: Suggestion = advice.offers[number - 1]
+    if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
+        raise ReadError(
+            f"--apply {number}: this change has been tried on {offer.runs} inputs, and is not proven",
+            legal=(f"--apply {number} --tried",),
+        )
+    return write_out(options.out, offer.change.text.encode(), options.program)

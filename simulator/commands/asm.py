@@ -10,18 +10,80 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
 
-from castsim.commands.shared_options import declare_headers, declare_target
+from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
+from castsim.commands.option_parsers import HEADERS, refuse
+from castsim.commands.outcome import Outcome, plain
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.isa.sources import KERNEL_SUFFIX
+from castsim.isa.tpc import canonical_text, parse, target_declared_in
+from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.reports.documents import json_of
+from castsim.reports.listing import assembled_document, assembled_text
 
-SUMMARY = "assemble TPC assembly to binary, or to canonical text"
+if TYPE_CHECKING:
+    from castsim.isa.tpc.encoding import Encoding
+    from castsim.targets.vliw import VliwTarget
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `asm`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="assembly text, or a kernel in C; - reads standard input")
-    declare_target(parser, "the one the text declares")
-    declare_headers(parser)
+    parser.take(target="the one the text declares")
+    parser.take("headers")
     add("--text", action="store_true", help="print canonical text instead, one line per input line")
     add("--out", metavar="FILE", help="write the binary, or the text, to FILE")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Assemble, or rewrite as canonical text.
+
+    Raises:
+        ReadError, IllegalError: what was typed; the text; something in it that has no encoding.
+        TargetDataError: a bad target description.
+    """
+    if options.file.endswith(KERNEL_SUFFIX):
+        return _kernel(options)
+    refuse(options, HEADERS, options.file, (KERNEL_SUFFIX,))
+    file, text = read_assembly(options.file, "asm", "is text for `castsim run`, and has no binary form")
+    target, encoding = _target(options.target, text, file)
+    if options.text:
+        canonical = canonical_text(text, target.dialect, file)
+        written = write_out(options.out, canonical.encode(), options.file)
+        return Outcome(
+            {"file": file, "target": target.name, "text": canonical, "output": json_of(written)},
+            lambda _: plain(canonical) if written is None else f"{written}: canonical text",
+        )
+    assembled = assemble(parse(text, target.dialect, file), encoding)
+    written = write_out(options.out, assembled.code, options.file)
+    document = assembled_document(file, target.name, assembled, written)
+
+    def shown(_: int) -> Any:
+        return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
+
+    return Outcome(document, shown)
+
+
+def _kernel(options: Namespace) -> Outcome:
+    """Compile a kernel in C, to bundles or to one instruction a line."""
+    from castsim.commands.kernels_in_c import compiled_of, scheduled_kernel, sequential_text  # noqa: PLC0415 - loads a compiler
+
+    source, compiled = compiled_of(options, options.file)
+    shown = sequential_text(compiled) if options.text else scheduled_kernel(compiled).text
+    written = write_out(options.out, shown.encode(), options.file)
+    document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
+    return Outcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
+
+
+def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:
+    """Return the target asked for, else the one that the text declares, and its encoding."""
+    if given is not None:
+        return encoded_target(given)
+    declared = target_declared_in(text, file)
+    if declared is None:
+        raise ReadError(f"program '{file}' declares no target; name one by --target")
+    return encoded_target(declared.name, declared.span)

@@ -17,21 +17,69 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from typing import Any
 
-from castsim.commands.shared_options import declare_arguments, declare_inputs, declare_target_options
+from castsim.commands.option_parsers import assignments
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.reports.targets import listed
+from castsim.targets.options import with_options
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_calls import builtin_target, generations, is_cast
+from castsim.tpc_compiler.special_function_bodies import find_function
 
-SUMMARY = "show builtins of TPC-C, casts and special functions: assembly, cost, lane order and values"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `builtin`."""
     add = parser.add_argument
     add("name", metavar="NAME", nargs="?", help="a builtin; none lists them")
     add("--target", metavar="T", help="name or path of a target description; without NAME, default: all")
     add("--emit", action="store_true", help="print only the assembly")
-    declare_inputs(parser, "x=FILE.npy|random:SEED|zeros; y, rc, tables")
-    declare_arguments(parser, "shift=INTEGER or scale=NUMBER; numbers of a function")
+    parser.take(
+        inputs="x=FILE.npy|random:SEED|zeros; y, rc, tables",
+        arguments="shift=INTEGER or scale=NUMBER; numbers of a function",
+    )
     add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy if there are several operands)")
     add("--rounding", metavar="M", help="rounding mode, as written in assembly")
-    declare_target_options(parser)
+    parser.take("target_options")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Emit a builtin, call it if there is an input, or list them.
+
+    Raises:
+        ReadError: unknown builtin or target, a bad input or number.
+        IllegalError: the target lacks it, or its values are not documented or not modelled.
+    """
+    if options.name is None:
+        for option in ("emit", "inputs", "args", "out", "rounding", "options"):
+            if getattr(options, option):
+                shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
+                raise ReadError(f"--{shown} needs the NAME of a builtin")
+        return _list(options.target)
+    if options.target is None:
+        raise ReadError("name the generation by --target", legal=[target.name for target in _targets(None)])
+    from castsim.commands import builtin_call  # noqa: PLC0415 - a list needs no machine
+
+    chosen = with_options(builtin_target(options.target), assignments("--option", options.options))
+    function = None if is_cast(options.name, chosen) else find_function(options.name, chosen)
+    if function is not None:
+        return builtin_call.emit_or_call_function(options, chosen, function)
+    return builtin_call.emit_or_call(options, chosen)
+
+
+def _list(target: str | None) -> Outcome:
+    targets = _targets(target)
+
+    def text(_: int) -> Any:
+        from castsim.reports.builtins_text import builtin_list  # noqa: PLC0415 - rich, only if printed
+
+        return builtin_list(targets)
+
+    return Outcome({"targets": [{"name": each.name, **listed(each)} for each in targets]}, text)
+
+
+def _targets(name: str | None) -> list[VliwTarget]:
+    return [builtin_target(each) for each in ((name,) if name is not None else generations())]

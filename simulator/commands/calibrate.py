@@ -11,25 +11,66 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import declare_required_target
+from castsim.commands.option_parsers import assignments
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.evidence.calibration import Choice, calibrate, check_out, derived_description, write_description
+from castsim.evidence.measured_rows import read_table
+from castsim.isa.errors import ReadError
+from castsim.reports.calibration import calibration_document
+from castsim.reports.stage_progress import stage_progress
+from castsim.targets import load_target
 
-SUMMARY = "fit numbers of a target to your own measurements, and write the derived target"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `calibrate`."""
-    declare_required_target(parser)
+    parser.take("required_target")
     add = parser.add_argument
     add("--data", metavar="FILE.csv", required=True, help="measurements, in the columns of `castsim accuracy --data`")
     add("--out", metavar="FILE.toml", required=True, help="write the derived description here; it must not exist")
-    add(
-        "--fit",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="fit only these, such as timing.load.startup_cycles or 'timing.load.*'",
-    )
+    what = "fit only these, such as timing.load.startup_cycles or 'timing.load.*'"
+    add("--fit", metavar="NAME", action="append", default=[], help=what)
     add("--fix", metavar="NAME", action="append", default=[], help="leave these as they are")
     add("--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a parameter within these values")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Fit, and write the derived description.
+
+    Raises:
+        ReadError: scipy is missing, what was typed, the table, parameters that it cannot determine, a file in the way.
+        IllegalError, TileError: a row that the target cannot run.
+    """
+    out = Path(options.out)
+    check_out(out)
+    bounds = {name: _range(name, text) for name, text in assignments("--bounds", options.bounds).items()}
+    choice = Choice(tuple(options.fit), tuple(options.fix), bounds)
+    target, table = load_target(options.target), read_table(Path(options.data))
+    with stage_progress(quiet=options.quiet) as progress:
+        found = calibrate(target, table, choice, progress)
+    write_description(derived_description(found, options.target, out), out)
+
+    def text(_: int) -> RenderableType:
+        from castsim.reports.calibration_text import calibration_text  # noqa: PLC0415 - rich, only if printed
+
+        return calibration_text(found, options.out)
+
+    return Outcome(calibration_document(found, options.out), text)
+
+
+def _range(name: str, text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(".."))
+    except ValueError:
+        low = high = float("nan")
+    if not (isfinite(low) and isfinite(high)):
+        raise ReadError(f"--bounds {name}={text}: not a range of numbers", legal=(f"{name}=100..400",))
+    return low, high

@@ -22,35 +22,423 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import re
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from castsim.commands.shared_options import declare_target_options
+import numpy as np
 
-SUMMARY = "show what values become in another format: bits and numbers per target and mode"
+from castsim.casting import cast_on_target
+from castsim.commands.option_parsers import assignments, take_words
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.execution.outcomes import Judge
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
+from castsim.isa.warning_text import WarningText
+from castsim.machines.mechanisms import machine_of
+from castsim.machines.target_cast import CastForm, bare_mode
+from castsim.machines.vliw.program_sources import assembly_target
+from castsim.numerics import (
+    Policy,
+    abstract_policy,
+    cast_codes,
+    code_dtype,
+    codes_from_strings,
+    encode_value,
+    legal_overflows,
+    legal_roundings,
+    strings_from_codes,
+    value_of,
+)
+from castsim.reports.cast import (
+    Accepted,
+    CastResultRow,
+    CastResults,
+    SkippedTarget,
+    SourceValue,
+    ValueCastRequest,
+    accepted,
+    cast_document,
+    ulp_distance,
+)
+from castsim.reports.numbers import bits_text, json_value
+from castsim.specifications import acceptance, parse_specification, specified_cast
+from castsim.targets import Target, load_target, specification_names, target_names
+from castsim.targets.options import with_options
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `cast`."""
     add = parser.add_argument
     add("src", metavar="SRC", help="format of the values")
     add("dst", metavar="DST", help="format to cast to")
     add("values", metavar="VALUE", nargs="+", help="number, nan, inf, -inf, or 0x bits")
-    add(
-        "--target",
-        metavar="T",
-        action="append",
-        default=[],
-        help="name or path of a target, all, or abstract (default)",
-    )
+    what = "name or path of a target, all, or abstract (default)"
+    add("--target", metavar="T", action="append", default=[], help=what)
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
-    add(
-        "--spec",
-        metavar="S",
-        action="append",
-        default=[],
-        help="specification to judge by: tosa, onnx, exact, or a path",
-    )
+    what = "specification to judge by: tosa, onnx, exact, or a path"
+    add("--spec", metavar="S", action="append", default=[], help=what)
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
-    declare_target_options(parser, "set an option of the targets that have it")
+    parser.take(target_options="set an option of the targets that have it")
+
+
+# Casting single values: from the words of the command line to the rows of the table.
+
+ALL = "all"
+"""Stands for the abstract cast and every shipped target that has the pair."""
+
+
+ABSTRACT = "abstract"
+"""Stands for the abstract cast among targets."""
+
+
+def parse_request(
+    *,
+    src: str,
+    dst: str,
+    values: Sequence[str],
+    targets: Sequence[str] = (),
+    roundings: Sequence[str] = (),
+    overflows: Sequence[str] = (),
+    saturation: str | None = None,
+    scratch: bool = False,
+    specifications: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> ValueCastRequest:
+    """Read a request from words.
+
+    Raises:
+        ReadError: an unknown word, a value that is neither a number nor a code, options that contradict each other.
+        IllegalError: a specification does not have the cast.
+        TargetDataError: a bad target description.
+    """
+    source, destination = format_spelled(src), format_spelled(dst)
+    chips = [name for name in targets if name.lower() not in (ALL, ABSTRACT)]
+    everything = ALL in map(str.lower, targets)
+    if everything:
+        chips = list(dict.fromkeys([*target_names(), *chips]))
+    if chips and overflows:
+        raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
+    if not chips and (saturation is not None or scratch or options):
+        given = [f"--option {name}={value}" for name, value in (options or {}).items()]
+        given += ["--scratch"] * bool(scratch) + ["--saturation"] * (saturation is not None)
+        raise ReadError(
+            f"{', '.join(given)}: such options belong to a target; name one by --target", legal=target_names()
+        )
+    return ValueCastRequest(
+        src=source,
+        dst=destination,
+        sources=tuple(read_value(text, source) for text in values),
+        targets=_with_options([load_target(name) for name in chips], options or {}),
+        abstract=everything or not chips or ABSTRACT in map(str.lower, targets),
+        lenient=everything,
+        roundings=tuple(roundings) if chips else tuple(mode_named(Rounding, word, "rounding") for word in roundings),
+        overflows=tuple(mode_named(Overflow, word, "overflow") for word in overflows),
+        saturation=None if saturation is None else mode_named(Saturation, saturation, "saturation"),
+        scratch=scratch,
+        specified=tuple(
+            specified_cast(spec, source, destination, version=version, attributes=attributes)
+            for spec, version, attributes in map(parse_specification, specifications)
+        ),
+    )
+
+
+def _with_options(targets: Sequence[Target], values: Mapping[str, str]) -> tuple[Target, ...]:
+    """Return the targets with the options set, each where a target has it.
+
+    Raises:
+        ReadError: an option that none has, or a value that an option cannot have.
+    """
+    for name in values:
+        if all(name not in target.options for target in targets):
+            legal = dict.fromkeys(option for target in targets for option in target.options)
+            who = ", ".join(target.name for target in targets)
+            raise ReadError(f"{who} {'has' if len(targets) == 1 else 'have'} no option '{name}'", legal=legal)
+    return tuple(
+        with_options(target, {name: value for name, value in values.items() if name in target.options})
+        for target in targets
+    )
+
+
+def read_value(text: str, fmt: Format) -> SourceValue:
+    """Read a number, a hexadecimal float (0x1.8p+3) or `0x` bits of the format.
+
+    Raises:
+        ReadError: neither, or bits that are not a code of the format.
+    """
+    number = hexadecimal_float(text)
+    if number is not None or not text.lower().startswith("0x"):
+        encoded = encode_value(text if number is None else number, fmt)
+        return SourceValue(text, encoded.code, value_of(encoded.code, fmt), not encoded.inexact)
+    try:
+        code = int(text, 16)
+    except ValueError:
+        raise ReadError(f"'{text}' is not a hexadecimal number") from None
+    if code >> fmt.bits:
+        raise ReadError(f"{text} is not a code of {fmt.name}", legal=(f"0x0 to {bits_text((1 << fmt.bits) - 1, fmt)}",))
+    if isinstance(fmt, IntFormat) and fmt.signed and fmt.bits > 8 and code > fmt.maximum:
+        code |= (1 << fmt.storage_bits) - (1 << fmt.bits)  # codes that do not fill their storage are sign-extended
+    return SourceValue(text, code, value_of(code, fmt), exact=True)
+
+
+def cast_values(request: ValueCastRequest) -> CastResults:
+    """Cast every value under every mode, without a chip or on every target.
+
+    Raises:
+        IllegalError: a pair or mode that the target or the format does not have; with every target asked for, one
+            that no target has.
+    """
+    told: _Told = {}
+    skipped: dict[SkippedTarget, None] = {}
+    columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
+    rows, found = _judged(request, columns)
+    by_value = [row for number in range(len(request.sources)) for row in _joined(column[number] for column in rows)]
+    return CastResults(request, tuple(by_value), tuple(told), tuple(skipped), tuple(found))
+
+
+def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
+    """Return the rows of a value, one instead of two where the forms of a target give the same."""
+    found: list[CastResultRow] = []
+    for row in rows:
+        before = found[-1] if found else None
+        if before is not None and row.form_of(before) and row.code == before.code:
+            found[-1] = replace(before, forms=before.forms + row.forms)
+        else:
+            found.append(row)
+    return found
+
+
+def _judged(
+    request: ValueCastRequest, columns: list[list[CastResultRow]]
+) -> tuple[list[list[CastResultRow]], list[Accepted]]:
+    """Return the columns with the judgement of every specification, and what these accept, value by value."""
+    found: list[list[Accepted]] = []
+    for cast in request.specified:
+        sets = acceptance(cast, request.src, request.dst, _codes(request))
+        found.append([accepted(cast, sets, number) for number in range(len(request.sources))])
+        for column in columns:
+            codes = np.array([row.code for row in column], code_dtype(request.dst))
+            judged = zip(column, sets.contains(codes).tolist(), strict=True)
+            column[:] = [replace(row, accepted_by={**row.accepted_by, cast.label: good}) for row, good in judged]
+    return columns, [row for rows in zip(*found, strict=True) for row in rows]
+
+
+def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
+    for rounding in request.roundings or (None,):
+        for overflow in request.overflows or (None,):
+            mode = None if rounding is None else Rounding(rounding)
+            policy = abstract_policy(request.src, request.dst, mode, overflow)
+            yield _abstract_column(request, policy, rounding)
+
+
+def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResultRow]:
+    if policy.rounding is Rounding.STOCHASTIC:
+        legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
+        raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
+    codes = cast_codes(_codes(request), request.src, request.dst, policy)
+    return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
+
+
+def _on_targets(
+    request: ValueCastRequest, told: _Told, skipped: dict[SkippedTarget, None]
+) -> Iterator[list[CastResultRow]]:
+    """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
+    done, refusal = 0, None
+    for rounding in request.roundings or (None,):
+        if request.abstract:
+            yield _abstract_column(request, _comparable(request, rounding, None), rounding)
+        for target in request.targets:
+            try:
+                yield from [_on_target(request, target, rounding, form, told) for form in _forms(target)]
+                done += 1
+            except IllegalError as error:
+                if not request.lenient:
+                    raise
+                refusal = error
+                skipped[SkippedTarget(target.name, error.message)] = None
+    if not done and refusal is not None:
+        tried = ", ".join(target.name for target in request.targets)
+        raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
+
+
+def _forms(target: Target) -> tuple[CastForm | None, ...]:
+    return machine_of(target).cast_forms or (None,)
+
+
+def _on_target(
+    request: ValueCastRequest, target: Target, rounding: str | None, form: CastForm | None, told: _Told
+) -> list[CastResultRow]:
+    result = cast_on_target(
+        _codes(request),
+        request.src,
+        request.dst,
+        target,
+        rounding=rounding,
+        saturation=request.saturation,
+        scratch=request.scratch,
+        form=form,
+    )
+    told.update(dict.fromkeys(warning.at(target.name) for warning in result.warnings))
+    modes = (result.rounding, result.overflow, result.saturation)
+    column = _column(request, result.codes, (target.name, rounding), modes, _meaning(target, result.rounding))
+    exact = _abstract_column(request, _comparable(request, rounding, result.rounding), rounding)
+    return [
+        replace(row, ulps=ulp_distance(ideal.code, row.code, request.dst), forms=() if form is None else (form,))
+        for row, ideal in zip(column, exact, strict=True)
+    ]
+
+
+def _comparable(request: ValueCastRequest, asked: str | None, in_force: str | None) -> Policy:
+    """Return the abstract cast that targets are compared with.
+
+    It rounds as asked, or, by a mode that only the target has, as the target does; saturation on means saturate, off
+    the other overflow.
+    """
+    src, dst = request.src, request.dst
+    overflow = None
+    if request.saturation is not None:
+        overflow = legal_overflows(dst)[0 if request.saturation is Saturation.ON else 1]
+    legal = {str(mode): mode for mode in legal_roundings(src, dst) if mode is not Rounding.STOCHASTIC}
+    names = [bare_mode(name).lower() for name in (asked, in_force) if name is not None]
+    mode = next((legal[name] for name in names if name in legal), None)
+    return abstract_policy(src, dst, mode, overflow)
+
+
+def _codes(request: ValueCastRequest) -> Any:
+    return np.array([source.code for source in request.sources], code_dtype(request.src))
+
+
+def _column(
+    request: ValueCastRequest,
+    codes: Any,
+    asked: tuple[str | None, str | None],
+    modes: tuple[str, str, str | None],
+    meaning: Rounding,
+) -> list[CastResultRow]:
+    """Return one row per value.
+
+    `asked` names target and rounding, `modes` are rounding, overflow, saturation; `meaning` is what that rounding does.
+    """
+    target, wanted = asked
+    wanted = None if wanted is None else str(wanted).lower()
+    rounding, overflow, saturation = modes
+    judge = Judge(request.src, request.dst, meaning, wraps=Overflow(overflow) is Overflow.WRAP)
+    return [
+        CastResultRow(
+            source,
+            target,
+            wanted,
+            str(rounding),
+            str(overflow),
+            saturation,
+            code,
+            value_of(code, request.dst),
+            outcome=judge.outcome(source.code, code),
+        )
+        for source, code in zip(request.sources, map(int, codes), strict=True)
+    ]
+
+
+def _meaning(target: Target, word: str) -> Rounding:
+    """Return the rounding that a chip's word for it means."""
+    chip = assembly_target(target)
+    if chip is not None and word in chip.convert_rounding.modes:
+        return chip.convert_rounding.modes[word].rounding or Rounding.RINT
+    return mode_named(Rounding, bare_mode(word), "rounding mode")
+
+
+_Told = dict[WarningText, None]
+"""Warnings in the order in which they came up, each once."""
+
+
+# The execution of `castsim cast` from text to numbers and back, as ONNX has it.
+
+STRING = "string"
+"""Stands for text among formats."""
+
+_NOT_OF_TEXT = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "options")
+
+
+def cast_strings(options: Namespace) -> Outcome:
+    """Read numbers from text, or write them as text.
+
+    Raises:
+        ReadError: a text that the operator leaves undefined, an option that casts of text do not have.
+    """
+    for option in _NOT_OF_TEXT:
+        if getattr(options, option):
+            raise ReadError(f"--{'option' if option == 'options' else option} is not for casts from or to text")
+    src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
+    rows = [_row(text, src, dst) for text in options.values]
+    document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}
+
+    def text(_: int) -> Any:
+        from castsim.reports.cast_text import string_table  # noqa: PLC0415 - rich, only if printed
+
+        return string_table(options.src.lower(), options.dst.lower(), rows)
+
+    return Outcome(document, text)
+
+
+def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
+    """Return what one value becomes; bits and number are null where the result is text."""
+    if src is None:
+        if dst is None:
+            return {"given": text, "text": text, "output_bits": None, "value": None}
+        code = int(codes_from_strings([text], dst)[0])
+        number = json_value(value_of(code, dst), dst)
+        return {"given": text, "text": None, "output_bits": bits_text(code, dst), "value": number}
+    given = read_value(text.strip(), src)
+    written = strings_from_codes(np.array([given.code], code_dtype(src)), src)[0]
+    if dst is not None:
+        raise ReadError("neither format is text", legal=(STRING,))
+    return {"given": text, "text": str(written), "output_bits": None, "value": None}
+
+
+CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
+"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Cast the values.
+
+    Raises:
+        ReadError: what was typed: unknown format, mode or target, no number, no code.
+        IllegalError: a pair or mode that the target or the format does not have.
+    """
+    if STRING in (options.src.lower(), options.dst.lower()):
+        return cast_strings(options)
+    values = [text.strip() for text in options.values]
+    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
+    overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
+    request = parse_request(
+        src=options.src,
+        dst=options.dst,
+        values=values,
+        targets=take_words(values, options.target, [*target_names(), ALL, ABSTRACT]),
+        roundings=roundings,
+        overflows=overflows,
+        saturation=options.saturation,
+        scratch=options.scratch,
+        options=assignments("--option", options.options),
+        specifications=take_words(
+            values,
+            options.spec,
+            [text.lower() for text in values if re.split("[@:]", text.lower())[0] in specification_names()],
+        ),
+    )
+    table = cast_values(request)
+
+    def text(_: int) -> Any:
+        from castsim.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed
+
+        return cast_text(table)
+
+    return Outcome(cast_document(table), text)

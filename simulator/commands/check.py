@@ -16,28 +16,63 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import json
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import declare_arguments, declare_page, declare_statements, declare_target
+from castsim.checking import LANGUAGES, Finding, check
+from castsim.commands.option_parsers import assignments, scalar, statements_of
+from castsim.commands.outcome import SCHEMA_VERSION, Outcome, plain
+from castsim.commands.shared_options import OptionParser
+from castsim.execution.run_limits import Limits
+from castsim.isa.errors import ReadError
+from castsim.reports.checks import finding_entry, findings_text, github_lines, sarif
+from castsim.targets import load_target
 
-SUMMARY = "find all errors of programs, targets and graphs without running them"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 
 FORMATS = ("text", "json", "github", "sarif")
 """Shapes of the output."""
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
-    add(
-        "files",
-        metavar="FILE",
-        nargs="+",
-        help="a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input",
-    )
-    declare_target(parser, "the one each program names")
-    declare_arguments(parser)
+    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
+    add("files", metavar="FILE", nargs="+", help=what)
+    parser.take(target="the one each program names")
+    parser.take("arguments")
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
-    declare_statements(parser)
-    declare_page(parser)
+    parser.take("statements", "page")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Check the files.
+
+    Raises:
+        ReadError: what was typed; an unknown target. What is wrong with a file is a finding.
+    """
+    if options.format not in FORMATS:
+        raise ReadError(f"--format {options.format}: unknown format", legal=FORMATS)
+    if options.language is not None and options.language not in LANGUAGES:
+        raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
+    target = None if options.target is None else load_target(options.target)
+    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    limits = Limits(statements_of(options))
+    found: list[Finding] = []
+    for file in dict.fromkeys(options.files):
+        found += check(file, target=target, args=args, language=options.language, limits=limits)
+    document = {"findings": [finding_entry(one) for one in found]}
+
+    def text(_: int) -> RenderableType:
+        if options.format == "text":
+            return findings_text(found, len(options.files))
+        if options.format == "github":
+            return plain("\n".join(github_lines(found)))
+        shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}
+        return plain(json.dumps(shown, indent=2))
+
+    return Outcome(document, text, code=max((one.exit_code for one in found), default=0))

@@ -10,55 +10,63 @@ import shutil
 import sys
 from argparse import Namespace
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from importlib.util import find_spec
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from castsim import __version__
+from castsim.commands.shared_options import OptionParser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from importlib.abc import InspectLoader
+    from importlib.machinery import ModuleSpec
 
     from _typeshed import SupportsWrite
 
     from castsim.commands.outcome import Outcome
     from castsim.isa.errors import ReadError
 
-COMMANDS = (
-    "run",
-    "record",
-    "diff",
-    "view",
-    "debug",
-    "advise",
-    "expand",
-    "targets",
-    "cast",
-    "quantise",
-    "compare",
-    "verify",
-    "scratch",
-    "lower",
-    "conform",
-    "graph",
-    "tosa",
-    "accuracy",
-    "calibrate",
-    "check",
-    "tune",
-    "sweep",
-    "lsp",
-    "lint",
-    "latency",
-    "asm",
-    "disasm",
-    "schedule",
-    "builtin",
-    "compiled",
-    "unswizzle",
-    "schema",
-    "completion",
-    "manual",
-)
-"""Commands in the order of the help; each is a module of this package, and one of `execution/`."""
+DESCRIPTION = "Cycle-approximate, bit-exact simulator of the vector cast units of NPUs."
+
+COMMANDS = {
+    "run": "simulate a program: cycles, utilisation, why pipes wait, outputs",
+    "record": "compile and execute a kernel in PTO C++, and write what it does as a .pto program",
+    "diff": "compare two programs, results, targets or options: cycles, lines, outputs to the bit",
+    "view": "open the report of a program in the browser, or a trace in the Perfetto UI",
+    "debug": "step through a program, forwards and backwards, also from editors",
+    "advise": "find changes to a program that save cycles and keep its outputs to the bit, as diffs",
+    "expand": "print a tile program as the vector instructions that the A5 executes for it",
+    "targets": "list targets and specifications, the casts, facts and options of one, or one type pair in full",
+    "cast": "show what values become in another format: bits and numbers per target and mode",
+    "quantise": "quantise numbers to elements that share scales: codes, scales and the error",
+    "compare": "compare a conversion of your own with a cast: first difference, distances, binades",
+    "verify": "prove a cast: compare a tier with the independent oracle, or two tiers with each other",
+    "scratch": "show how large a tmp tile a cast needs: the formula, and the bytes actually touched",
+    "lower": "find the instructions for a specification's cast on a target: proof, cost, program",
+    "conform": "plan every cast of a specification on every target: "
+    "native, with options, chain, none found, impossible",
+    "graph": "run an ONNX model or TOSA text on a target, node by node, and compare every element",
+    "tosa": "compute the helper functions of the TOSA specification: scales, look-ups, TABLE",
+    "accuracy": "compare simulated with measured cycles: error per row and curve, beside the public model's",
+    "calibrate": "fit numbers of a target to your own measurements, and write the derived target",
+    "check": "find all errors of programs, targets and graphs without running them",
+    "tune": "find the tile shapes and choices of a kernel that take the fewest cycles and bytes",
+    "sweep": "estimate or simulate every point of a grid and write a Parquet file",
+    "lsp": "serve editors over the Language Server Protocol",
+    "lint": "check the issue rules of an assembly program without running it",
+    "latency": "show the distance in bundles between two TPC instructions, and why",
+    "asm": "assemble TPC assembly to binary, or to canonical text",
+    "disasm": "disassemble a TPC binary: a listing, or text that assembles to the same bytes",
+    "schedule": "pack assembly of one instruction per line into bundles, and allocate registers",
+    "builtin": "show builtins of TPC-C, casts and special functions: assembly, cost, lane order and values",
+    "compiled": "show casts of C and LLVM IR as the TPC compiler makes them: chains, values, assembly",
+    "unswizzle": "remove lane moves around element-wise work from an assembly program",
+    "schema": "print the JSON Schema of what a command writes with --json",
+    "completion": "print the script that lets a shell complete castsim's commands and options",
+    "manual": "print the manual page castsim(1), for man",
+}
+"""What each command is for, in the order of the help; each is a module of this package."""
 
 PAGED = ("advise", "check", "expand", "scratch", "targets")
 """Commands whose page is made of their text report."""
@@ -75,18 +83,12 @@ NOTHING_GLOBAL = Namespace(json=None, quiet=False, max_file_bytes=None, max_memo
 _NEGATIVE_NUMBER = re.compile(r"-(?:\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
-class Command(Protocol):
-    """The interface of a module that declares a command."""
+class CommandModule(Protocol):
+    """The interface of a module of a command."""
 
-    SUMMARY: str
-
-    def declare(self, parser: argparse.ArgumentParser) -> None:
+    def declare(self, parser: OptionParser) -> None:
         """Add the command's arguments."""
         ...
-
-
-class CommandModule(Protocol):
-    """The interface of a module that executes a command."""
 
     def execute(self, options: Namespace) -> Outcome:
         """Do it."""
@@ -101,7 +103,7 @@ class PageModule(Protocol):
         ...
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(OptionParser):
     """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
 
     def error(self, message: str) -> NoReturn:
@@ -179,15 +181,15 @@ def _filled(text: str, width: int, first: str = "", rest: str = "") -> str:
 
 
 class _MainParser(Parser):
-    """Lists the commands under its help; loads their modules only then."""
+    """Lists the commands under its help."""
 
     def format_help(self) -> str:
         """Return the help."""
         name_width = max(map(len, COMMANDS))
         width = min(shutil.get_terminal_size().columns - 2, WIDEST)
         listed = "\n".join(
-            _filled(declaration(name).SUMMARY, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
-            for name in COMMANDS
+            _filled(summary, width, f"  {name:{name_width}}  ", " " * (name_width + 4))
+            for name, summary in COMMANDS.items()
         )
         self.epilog = f"commands:\n{listed}\n\nFor details of a command: `castsim COMMAND --help`."
         return super().format_help()
@@ -219,14 +221,15 @@ def parse(arguments: Sequence[str]) -> tuple[str, Namespace]:
         main.exit()
     if head.command not in COMMANDS:
         raise _refusal(
-            f"unknown command '{head.command}' (see `castsim --help`)", legal=_near(head.command, COMMANDS) or COMMANDS
+            f"unknown command '{head.command}' (see `castsim --help`)",
+            legal=_near(head.command, COMMANDS) or tuple(COMMANDS),
         )
     parser = parser_of(head.command, head)
     # A leading blank keeps argparse from taking a negative number for an option.
     rest = [f" {text}" if _NEGATIVE_NUMBER.match(text) else text for text in head.rest]
     options = _without_blanks(parser.parse_intermixed_args(rest))
     if "" in rest or any(text.endswith("=") for text in rest):
-        from castsim.commands.suggestions import reject_empty  # noqa: PLC0415 - only a failing command line needs it
+        from castsim.commands.failure import reject_empty  # noqa: PLC0415 - only a failing command line needs it
 
         reject_empty(parser, options)
     return head.command, options
@@ -247,17 +250,50 @@ def _without_blanks(options: Namespace) -> Namespace:
 
 def parser_of(name: str, defaults: Namespace = NOTHING_GLOBAL) -> Parser:
     """Return the parser of a command; `defaults` are what stood before its name."""
-    command = declaration(name)
+    text, declare = declaration(name)
     parser = Parser(
         prog=f"castsim {name}",
-        description=command.SUMMARY,
-        epilog=command.__doc__,
+        description=COMMANDS[name],
+        epilog=text,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    command.declare(parser)
+    declare(parser)
     declare_global(parser, defaults)
     return parser
+
+
+def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
+    """Return the docstring of a command's module, which ends its help, and its function `declare`.
+
+    Both are taken out of the compiled module, which is not executed: its imports are for the work. So `declare` knows
+    nothing but its parser.
+    """
+    loader = cast("InspectLoader", cast("ModuleSpec", find_spec(f"castsim.commands.{name}")).loader)
+    code = cast("CodeType", loader.get_code(f"castsim.commands.{name}"))
+    text = "" if sys.flags.optimize > 1 else next(each for each in code.co_consts if isinstance(each, str))
+    found = next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == "declare")
+    return text, FunctionType(found, {"__builtins__": __builtins__})
+
+
+def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return the whole command line as one parser, and those of its commands by name: for completion and the manual."""
+    main = argparse.ArgumentParser(prog="castsim", description=DESCRIPTION, allow_abbrev=False)
+    main.add_argument("-V", "--version", action="store_true", help="print the version and exit")
+    declare_global(main, NOTHING_GLOBAL)
+    commands = main.add_subparsers(dest="command", metavar="COMMAND", parser_class=OptionParser)
+    found = {}
+    for name, summary in COMMANDS.items():
+        text, declare = declaration(name)
+        found[name] = parser = commands.add_parser(
+            name, help=summary, description=summary, epilog=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        )  # fmt: skip
+        declare(parser)
+        declare_global(parser, NOTHING_GLOBAL)
+    told = commands.add_parser("help", help="print the help of a command", description="print the help of a command")
+    told.add_argument("of", metavar="COMMAND", nargs="?", choices=tuple(COMMANDS), help="the command")
+    return main, found
 
 
 def execute(name: str, options: Namespace) -> Outcome:
@@ -266,11 +302,11 @@ def execute(name: str, options: Namespace) -> Outcome:
     Raises:
         CastsimError, EngineError: as raised by the command.
     """
-    execution: CommandModule = import_module(f"castsim.commands.execution.{name}")
+    command: CommandModule = import_module(f"castsim.commands.{name}")
     if name in PAGED and options.html is not None:
-        pages: PageModule = import_module("castsim.commands.execution.page_files")
-        return pages.paged(name, options, execution.execute)
-    return execution.execute(options)
+        pages: PageModule = import_module("castsim.commands.page_files")
+        return pages.paged(name, options, command.execute)
+    return command.execute(options)
 
 
 def json_destination(arguments: Sequence[str]) -> str | None:
@@ -322,7 +358,7 @@ def _main_parser() -> _MainParser:
     parser = _MainParser(
         prog="castsim",
         usage="castsim [-V] [--json FILE|-] [--quiet] [--max-file-bytes N] [--max-memory N] COMMAND ...",
-        description="Cycle-approximate, bit-exact simulator of the vector cast units of NPUs.",
+        description=DESCRIPTION,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
@@ -352,11 +388,6 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
     )
     parser.add_argument("--summary", action="store_true", default=defaults.summary, help="print at most one screen")
     parser.add_argument("--quiet", action="store_true", default=defaults.quiet, help="print no report")
-
-
-def declaration(name: str) -> Command:
-    """Return the module that declares a command."""
-    return import_module(f"castsim.commands.{name}")
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:

@@ -12,14 +12,118 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Action, Namespace
+from collections.abc import Callable, Sequence
 
-SUMMARY = "print the script that lets a shell complete castsim's commands and options"
+import shtab
+
+from castsim.checking import LANGUAGES
+from castsim.commands.check import FORMATS as OUTPUT_FORMATS
+from castsim.commands.command_line import whole_parser
+from castsim.commands.outcome import Outcome, plain
+from castsim.commands.shared_options import OptionParser
+from castsim.engines import ENGINES
+from castsim.execution.run_limits import STALE_MODES
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import FORMATS
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.numerics import Tier
+from castsim.reports.sections import RUN, further_reports
+from castsim.synchronisation.flags import MODES as SYNCHRONISATION
+from castsim.synchronisation.race_findings import MODES as RACES
+from castsim.targets import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 """Shells that there are scripts for."""
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `completion`."""
     parser.add_argument("shell", metavar="SHELL", help="bash, zsh, tcsh or fish")
+
+
+# The words that options and arguments take, for those who list them: completion, and nothing that judges input.
+
+Words = Callable[[], Sequence[str]]
+
+_TIERS = ("default", *(tier.value for tier in Tier))
+
+_EVERYWHERE: dict[str, Words] = {
+    "target": target_names,
+    "spec": specification_names,
+    "src": lambda: tuple(FORMATS),
+    "dst": lambda: tuple(FORMATS),
+    "pair": lambda: tuple(FORMATS),
+    "engine": lambda: ENGINES,
+    "overflow": lambda: [each.value for each in Overflow],
+    "saturation": lambda: [each.value for each in Saturation],
+    "accumulators": lambda: ("source", "split"),
+}
+"""By the name that the argument has in the parser."""
+
+_OF_ONE: dict[str, Words] = {
+    "run level": lambda: ("1", "2", "3"),
+    "run sync": lambda: SYNCHRONISATION,
+    "run races": lambda: RACES,
+    "run stale_reads": lambda: STALE_MODES,
+    "run toolchain": lambda: ("older", "2026-05", "2026-07"),
+    "run backend": lambda: ("library", "vpto"),
+    "run report": lambda: (RUN, *further_reports()),
+    "cast target": lambda: ("all", "abstract", *target_names()),
+    "cast rounding": lambda: [each.value for each in Rounding],
+    "verify rounding": lambda: [each.value for each in Rounding],
+    "verify tier": lambda: _TIERS,
+    "verify against": lambda: (*_TIERS, "oracle"),
+    "lower via": lambda: tuple(FORMATS),
+    "check format": lambda: OUTPUT_FORMATS,
+    "check language": lambda: LANGUAGES,
+    "targets what": lambda: (*target_names(), *specification_names()),
+    "targets diff": target_names,
+    "completion shell": lambda: SHELLS,
+    "compiled form": lambda: ("as", "implicit", "explicit", "reinterpret", "convert_to", "ir"),
+    "compiled reading": lambda: ("compiler", "document", "scalar"),
+    "compiled order": lambda: ("linear", "swizzle", "lane", "scalar"),
+    "compiled rounding": lambda: tuple(
+        f"SW_{word}" for word in ("RHNE", "RZ", "RU", "RD", "SR", "CSR", "RHAZ", "SR_RNE")
+    ),
+}
+"""By command and the same name; these go before those of all commands."""
+
+
+def words_of(command: str, action: Action) -> Sequence[str]:
+    """Return the words that an argument of a command takes; none if it takes others, or what no list can hold."""
+    words = _OF_ONE.get(f"{command} {action.dest}") or _EVERYWHERE.get(action.dest)
+    return () if words is None else words()
+
+
+def execute(options: Namespace) -> Outcome:
+    """Make the script.
+
+    Raises:
+        ReadError: a shell that there is no script for.
+    """
+    if options.shell not in SHELLS:
+        raise ReadError(f"no script for the shell '{options.shell}'", legal=SHELLS)
+    main, commands = whole_parser()
+    for action in main._actions:
+        _teach("", action)
+    for name, parser in commands.items():
+        for action in parser._actions:
+            _teach(name, action)
+    script = shtab.complete(main, options.shell)
+    return Outcome({"shell": options.shell, "script": script}, lambda _: plain(script))
+
+
+def _teach(command: str, action: Action) -> None:
+    """Let an argument know what it can be completed with."""
+    words = words_of(command, action)
+    if words:
+        action.choices = list(words)
+    elif isinstance(action.metavar, str) and action.metavar.startswith("DIR"):
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # what shtab looks for
+    elif action.dest in _FILES or (isinstance(action.metavar, str) and action.metavar.startswith("FILE")):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]  # as above
+
+
+_FILES = ("program", "file", "files", "what")
+"""Arguments that are files without saying so in the help; `what` of `scratch` may be one."""

@@ -19,56 +19,132 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import re
+from argparse import Namespace
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_c_launch,
-    declare_cores,
-    declare_entry,
-    declare_inputs,
-    declare_kernel,
-    declare_max_cycles,
-    declare_opaque,
-    declare_page,
-    declare_run_limits,
-    declare_target,
-    declare_target_options,
-)
+from castsim.commands.cpp_kernels import launch_of, refuse_elsewhere, side_of
+from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
+from castsim.commands.outcome import Outcome
+from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.isa.reading import STDIN
+from castsim.isa.sources import CPP_SUFFIXES
+from castsim.reports.comparing import SideRequest, diff_sides
+from castsim.reports.difference import difference_document
+from castsim.running import MAX_CYCLES
 
-SUMMARY = "compare two programs, results, targets or options: cycles, lines, outputs to the bit"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from castsim.exploration.differences import Difference
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    add(
-        "a",
-        metavar="A",
-        help="a program (kernels in C too; one in C++ is executed), or the JSON of a run; - reads standard input",
-    )
+    what = "a program (kernels in C too; one in C++ is executed), or the JSON of a run; - reads standard input"
+    add("a", metavar="A", help=what)
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
-    declare_target(parser)
+    parser.take("target")
     add("--target-b", metavar="T", help="the target of B")
-    declare_target_options(parser)
-    declare_cores(parser)
-    add(
-        "--option-b",
-        metavar="NAME=VALUE",
-        dest="options_b",
-        action="append",
-        default=[],
-        help="set a target option of B",
-    )
-    declare_entry(parser)
+    parser.take("target_options", "cores")
+    what = "set a target option of B"
+    add("--option-b", metavar="NAME=VALUE", dest="options_b", action="append", default=[], help=what)
+    parser.take("entry")
     add("--entry-b", metavar="F", help="the function of B")
-    declare_inputs(parser)
-    declare_arguments(parser)
+    parser.take("inputs", "arguments")
     add("--timing-only", action="store_true", help="compute no values, compare only cycles; needs no inputs")
     add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
-    declare_max_cycles(parser)
-    declare_page(parser)
-    declare_kernel(parser)
-    declare_c_launch(parser)
-    declare_run_limits(parser)
-    declare_opaque(parser)
+    parser.take("max_cycles", "page", "kernel", "c_launch", "run_limits", "opaque")
+
+
+_PERCENT = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Compare two sides.
+
+    Raises:
+        ComparisonError, ReadError: a side cannot be compared; what was typed.
+    """
+    limit = _slowdown(options.max_slowdown)
+    refuse_elsewhere(options, options.a, options.b)
+    check_page(options, {"A": options.a, "B": options.b})
+    found = diff_sides(*_sides(options))
+
+    write_page_of(found, options)
+
+    def text(width: int) -> RenderableType:
+        from castsim.reports.difference_text import difference_text  # noqa: PLC0415 - rich, only if printed
+
+        return with_note(difference_text(found, width), options)
+
+    return Outcome(difference_document(found), text, code=_code(found, limit))
+
+
+def _code(found: Difference, limit: Fraction | None) -> int:
+    """Return 0 if both sides are the same, or the second is slower by no more than is allowed; else 1."""
+    return int(not (found.equal if limit is None else found.within(limit)))
+
+
+def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
+    """Return what was asked for.
+
+    Raises:
+        ReadError: what was typed; graphs; nothing that could differ.
+    """
+    a, b = options.a, options.a if options.b is None else options.b
+    for name in (a, b):
+        if name.endswith(GRAPHS):
+            raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
+    if a == options.b == STDIN:
+        raise ReadError("both sides are standard input, which can be read once", legal=("castsim diff - B",))
+    own = assignments("--option-b", options.options_b)
+    if options.b is None and not own and options.target_b is None and options.entry_b is None:
+        raise ReadError(
+            "only one program, and nothing to compare it with", legal=("castsim diff A B", "--target-b T", *_LEGAL_B)
+        )
+    shared = assignments("--option", options.options)
+    common = {
+        "inputs": assignments("--in", options.inputs),
+        "args": {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        "opaque": opaque_cycles(options.opaque),
+        "timing_only": options.timing_only,
+        "max_cycles": MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
+        "limits": run_limits_of(options),
+        "launch": launch_of(options, a, b),
+    }
+    other = options.target_b or options.target
+    return (
+        _recorded(SideRequest(a, options.target, options.entry, shared, **common), options),
+        _recorded(SideRequest(b, other, options.entry_b or options.entry, own, shared, **common), options),
+    )
+
+
+def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
+    """Return a side, a kernel in C++ as what it was recorded as: on the side's target, with its options."""
+    if not str(side.program).endswith(CPP_SUFFIXES):
+        return side
+    found = side_of(options, str(side.program), side.entry, side.target, side.prepared)
+    return replace(side, program=found, entry=None, args={})
+
+
+_LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")
+_LEGAL_B = ("--option-b NAME=VALUE", "--entry-b F")
+
+
+def _slowdown(text: str | None) -> Fraction | None:
+    """Return the percentage that `--max-slowdown` gives, exactly.
+
+    Raises:
+        ReadError: it is no decimal number from 0.
+    """
+    if text is None:
+        return None
+    if _PERCENT.fullmatch(text.strip()) is None:
+        raise ReadError(f"--max-slowdown {text.strip()[:40]}: not a percentage", legal=("0", "2.5", "100"))
+    return Fraction(text.strip())

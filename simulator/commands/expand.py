@@ -18,27 +18,60 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_page,
-    declare_target,
-    declare_target_options,
-    declare_tilelang,
-)
+from castsim.commands.assembly_files import refuse_source
+from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalar
+from castsim.commands.outcome import Outcome, plain, write_program
+from castsim.commands.shared_options import OptionParser
+from castsim.commands.tilelang_kernels import kernel_of
+from castsim.isa.reading import STDIN
+from castsim.running.expanding import expand
+from castsim.running.loaded import LoadRequest
+from castsim.targets.options import with_options
 
-SUMMARY = "print a tile program as the vector instructions that the A5 executes for it"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `expand`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a .pto program of tile operations, or KERNEL.py:FUNCTION; - reads stdin")
-    declare_target(parser)
+    parser.take("target")
     add("--entry", metavar="F", help="function to expand; default: the entry")
-    declare_arguments(parser)
-    declare_target_options(parser)
-    declare_tilelang(parser)
+    parser.take("arguments", "target_options", "tilelang")
     add("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")
-    declare_page(parser)
+    parser.take("page")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Write the program.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be read or written.
+        IllegalError: as `castsim.running.expanding.expand`.
+    """
+    changes = assignments("--option", options.options)
+    request = LoadRequest(
+        target=options.target,
+        entry=options.entry,
+        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        prepare=lambda target: with_options(target, changes),
+    )
+    refuse_source(options.out, options.file)
+    if is_tilelang(options.file):
+        found = kernel_of(options, options.file).text
+    else:
+        refuse_tilelang(options, options.file)
+        found = expand(Path("/dev/stdin" if options.file == STDIN else options.file), request)
+    if options.out is not None:
+        write_program(Path(options.out), found)
+
+    def text(_: int) -> RenderableType:
+        shown = found.rstrip("\n") if options.out is None else f"written to {options.out}"
+        return plain(shown)
+
+    return Outcome({"file": options.file, "out": options.out, "program": found}, text)

@@ -1,14 +1,18 @@
-"""Reporting that a command failed: words to standard error, JSON where asked for, and the exit code."""
+"""What is said of a command that failed: which option was wrong, what was probably meant; and the exit code."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import traceback
-from collections.abc import Sequence
-from typing import Any
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
 
-from castsim.commands.output import tell, write_json
+from castsim.commands.outcome import INTERNAL, error_entry, tell, write_json
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 
 MOST_TOLD = 20
@@ -16,9 +20,6 @@ MOST_TOLD = 20
 
 LONGEST_NAME = 80
 """Characters of a name that is too long that are shown."""
-
-INTERNAL = "internal error"
-"""Kind of an error that is castsim's own fault."""
 
 
 def report_failure(error: Exception, json_to: str | None) -> int:
@@ -55,15 +56,138 @@ def _tell_all(errors: Sequence[CastsimError | EngineError]) -> int:
     return max(error.exit_code for error in errors)
 
 
-def error_entry(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no place."""
-    refusal = error if isinstance(error, CastsimError | EngineError) else None
-    span = refusal.span if refusal else None
-    return {
-        "kind": refusal.kind if refusal else INTERNAL,
-        "message": refusal.message if refusal else f"{type(error).__name__}: {error}",
-        "file": span.file if span else None,
-        "line": span.line if span else None,
-        "column": span.column if span else None,
-        "legal": list(error.legal) if isinstance(error, CastsimError) else [],
-    }
+_PARTS = re.compile(r"[=,:]")
+"""What stands between the parts of a value: NAME=VALUE, lists, F:M."""
+
+_LONGEST_PART = 40
+"""Characters of a part that are compared with what is legal."""
+
+_STANDING_FOR_NAMES = ("FILE.", "PATH.")
+"""How legal values begin that stand for any name: nobody meant them literally."""
+
+_ABSENT = ("No such file", "does not exist")
+_WRITING = "cannot write"
+"""How messages tell of a file that is not there, and of one that is to be written."""
+
+
+class _Typed(NamedTuple):
+    """A value of which a message quotes some parts; `option` is empty where it was no option's."""
+
+    option: str
+    form: str
+    text: str
+    parts: tuple[str, ...]
+
+
+def reject_empty(parser: ArgumentParser, options: Namespace) -> None:
+    """Reject options that were given the empty text, which none of them takes.
+
+    Raises:
+        ReadError: there is one.
+    """
+    for action in parser._actions:
+        if not action.option_strings or "" not in _texts(action, options):
+            continue
+        option, what = action.option_strings[-1], _metavar(action)
+        if what.startswith("DIR"):
+            raise ReadError(f"{option} needs a folder name", legal=(f"{option} .", f"{option} DIR"))
+        fault = "an empty string is not a file name" if what.startswith("FILE") else "the value is missing"
+        raise ReadError(f"{option} '': {fault}", legal=(f"{option} {what.removesuffix('|-')}",))
+
+
+def name_option(error: Exception, parser: ArgumentParser, options: Namespace) -> None:
+    """Let an error that quotes what was typed say after which option, and what was probably meant.
+
+    What has a place in a file is left alone, but for values that do not stand there.
+    """
+    if not isinstance(error, CastsimError | EngineError) or _is_of_the_file(error):
+        return
+    typed = _blamed(error.message, parser, options)
+    if typed is None:
+        return
+    if typed.option and re.search(rf"{typed.option}(?![\w-])", error.message) is None:
+        shown = "" if _quoted(typed.text, error.message) else f" {typed.text}"
+        error.message = f"{typed.option}{shown}: {error.message}"
+    if isinstance(error, CastsimError):
+        values = [each for each in error.values if not each.startswith(_STANDING_FOR_NAMES)]
+        near = (_nearest(part, values) or _nearest_file(part, error.message) for part in typed.parts)
+        error.message += next((f"; did you mean '{each}'?" for each in near if each), "")
+        if typed.option and not error.legal:
+            error.legal = (f"{typed.option} {typed.form}",)
+
+
+def _is_of_the_file(error: CastsimError | EngineError) -> bool:
+    if error.span is None:
+        return False
+    found = re.search(r"'([^']*)'", error.message)
+    return (
+        not isinstance(error, ReadError)
+        or not (found and error.values)
+        or found[1] in error.span.text
+        or found[1] in error.values
+    )
+
+
+def _blamed(message: str, parser: ArgumentParser, options: Namespace) -> _Typed | None:
+    """Return what a message is about; None if it quotes nothing that was typed, or what several arguments were given.
+
+    Of several options the one counts that the message names by its word.
+    """
+    found = list(_candidates(message, parser, options))
+    if len({each.option for each in found}) > 1:
+        found = [each for each in found if each.option and each.option.lstrip("-").partition("-")[0] in message]
+    return found[0] if len({each.option for each in found}) == 1 else None
+
+
+def _candidates(message: str, parser: ArgumentParser, options: Namespace) -> Iterator[_Typed]:
+    for action in parser._actions:
+        option, form = (action.option_strings or [""])[-1], _metavar(action)
+        for text in _texts(action, options):
+            parts = [part for part in (text, *_PARTS.split(text)) if _quoted(part, message)]
+            if parts:
+                yield _Typed(option, form, text, tuple(parts))
+            # An option of the target has a shorter way to set it; other messages begin with what is wrong.
+            elif option and (f"'{action.dest}'" in message or message.startswith(f"{option} {text}")):
+                yield _Typed(option, form, text, (text,))
+
+
+def _texts(action: Action, options: Namespace) -> list[str]:
+    """Return what an argument was given; nothing if that is its default."""
+    given = getattr(options, action.dest, None)
+    if given is None or given == action.default:
+        return []
+    return [text for text in (given if isinstance(given, list | tuple) else [given]) if isinstance(text, str)]
+
+
+def _metavar(action: Action) -> str:
+    return action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar or ())
+
+
+def _quoted(part: str, message: str) -> bool:
+    """Whether a message quotes a part of what was typed, a file in a folder that was, or a function."""
+    if not part:
+        return False
+    return (
+        f"'{part}'" in message or f"'{part}/" in message or re.search(rf"@{re.escape(part)}(?!\w)", message) is not None
+    )
+
+
+def _nearest(part: str, legal: Iterable[str]) -> str | None:
+    """Return the legal value that is most like what was typed, if any is and it is none of them."""
+    plain = {each.removeprefix("@").lower(): each for each in legal}
+    near = get_close_matches(part.lower()[:_LONGEST_PART], plain, 1)
+    return plain[near[0]] if near and plain[near[0]] != part else None
+
+
+def _nearest_file(part: str, message: str) -> str | None:
+    """Return the file whose name is most like one that is not there."""
+    path = Path(part)
+    if _WRITING in message or not any(words in message for words in _ABSENT):
+        return None
+    try:
+        near = _nearest(
+            path.name, (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())
+        )
+    except OSError:
+        return None
+    return near and str(path.with_name(near))

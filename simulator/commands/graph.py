@@ -23,37 +23,147 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_cores,
-    declare_elements,
-    declare_engine,
-    declare_inputs,
-    declare_output_folder,
-    declare_page,
-    declare_required_target,
-    declare_target_options,
-    declare_walk,
-)
+from castsim.commands.command_line import parser_of
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
+from castsim.commands.outcome import Outcome
+from castsim.commands.page_files import check_file, write_page
+from castsim.commands.shared_options import OptionParser
+from castsim.engines import ENGINES
+from castsim.execution.input_data import write_array
+from castsim.files import file_name, file_names, whole_file
+from castsim.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.isa.errors import ReadError
+from castsim.planning.lowering_answers import setting_of
+from castsim.reports.graph_text import graph_document, graph_text
+from castsim.reports.pages.graph_page import graph_page
+from castsim.reports.stage_progress import stage_progress
+from castsim.targets import load_target
 
-SUMMARY = "run an ONNX model or TOSA text on a target, node by node, and compare every element"
+if TYPE_CHECKING:
+    from castsim.graphs.graph_execution import GraphRun
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `graph`."""
     add = parser.add_argument
     add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
-    declare_required_target(parser)
-    declare_inputs(parser, "an input: FILE.npy, random:SEED or zeros")
-    declare_arguments(parser, "a dynamic extent: its name in the model, or INPUT.AXIS", "NAME=N")
-    declare_output_folder(parser)
+    parser.take("required_target", inputs="an input: FILE.npy, random:SEED or zeros")
+    what = "a dynamic extent: its name in the model, or INPUT.AXIS"
+    add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help=what)
+    parser.take("output_folder")
     add("--emit", metavar="DIR", help="write every program to DIR")
-    declare_engine(parser)
-    declare_walk(parser)
+    parser.take("engine", "walk")
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
-    declare_elements(parser, 33554432)
-    declare_target_options(parser)
-    declare_cores(parser)
-    declare_page(parser)
+    parser.take(elements="33554432")
+    parser.take("target_options", "cores", "page")
+
+
+_OF_GRAPHS = frozenset(
+    (
+        "program",
+        "target",
+        "inputs",
+        "args",
+        "out",
+        "summary",
+        "html",
+        "engine",
+        "options",
+        "json",
+        "quiet",
+        "max_walk",
+        "max_statements",
+        "max_elements",
+        "max_file_bytes",
+        "max_memory",
+    )
+)
+"""Options of `castsim run` that mean something for a graph."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Run the graph.
+
+    Raises:
+        ReadError: what was typed; a file that cannot be read or written.
+        IllegalError: a node that is not supported.
+    """
+    if options.engine is not None and options.engine not in ENGINES:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
+    html: str | None = getattr(options, "html", None)  # that of `castsim run`
+    if html is not None:
+        check_file("--html", html)
+    target, held = load_target(options.target), assignments("--option", options.options)
+    setting_of(target, held)  # refused before the graph is read
+    most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
+    graph = read_graph(Path(options.program), options.tosa_version)
+    sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
+    folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
+    with stage_progress(quiet=options.quiet) as progress:
+        found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
+    files = _write_outputs(found, folder)
+    emitted = _write_programs(found, programs)
+
+    document = graph_document(found, files, emitted)
+    if html is not None:
+        write_page(html, graph_page(found, files, emitted, document))
+
+    def text(_: int) -> Any:
+        return graph_text(found, files, emitted)
+
+    return Outcome(document, text, code=0 if found.conforms else 1)
+
+
+def execute_run(options: Namespace) -> Outcome:
+    """Run the graph that `castsim run` was given.
+
+    Raises:
+        ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
+    """
+    if options.target is None:
+        raise ReadError("a graph names no target", legal=("--target T",))
+    parser = parser_of("run")
+    for name, value in vars(options).items():
+        if name not in _OF_GRAPHS and value != parser.get_default(name):
+            raise ReadError(
+                f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
+                "run them"
+            )
+    return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None}))
+
+
+def _write_outputs(found: GraphRun, folder: Path | None) -> Mapping[str, Path]:
+    if folder is None:
+        return {}
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(found.outputs).items()}
+    for name, path in files.items():
+        write_array(path, found.outputs[name].array)
+    return files
+
+
+def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, int], Path]:
+    """Write the programs, numbered in the order in which they ran.
+
+    Raises:
+        ReadError: one cannot be written.
+    """
+    if folder is None:
+        return {}
+    files: dict[tuple[str, int], Path] = {}
+    for node in found.nodes:
+        for place, stage in enumerate(node.stages):
+            number = f"{len(files):03d}"
+            path = folder / f"{number}_{file_name(node.node.name)}_{place}{stage.program.suffix}"
+            try:
+                with whole_file(path) as file:
+                    file.write(stage.program.text.encode())
+            except OSError as error:
+                raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            files[node.node.name, place] = path
+    return files

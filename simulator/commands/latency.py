@@ -14,16 +14,131 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from castsim.commands.shared_options import declare_required_target
+from castsim.commands.assembly_files import named_bytes
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.reading import STDIN
+from castsim.isa.spans import SourceText, Span
+from castsim.isa.tpc import Bundle, Slot, parse
+from castsim.isa.tpc.dialect import Dialect
+from castsim.machines.vliw.latency_bound import PairDistance, Placed, pair_distance
+from castsim.machines.vliw.program_sources import tpc_target
+from castsim.reports.pair_distances import Entry, pair_entry, pair_text
+from castsim.targets import load_target
 
-SUMMARY = "show the distance in bundles between two TPC instructions, and why"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `latency`."""
     add = parser.add_argument
     add("producer", metavar="PRODUCER", help="the earlier instruction; - reads pairs from standard input")
     add("consumer", metavar="CONSUMER", nargs="?", help="the later instruction")
-    declare_required_target(parser)
+    parser.take("required_target")
+
+
+_ARROW = " -> "
+_COLUMN = len(_ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """An instruction as written, and its place (line and column count from 0)."""
+
+    file: str
+    text: str
+    line: int = 0
+    column: int = 0
+
+    @property
+    def in_place(self) -> str:
+        """The text behind as many lines and columns as precede it in its file."""
+        return "\n" * self.line + " " * self.column + self.text
+
+    def error(self, message: str, legal: tuple[str, ...]) -> ReadError:
+        """Return (not raise) the refusal of the text."""
+        span = Span.within(SourceText(self.file, self.in_place), self.line + self.column, len(self.text) or 1)
+        return ReadError(message, span=span, legal=legal)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Find the distances.
+
+    Raises:
+        ReadError: what was typed, a line that is no pair, a text that is not one instruction.
+        IllegalError: an instruction that the target lacks, or a target without assembly.
+    """
+    loaded = load_target(options.target)
+    target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
+    reader = _Reader(target.dialect)
+    found: list[tuple[str, str, PairDistance | None]] = []
+    for one, other in _pairs(options):
+        producer, consumer = reader.read(one), reader.read(other)
+        found.append((one.text, other.text, pair_distance(target, producer, consumer)))
+    entries = [pair_entry(target, *each) for each in found]
+
+    def text(_: int) -> str:
+        return pair_text(target.name, found, entries)
+
+    document: Mapping[str, list[Entry | None]] = {"pairs": entries}
+    return Outcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
+
+
+def _pairs(options: Namespace) -> Iterator[tuple[_Text, _Text]]:
+    """Yield the pairs that were typed, or those of standard input."""
+    if options.producer != STDIN:
+        if options.consumer is None:
+            raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))
+        yield _Text("PRODUCER", options.producer), _Text("CONSUMER", options.consumer)
+        return
+    if options.consumer is not None:
+        raise ReadError("with - pairs come from standard input alone", legal=("castsim latency - --target T",))
+    file, data = named_bytes(STDIN)
+    try:
+        lines = data.decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{file}: byte {error.start} is not UTF-8 text") from None
+    for number, line in enumerate(lines):
+        first, arrow, second = line.partition(_ARROW)
+        if not arrow or _ARROW in second:
+            written = _Text(file, line, number)
+            raise written.error("a line is PRODUCER -> CONSUMER", ("one ' -> ' between two instructions",))
+        start = len(first) + _COLUMN
+        yield _Text(file, first, number), _Text(file, second, number, start)
+
+
+class _Reader:
+    """Reads instructions; equal texts once."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._known: dict[str, Placed] = {}
+
+    def read(self, written: _Text) -> Placed:
+        """Return the only instruction of a text in its slot; errors name its place in the file."""
+        found = self._known.get(written.text)
+        if found is None:
+            try:
+                found = self._read(written.text, written)
+            except CastsimError:
+                # Read again where it stands, so that the error says so.
+                found = self._read(written.in_place, written)
+            self._known[written.text] = found
+        return found
+
+    def _read(self, text: str, written: _Text) -> Placed:
+        items = parse(text, self._dialect, written.file).items
+        placed = [
+            Placed(slot, instruction)
+            for item in items
+            if isinstance(item, Bundle)
+            for slot, instruction in zip(Slot, item.slots, strict=True)
+            if instruction is not None
+        ]
+        if len(items) != 1 or len(placed) != 1:
+            message = f"'{written.text.strip()[:60]}' is not one instruction"
+            raise written.error(message, ("one instruction", "four slots of which three are nop"))
+        return placed[0]

@@ -11,17 +11,75 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
 
-from castsim.commands.shared_options import declare_headers, declare_statements, declare_target
+from castsim.commands.assembly_files import read_assembly
+from castsim.commands.option_parsers import HEADERS, refuse, statements_of
+from castsim.commands.outcome import Outcome, stacked
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.sources import KERNEL_SUFFIX
+from castsim.isa.tpc import TpcProgram, parse
+from castsim.machines.vliw.lint_checking import RULES, breaches
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
+from castsim.machines.vliw.program_sources import chosen_target
+from castsim.reports.sections.lint import lint_entries, notice_entry
+from castsim.targets.vliw import VliwTarget
 
-SUMMARY = "check the issue rules of an assembly program without running it"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `lint`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .tpc, .s or .c file; - reads standard input")
-    declare_headers(parser)
-    declare_target(parser)
-    declare_statements(parser)
+    parser.take("headers", "target", "statements")
+
+
+_Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
+
+
+def execute(options: Namespace) -> Outcome:
+    """Check the program.
+
+    Raises:
+        ReadError: the program cannot be read, or names no target.
+        IllegalError: the target lacks an instruction, or the machine would refuse the program before running it.
+    """
+    if not options.program.endswith(KERNEL_SUFFIX):
+        refuse(options, HEADERS, options.program, (KERNEL_SUFFIX,))
+    is_kernel = options.program.endswith(KERNEL_SUFFIX)
+    file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
+    flow = Flow(program, target)
+    findings, noticed = own(breaches(flow)), notices(flow)
+    document = {
+        "program": file,
+        "target": target.name,
+        "rules": list(RULES),
+        **lint_entries(findings),
+        "notices": [notice_entry(found) for found in noticed],
+    }
+
+    def text(width: int) -> Any:
+        from castsim.reports.sections.lint import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
+
+        del width
+        return stacked(*lint_section(findings), *notice_section(noticed))
+
+    return Outcome(document, text, code=1 if any(found.certain for found in findings) else 0)
+
+
+def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
+    file, source = read_assembly(
+        options.program, "lint", "has no issue rules; `castsim run --timing-only` checks all that it has"
+    )
+    target = chosen_target(source, file, options.target)
+    return file, target, parse(source, target.dialect, file, statements_of(options))
+
+
+def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
+    """Return a kernel's bundles, and what leaves the findings that are about its own instructions."""
+    from castsim.commands import kernels_in_c  # noqa: PLC0415 - loads the compiler
+
+    source, compiled = kernels_in_c.compiled_of(options, options.program)
+    program = kernels_in_c.scheduled_kernel(compiled).program
+    return source.file, compiled.target, program, lambda found: kernels_in_c.without_prints(found, compiled.prints)

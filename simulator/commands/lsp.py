@@ -12,20 +12,38 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from importlib.util import find_spec
 
-from castsim.commands.shared_options import declare_arguments, declare_target
+from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.editor.document import Settings
+from castsim.isa.errors import ReadError
+from castsim.targets import load_target
 
-SUMMARY = "serve editors over the Language Server Protocol"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `lsp`."""
     add = parser.add_argument
-    declare_target(parser, "the one each program names")
-    declare_arguments(parser)
-    add(
-        "--stdio",
-        action="store_true",
-        help="use standard input and output, as it always does; for editors that pass it",
-    )
+    parser.take(target="the one each program names")
+    parser.take("arguments")
+    what = "use standard input and output, as it always does; for editors that pass it"
+    add("--stdio", action="store_true", help=what)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Serve an editor until it ends the session.
+
+    Raises:
+        ReadError: what was typed; an unknown target; pygls is not installed.
+    """
+    if find_spec("pygls") is None:
+        raise ReadError("castsim lsp needs the package pygls", legal=("pip install 'castsim[lsp]'",))
+    if options.target is not None:
+        load_target(options.target)
+    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    from castsim.editor.server import serve  # noqa: PLC0415 - pygls may be missing
+
+    serve(Settings(options.target, args))
+    return Outcome({}, lambda _: "")

@@ -1,16 +1,41 @@
-"""The result that a command hands back for delivery."""
+"""What a command hands back, and its delivery: text to standard output, JSON to a file or to standard output."""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from castsim.files import whole_file
+from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
+from castsim.isa.terminal_colours import is_coloured
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+
 SCHEMA_VERSION = 1
 """Version of the shape of all JSON documents; the first key of each."""
+
+
+def plain(text: str, *, no_wrap: bool = True) -> RenderableType:
+    """Return text that is shown as it is, however wide unless it may wrap; rich is loaded only for what is printed."""
+    from rich.text import Text  # noqa: PLC0415 - as said
+
+    return Text(text.removesuffix("\n"), no_wrap=no_wrap)
+
+
+def stacked(*parts: RenderableType) -> RenderableType:
+    """Return parts of a report one below the other; likewise."""
+    from rich.console import Group  # noqa: PLC0415 - as for `plain`
+
+    return Group(*parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +53,159 @@ class Outcome:
     code: int = 0
     summary: Callable[[int], RenderableType] | None = None
     delivered: Callable[[], None] | None = None
+
+
+INTERNAL = "internal error"
+"""Kind of an error that is castsim's own fault."""
+
+STDOUT = "-"
+"""The name that stands for standard output in place of a file."""
+
+UNWRITABLE = 2
+"""Exit code if a result was found but cannot be written where it was asked for."""
+
+_ERROR = "error:"
+_CLOSED = OSError(errno.EBADF, "it is closed")
+
+SCREEN = 24
+"""Lines of a terminal, and of a report that is to fit it."""
+
+_ENDING = 7
+"""Lines of a report that stay from its end, where it has more than a screen: there are totals and verdicts."""
+
+
+def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool = False) -> int:
+    """Write the JSON document if requested; print the text unless disabled or JSON takes standard output.
+
+    With `summary` the text fits one screen.
+
+    Returns the exit code: the outcome's, or 2 with a message if something cannot be written.
+
+    Raises:
+        BrokenPipeError: standard output is no longer read.
+    """
+    code = _delivered(outcome, json_to, quiet=quiet, summary=summary)
+    if outcome.delivered is not None and code == outcome.code:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        outcome.delivered()
+    return code
+
+
+def _delivered(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool) -> int:
+    code = outcome.code
+    if json_to is not None and not write_json(outcome.document, json_to):
+        code = UNWRITABLE  # the text is printed all the same: a long run must not be lost to a mistyped path
+    if quiet or json_to == STDOUT:
+        return code
+    if sys.stdout is None:
+        return refuse_stdout(_CLOSED)
+    from castsim.reports.terminal import rendered, width_of  # noqa: PLC0415 - rich is for those who read its text
+
+    made = (summary and outcome.summary) or outcome.text
+    text = rendered(made(width_of(sys.stdout)), sys.stdout)
+    if summary:
+        text = one_screen(text)
+    return code if _print(text) else UNWRITABLE
+
+
+def one_screen(text: str) -> str:
+    """Return a report that fits one screen: its beginning and its end, and how much lies between them."""
+    lines = text.rstrip("\n").split("\n")
+    if len(lines) < SCREEN:  # one line is for the prompt
+        return text
+    first = lines[: SCREEN - _ENDING - 2]
+    left_out = len(lines) - len(first) - _ENDING
+    middle = f"... {left_out:,} lines left out; without --summary they are printed"
+    return "\n".join([*first, middle, *lines[-_ENDING:]]) + "\n"
+
+
+def write_json(document: Mapping[str, Any], destination: str) -> bool:
+    """Write a document, its version first: to a file, which is complete or absent, or to standard output.
+
+    Returns False after a message on standard error if that cannot be written.
+    """
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, allow_nan=False) + "\n"
+    if destination == STDOUT:
+        return _print(text)
+    try:
+        with whole_file(Path(destination)) as file:
+            file.write(text.encode())
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
+        return _refuse(f"--json {destination!r}", error, help_="--json FILE, --json -")
+    return True
+
+
+def write_program(path: Path, text: str) -> None:
+    """Write the text of a program, completely or not at all.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+
+
+def refuse_stdout(error: OSError) -> int:
+    """Say on standard error that standard output cannot be written, and return the exit code for that."""
+    _refuse("standard output", error)
+    forget_stdout()
+    return UNWRITABLE
+
+
+def forget_stdout() -> None:
+    """Point standard output nowhere: what it could not take would otherwise fail again in the flush at exit."""
+    with suppress(OSError, AttributeError):  # replaced by something without a descriptor, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _print(text: str) -> bool:
+    """Write to standard output, characters that its encoding lacks as escapes; False if it cannot be written."""
+    if sys.stdout is None:
+        return _refuse("standard output", _CLOSED)
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        refuse_stdout(error)
+        return False
+    return True
+
+
+def tell(message: str) -> None:
+    """Write a message to standard error; nothing in it steers the terminal.
+
+    The `error:` that it begins with is bold red where colours are shown.
+    """
+    shown = escaped(message)
+    before, word, rest = shown.partition(_ERROR)
+    if word and not before and is_coloured(sys.stderr):
+        shown = f"\x1b[1;31m{word}\x1b[0m{rest}"
+    print(shown, file=sys.stderr)
+
+
+def _refuse(where: str, error: OSError | ValueError, help_: str = "") -> bool:
+    tell(f"error: cannot write {where}: {getattr(error, 'strerror', None) or error}")
+    if help_:
+        tell(f"  help: {help_}")
+    return False
+
+
+def error_entry(error: Exception) -> dict[str, Any]:
+    """Return an error as JSON: `kind, message, file, line, column, legal`; null where it has no place."""
+    refusal = error if isinstance(error, CastsimError | EngineError) else None
+    span = refusal.span if refusal else None
+    return {
+        "kind": refusal.kind if refusal else INTERNAL,
+        "message": refusal.message if refusal else f"{type(error).__name__}: {error}",
+        "file": span.file if span else None,
+        "line": span.line if span else None,
+        "column": span.column if span else None,
+        "legal": list(error.legal) if isinstance(error, CastsimError) else [],
+    }

@@ -16,12 +16,27 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
 
-SUMMARY = "quantise numbers to elements that share scales: codes, scales and the error"
+import numpy as np
+
+from castsim.commands.cast import read_value
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.execution.input_data import read_array, write_array
+from castsim.isa.codes import Codes
+from castsim.isa.errors import ReadError
+from castsim.isa.formats import Format
+from castsim.isa.spellings import format_spelled
+from castsim.numerics import array_from_codes, code_dtype
+from castsim.quantisation import quantise
+from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `quantise`."""
     add = parser.add_argument
     add("src", metavar="SRC", help="float format of the numbers")
@@ -36,3 +51,70 @@ def declare(parser: ArgumentParser) -> None:
     add("--zero-scale", metavar="Z", default="smallest", help="scale of blocks of zeros: smallest (default) or one")
     add("--rounding", metavar="M", help="rounding of the elements; default: rint (HiFloat8: round)")
     add("--out", metavar="DIR", help="write DIR/elements.npy, DIR/scales.npy and DIR/values.npy (f32)")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Quantise the values or the file.
+
+    Raises:
+        ReadError: what was typed: unknown format, rule or span, no number, a file that is not an array.
+        IllegalError: formats that elements, scales or numbers cannot have.
+    """
+    src = format_spelled(options.src)
+    array = _given(options, src)
+    made = quantise(
+        array,
+        src.name,
+        options.dst,
+        block=_block(options.block),
+        per=options.per,
+        axis=_integer("--axis", options.axis),
+        scale=options.scale,
+        scale_format=options.scale_format,
+        rounding=options.rounding,
+        zero_scale=options.zero_scale,
+    )
+    files: dict[str, Path] = {}
+    if options.out is not None:
+        for name, written in (("elements", made.elements), ("scales", made.scales), ("values", made.dequantise())):
+            files[name] = Path(options.out) / f"{name}.npy"
+            write_array(files[name], written)
+    rows = quantised_rows(array, src, made) if np.size(array) <= SHOWN else ()
+    document = quantised_document(src, made, rows, files)
+
+    def text(_: int) -> Any:
+        from castsim.reports.quantise_text import quantised_text  # noqa: PLC0415 - rich, only if printed
+
+        return quantised_text(src, made, rows, files)
+
+    return Outcome(document, text)
+
+
+def _given(options: Namespace, src: Format) -> Codes:
+    """Return the array to quantise.
+
+    Raises:
+        ReadError: neither values nor a file, or both.
+    """
+    if bool(options.values) == (options.input is not None):
+        both = "both VALUEs and --in" if options.values else "nothing to quantise"
+        raise ReadError(both, legal=("VALUE ...", "--in FILE.npy"))
+    if options.input is not None:
+        return read_array(Path(options.input), "x")
+    codes = [read_value(text.strip(), src).code for text in options.values]
+    return array_from_codes(np.array(codes, code_dtype(src)), src)
+
+
+def _block(text: str | None) -> int | tuple[int, ...] | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
+        raise ReadError(f"--block '{text[:40]}' is no size", legal=("--block 32", "--block 128x128"))
+    sizes = tuple(map(int, text.split("x")))
+    return sizes if len(sizes) > 1 else sizes[0]
+
+
+def _integer(option: str, text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,4}", text, re.ASCII):
+        raise ReadError(f"{option} '{text[:40]}' is not an integer", legal=(f"{option} -1",))
+    return int(text)

@@ -11,29 +11,51 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_entry,
-    declare_inputs,
-    declare_kernel,
-    declare_statements,
-    declare_target,
-    declare_target_options,
-)
+from rich.console import RenderableType
+from rich.text import Text
 
-SUMMARY = "compile and execute a kernel in PTO C++, and write what it does as a .pto program"
+from castsim.commands.assembly_files import write_out
+from castsim.commands.cpp_kernels import is_cpp, recording_of
+from castsim.commands.option_parsers import statements_of
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.execution.run_limits import Limits
+from castsim.isa.errors import ReadError
+from castsim.reports.documents import json_of
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `record`."""
     parser.add_argument("program", metavar="KERNEL.cpp", help="a kernel in C++")
-    declare_target(parser, "a2a3")
-    declare_entry(parser, "record")
-    declare_inputs(parser)
-    declare_arguments(parser)
-    declare_kernel(parser)
-    declare_target_options(parser)
+    parser.take(target="a2a3", entry="record")
+    parser.take("inputs", "arguments", "kernel", "target_options")
     parser.add_argument("-o", "--out", metavar="FILE", help="write the program to FILE; default: standard output")
-    declare_statements(parser)
+    parser.take("statements")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Compile and execute the kernel, and write what it did.
+
+    Raises:
+        CastsimError, EngineError: as `castsim.pto_cpp.record`, and for what was typed.
+    """
+    if not is_cpp(options.program):
+        raise ReadError(f"'{options.program}' is no kernel in C++", legal=("KERNEL.cpp",))
+    recording = recording_of(options, Limits(statements_of(options)))
+    written = recording.pto_text()
+    path = write_out(options.out, written.encode(), options.program)
+    statements = len(recording.program.functions[0].body or ())
+    document = {
+        "program": options.program,
+        "blocks": recording.blocks,
+        "statements": statements,
+        "text": written,
+        "output": json_of(path),
+    }
+
+    def text(_width: int) -> RenderableType:
+        return Text(written.rstrip() if path is None else f"{statements} statements written to {path}")
+
+    return Outcome(document, text)

@@ -25,113 +25,616 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_c_launch,
-    declare_cores,
-    declare_engine,
-    declare_entry,
-    declare_inputs,
-    declare_kernel,
-    declare_max_cycles,
-    declare_opaque,
-    declare_output_folder,
-    declare_page,
-    declare_run_limits,
-    declare_target,
-    declare_target_options,
-    declare_tilelang,
+import numpy as np
+
+from castsim.commands.cpp_kernels import execute_cpp, launch_of
+from castsim.commands.option_parsers import (
+    CORE,
+    GRAPHS,
+    assignments,
+    is_tilelang,
+    level_of,
+    machine_number,
+    opaque_cycles,
+    output_folder,
+    positive,
+    refuse,
+    refuse_tilelang,
+    run_limits_of,
+    scalar,
 )
+from castsim.commands.outcome import Outcome, error_entry, plain, stacked, tell
+from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
+from castsim.commands.shared_options import OptionParser
+from castsim.engines import ENGINES, simulate
+from castsim.estimating.cast_estimates import sensitivities
+from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, entries
+from castsim.execution.input_data import write_array
+from castsim.execution.run_limits import stale_mode
+from castsim.execution.tree import Block, Loop, Lowered, Node
+from castsim.exploration.lifted_limits import gains, limits_asked_for
+from castsim.files import file_names
+from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
+from castsim.isa.pto.lexer import PtoSource
+from castsim.isa.pto.parameters import parameters, unknown_parameter, with_values
+from castsim.isa.sources import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
+from castsim.isa.value_lists import read_value
+from castsim.machines.mechanisms import lowerer_of
+from castsim.reports.progress import run_progress
+from castsim.reports.run import run_document, run_text, section
+from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
+from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.running.fragments import NAME, Fragment, whole
+from castsim.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
+from castsim.targets import Target, load_target
+from castsim.targets.options import watched, with_options
 
-SUMMARY = "simulate a program: cycles, utilisation, why pipes wait, outputs"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from castsim.estimating.cast_estimates import Sensitivity
+    from castsim.exploration.lifted_limits import Gain
+    from castsim.isa.pto import program as pto
+    from castsim.machines.vliw.lint_flow import LintFinding
+    from castsim.reports.views.timeline import Timeline
+    from castsim.running import LoadedProgram, Result
+    from castsim.targets import Target
+    from castsim.timing import Listener, Timing
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
-    add(
-        "program",
-        metavar="PROGRAM",
-        nargs="?",
-        help="a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), "
-        "FILE.py:FUNCTION for a TileLang kernel (executed), a TPC binary or ELF file; - reads standard input",
+    what = (
+        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), "
+        "FILE.py:FUNCTION for a TileLang kernel (executed), a TPC binary or ELF file; - reads standard input"
     )
+    add("program", metavar="PROGRAM", nargs="?", help=what)
     add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
-    declare_target(parser)
-    declare_entry(parser)
-    add(
-        "--all-entries",
-        action="store_true",
-        help="run every function of a .pto file on its own, with a table at the end",
-    )
-    declare_inputs(parser)
-    declare_arguments(parser)
-    declare_kernel(parser)
+    parser.take("target", "entry")
+    what = "run every function of a .pto file on its own, with a table at the end"
+    add("--all-entries", action="store_true", help=what)
+    parser.take("inputs", "arguments", "kernel")
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
-    declare_output_folder(parser)
-    declare_engine(parser)
+    parser.take("output_folder", "engine")
     add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine; .tpc programs)")
     add("--timing-only", action="store_true", help="compute no values; needs no inputs")
-    _declare_unmodelled(parser)
-    declare_max_cycles(parser)
-    declare_run_limits(parser)
-    add(
-        "--sync",
-        metavar="S",
-        default="insert",
-        help="programs without flags: insert (default), interlock, barriers, program",
-    )
+    add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
+    parser.take("opaque")
+    add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")
+    parser.take("max_cycles", "run_limits")
+    what = "programs without flags: insert (default), interlock, barriers, program"
+    add("--sync", metavar="S", default="insert", help=what)
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05 or 2026-07")
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
-    _declare_views(parser)
-    add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    _declare_assembly(parser)
-    declare_c_launch(parser)
-    declare_tilelang(parser)
-    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
-    declare_target_options(parser)
-    declare_cores(parser)
+    from castsim.reports.sections import RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
 
-
-def _declare_assembly(parser: ArgumentParser) -> None:
-    """Add the arguments about programs of bundles."""
-    add = parser.add_argument
-    add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
-    add(
-        "--stale-reads",
-        metavar="S",
-        help="stale reads (.tpc): report them (default), stop at the first, or ignore them",
-    )
-    add(
-        "--declare",
-        metavar="FILE",
-        help="file with the // castsim: declarations of a binary; default: the .decl beside it",
-    )
-    add("--machine", metavar="N", help="also accept this ELF machine number")
-
-
-def _declare_views(parser: ArgumentParser) -> None:
-    """Add the arguments about what is shown of a run."""
-    add = parser.add_argument
     more = ", ".join(further_reports())
     add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or the same with one more section: {more}")
     add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
-    declare_page(parser)
+    parser.take("page")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles to show; default: all, or the first 80 in the timeline")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
+    add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
+    add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
+    what = "stale reads (.tpc): report them (default), stop at the first, or ignore them"
+    add("--stale-reads", metavar="S", help=what)
+    what = "file with the // castsim: declarations of a binary; default: the .decl beside it"
+    add("--declare", metavar="FILE", help=what)
+    add("--machine", metavar="N", help="also accept this ELF machine number")
+    parser.take("c_launch", "tilelang")
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
+    parser.take("target_options", "cores")
 
 
-def _declare_unmodelled(parser: ArgumentParser) -> None:
-    """Add the arguments about what a program is held to, and what in it is not modelled."""
-    add = parser.add_argument
-    add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
-    declare_opaque(parser)
-    add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")
+# What `castsim run` times the program again for: limits lifted one at a time, facts a little different.
+
+_SHORT = 64
+"""Operations of a program up to which a page and a document tell the weight of facts unasked: it is timed for each."""
+
+_ISSUED = 4_000
+"""Instructions in launches of a vector unit, likewise: each is placed anew."""
+
+
+def check_what_if(options: Namespace) -> None:
+    """Reject a program that cannot be read again.
+
+    Raises:
+        ReadError: it comes from standard input or another pipe.
+    """
+    if options.what_if is None or not _read_once(options):
+        return
+    held = "standard input" if options.program == "-" else f"'{options.program}'"
+    raise ReadError(f"--what-if reads the program more than once, {held} has it only once", legal=("FILE",))
+
+
+def _read_once(options: Namespace) -> bool:
+    path = Path(options.program)
+    return options.program == "-" or path.is_fifo() or path.is_char_device()
+
+
+def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
+    """Return the limits to lift, none if the option was not given.
+
+    Raises:
+        ReadError: no such limit.
+    """
+    if options.what_if is None:
+        return ()
+    return limits_asked_for(target, [name.strip() for name in options.what_if.split(",")])
+
+
+def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensitivity, ...] | None:
+    """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise.
+
+    What is executed rests on no number of cycles: it is timed again as it is.
+    """
+    timing = result.timing
+    shown = (options.json or options.html) and len(timing.operations) <= _SHORT
+    if _read_once(options) or not (options.facts or (shown and _issued(result.loaded.tree.root) <= _ISSUED)):
+        return None
+    return sensitivities(
+        target, timing.facts, timing.total,
+        lambda lift: simulate(result.loaded.tree, lift(target), engine=result.engine, record_operations=False).total,
+    )  # fmt: skip
+
+
+def _issued(node: Node) -> int:
+    """Return how many instructions the launches in a node issue, each launch counted once."""
+    from castsim.machines.vector_function.function_launches import MicroFunction  # noqa: PLC0415 - few need it
+
+    if isinstance(node, Block):
+        return sum(map(_issued, node.items))
+    if isinstance(node, Loop | Lowered):
+        return _issued(node.body)
+    return node.issued if isinstance(node, MicroFunction) else 0
+
+
+def lift_limits(
+    names: tuple[str, ...],
+    target: Target,
+    result: Result,
+    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
+    run: Callable[[LoadedProgram], Timing],
+) -> tuple[Gain, ...]:
+    """Return the gain of lifting each limit, largest first."""
+    latencies = result.loaded.latencies(result.timing) if names else None
+    return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)
+
+
+# The fragments that `castsim run -e` takes in place of a file.
+
+_DRAWN = "random:0"
+
+
+def fragment_of(options: Namespace) -> Fragment | None:
+    """Return the fragment that was typed, None for a file; the program is then called by the fragment's name.
+
+    Raises:
+        ReadError: neither or both were given, no target, or the fragment cannot be read.
+    """
+    if options.execute is None:
+        if options.program is None:
+            raise ReadError("nothing to run", legal=("PROGRAM", "-e TEXT"))
+        return None
+    if options.program is not None:
+        raise ReadError(f"-e runs a fragment in place of '{options.program}'", legal=("PROGRAM", "-e TEXT"))
+    if options.target is None:
+        raise ReadError("a fragment names no target", legal=("--target T",))
+    if options.all_entries or options.entry is not None:
+        raise ReadError("a fragment has one entry; --entry and --all-entries are for .pto files")
+    options.program = NAME
+    return whole(options.execute, load_target(options.target))
+
+
+def drawn_inputs(loaded: LoadedProgram) -> dict[str, str]:
+    """Return random inputs for all that a program reads."""
+    return {name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}
+
+
+# The option of `castsim run` that gives the parameters of a tile program their values.
+
+
+def with_parameters(texts: Sequence[str], source: Source) -> Source:
+    """Return a tile program whose parameters have the values that `--tile NAME=VALUE` gives.
+
+    Raises:
+        ReadError: not of this form; a parameter that the program does not declare; a program of another language.
+    """
+    given = assignments("--tile", texts)
+    if source.language is not Language.TILES:
+        raise ReadError(f"--tile {texts[0]}: only tile programs have parameters", legal=("a .pto file",))
+    known = parameters(PtoSource(source.file, source.text))
+    values = {}
+    for name, text in given.items():
+        typed = f"{name}={text}"
+        if name not in known:
+            raise unknown_parameter(name, known, source.file, Span("--tile", 1, 1, typed, len(name)))
+        values[name] = read_value(text, Span("--tile", 1, len(name) + 2, typed, len(text)))
+    return replace(source, text=with_values(source.text, source.file, values))
+
+
+# The reports that `castsim run` can add to its own.
+
+
+def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
+    """Return the sections that the report asked for adds to that of every run.
+
+    Raises:
+        ReadError: there is no such report, or it has nothing to show of this target.
+    """
+    if options.report == RUN:
+        return ()
+    legal = (RUN, *further_reports())
+    if options.report not in legal:
+        raise ReadError(f"unknown report '{options.report}'", legal=legal)
+    reason = section(options.report).refusal(target)
+    if reason is not None:
+        raise ReadError(reason, legal=(RUN,))
+    return (options.report,)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Simulate the program.
+
+    Raises:
+        CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
+    """
+    fragment = fragment_of(options)
+    if options.program.endswith(GRAPHS):
+        from castsim.commands.graph import execute_run  # noqa: PLC0415 - loads the planner
+
+        return execute_run(options)
+    if options.program.endswith(CPP_SUFFIXES):
+        return execute_cpp(options, run_source)
+    refuse(options, CORE, options.program, CPP_SUFFIXES)
+    if is_tilelang(options.program):
+        from castsim.commands.tilelang_kernels import execute_tilelang  # noqa: PLC0415 - as above
+
+        return execute_tilelang(options, run_source)
+    refuse_tilelang(options, options.program)
+    if options.all_blocks:
+        raise ReadError("--all-blocks is about kernels in C++, which are told their core")
+    with nullcontext() if fragment is None else fragment.placed():
+        return run_source(options, None if fragment is None else fragment.source)
+
+
+def run_source(
+    options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
+) -> Outcome:
+    """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
+    _check_options(options, ENGINES)
+    check_views(options)
+    check_what_if(options)
+    if options.all_entries:
+        path = Path("/dev/stdin" if options.program == "-" else options.program)
+        return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
+    loaded, read = _load(options, source)
+    further = check_report(options, loaded.target)
+    _check_language(options, loaded)
+    findings = _lint(loaded) if options.lint else None
+    limits = names_of(options, loaded.target)
+    folder = output_folder(options.out)
+    result, gains, timeline, weights = _simulate(options, loaded, limits, source)
+    result = see(result)
+    written = [] if timeline is None else write_views(options, result, timeline)
+    files = _write(result, folder, partial=options.partial)
+    rested_on = [f"options.{name}" for name in sorted(read)]
+    report = RunReport.of(
+        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
+        sensitivities=weights, list_facts=options.facts, summary=options.summary,
+    )  # fmt: skip
+    document = run_document(report)
+    is_read = launch_of(options) is None and (source is None or source.program is None)
+    written += write_run_page(options, report, document, is_read=is_read)
+
+    def text(width: int) -> RenderableType:
+        shown = run_text(report, width)
+        return stacked(shown, *timeline_text(options, timeline, written, width))
+
+    errors = _errors(options, result)
+    if errors:
+        document["errors"] = [error_entry(error) for error in errors]
+    code = int(bool(errors) or any(found.certain for found in findings or ()))
+    return Outcome(document, text, code, delivered=lambda: _tell(errors))
+
+
+def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
+    """Return what makes a run that has come to its end a failure: races, and outputs that are not computed."""
+    errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
+    for name, found in result.partial.items() if not options.partial else ():
+        missing = int(np.count_nonzero(~found.computed))
+        message = f"output {name}: {missing} of {found.computed.size} elements depend on opaque operations"
+        errors.append(IllegalError(f"{message} and are not computed", legal=("--partial", "--timing-only")))
+    return errors
+
+
+def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
+    for error in errors:
+        tell(f"error: {error.render()}")
+
+
+def _simulate(
+    options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
+) -> tuple[Result, tuple[Gain, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
+    """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
+    inputs = assignments("--in", options.inputs)
+    if source is not None and source.program is None and not options.timing_only:
+        inputs = {**drawn_inputs(loaded), **inputs}
+    limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
+    with run_progress(loaded.tree) as progress:
+
+        def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
+            return run_loaded(
+                program,
+                inputs,
+                engine=options.engine,
+                timing_only=again or options.timing_only,
+                max_cycles=limit,
+                observer=observer,
+                stage=progress.stage if progress else lambda _: None,
+                stale_reads=options.stale_reads,
+                races=IGNORE if again else options.races or _races(options, source),
+                skip=not options.no_skip,
+                limits=run_limits_of(options),
+            )
+
+        result = simulated(loaded, progress)
+        if progress is not None:
+            progress.stage("views")
+        timeline = timeline_of(options, result, progress)
+        again = (
+            loaded.target,
+            result,
+            lambda lift: _load(options, source, lift)[0],
+            lambda program: simulated(program, progress, again=True).timing,
+        )
+        weights = None if result.untimed else weighed(options, loaded.target, result)
+        gains = lift_limits(limits, *again)
+    return result, gains, timeline, weights
+
+
+def _races(options: Namespace, source: Source | None) -> str:
+    """Return how races are treated where nothing is said: a page is written first, to show them."""
+    shown = options.html is not None or (source is not None and source.program is not None)
+    return REPORT if shown else STOP
+
+
+def _check_options(options: Namespace, engines: Sequence[str]) -> None:
+    if options.engine is not None and options.engine not in engines:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
+    if options.no_skip and options.engine == "event":
+        raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
+    if options.timing_only and options.partial:
+        raise ReadError("--timing-only computes no values, so --partial would have nothing to write")
+    if options.timing_only and options.out is not None:
+        raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+    assignments("--in", options.inputs)
+    if options.max_cycles is not None:
+        positive("--max-cycles", options.max_cycles)
+    run_limits_of(options)
+
+
+def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
+    """Reject options that the language of the program gives no meaning.
+
+    Raises:
+        ReadError: one was given.
+    """
+    if loaded.untimed:
+        _check_untimed(options, loaded)
+    if loaded.language == Language.TILES.value:
+        if stale_mode(options.stale_reads) != "report":
+            raise ReadError("--stale-reads is about registers of assembly; tile programs have none")
+        return
+    given = {
+        "--sync": options.sync != "insert",
+        "--show-sync": options.show_sync,
+        "--races": options.races == "report",
+        "--unsafe-scratch": options.unsafe_scratch,
+        f"--{TOOLCHAIN}": options.toolchain is not None,
+        f"--{BACKEND}": options.backend is not None,
+    }
+    for option, was_given in given.items():
+        if was_given:
+            raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
+
+
+def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
+    """Reject options about the cycles of a program that has none.
+
+    Raises:
+        ReadError: one was given.
+    """
+    given = {
+        "--timeline": options.timeline,
+        "--trace": options.trace is not None,
+        "--kanata": options.kanata is not None,
+        "--what-if": options.what_if is not None,
+        "--report": options.report != RUN,
+        "--engine": options.engine is not None,
+        "--sync": options.sync != "insert",
+        "--show-sync": options.show_sync,
+    }
+    for option, was_given in given.items():
+        if was_given:
+            raise ReadError(f"{option} has nothing to show: {loaded.untimed}")
+
+
+def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
+    """Check the issue rules of an assembly program.
+
+    Raises:
+        ReadError: it is none.
+    """
+    found = loaded.lint()
+    if found is None:
+        raise ReadError("--lint checks assembly; tile programs have no issue rules")
+    return found
+
+
+def _load(
+    options: Namespace, source: Source | None = None, lift: Callable[[Target], Target] = lambda target: target
+) -> tuple[LoadedProgram, set[str]]:
+    """Read, walk and lower the program; also return the set in which the target options that it reads gather.
+
+    `source` is what has been read already; `lift` changes the target once its options are set.
+    """
+    path = Path("/dev/stdin" if options.program == "-" else options.program)
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    changes = _target_options(options)
+    read: set[str] = set()
+    if options.tile:
+        source = with_parameters(options.tile, read_source(path, lambda: False) if source is None else source)
+    loaded = load(
+        path if source is None else source,
+        options.target,
+        options.entry,
+        scalars,
+        prepare=lambda target: watched(lift(with_options(target, changes)), read),
+        make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=options.unsafe_scratch),
+        sync=options.sync,
+        declare=None if options.declare is None else Path(options.declare),
+        machine=None if options.machine is None else machine_number(options.machine),
+        opaque=opaque_cycles(options.opaque),
+        limits=run_limits_of(options),
+        level=level_of(options),
+        launch=launch_of(options),
+    )
+    return loaded, read
+
+
+def _target_options(options: Namespace) -> dict[str, str]:
+    """Return the options of the target that were given, whichever way.
+
+    Raises:
+        ReadError: one is given both ways.
+    """
+    changes = assignments("--option", options.options)
+    for name, value in ((TOOLCHAIN, options.toolchain), (BACKEND, options.backend)):
+        if value is not None and changes.setdefault(name, value) != value:
+            raise ReadError(f"--{name} {value} and --option {name}={changes[name]} contradict each other")
+    return changes
+
+
+def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str, Path]:
+    """Write the outputs; of those that are computed in part, if they are asked for, also which elements are.
+
+    Where outputs rest on what nothing wrote, also which elements do.
+    """
+    if folder is None:
+        return {}
+    arrays = dict(result.outputs)
+    for name, found in result.partial.items() if partial else ():
+        arrays[name] = np.where(found.computed, found.values, np.zeros((), found.values.dtype))
+        arrays[mask_name(name)] = found.computed
+    arrays.update({undefined_name(name): marks for name, marks in result.undefined.items()})
+    files = {name: folder / f"{plain}.npy" for name, plain in file_names(arrays).items()}
+    for name, path in files.items():
+        write_array(path, arrays[name])
+    return files
+
+
+# `--all-entries`: every function of a file by itself, and a table of what came of it.
+
+
+@dataclass(frozen=True, slots=True)
+class EntryOutcome:
+    """A function, and its cycles, None if they are not modelled, or why it cannot be run."""
+
+    name: str
+    cycles: int | None
+    error: str | None
+
+    def document(self) -> dict[str, str | int | None]:
+        """Return it as JSON."""
+        return {"entry": self.name, "cycles": self.cycles, "error": self.error}
+
+
+def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> Outcome:
+    """Run every function of a tile program that no other one calls; the exit code is 1 if any fails.
+
+    Values for arguments that a function lacks are not for it. Nothing is written to files.
+
+    Raises:
+        ReadError: the file is no tile program or cannot be read; an option that is about one function.
+    """
+    from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
+
+    for option, given in (
+        ("--entry", options.entry),
+        ("--out", options.out),
+        ("--timeline", options.timeline),
+        ("--trace", options.trace),
+        ("--kanata", options.kanata),
+        ("--html", options.html),
+        ("--what-if", options.what_if),
+        ("--show-sync", options.show_sync),
+    ):
+        if given:
+            raise ReadError(f"{option} is about one function; --all-entries runs several")
+    if path.suffix != TILE_SUFFIX:
+        raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
+    source = read_source(path, lambda: False)
+    program = parse(source.text, source.file, go_past_refused=True)
+    found = tuple(_entry_outcomes(options, program, run))
+    if not found:
+        raise ReadError(f"{path}: no function to run")
+    failed = sum(one.error is not None for one in found)
+    document = {"program": source.file, "entries": [one.document() for one in found], "failed": failed}
+    return Outcome(document, lambda _: _entries_text(found, failed), code=1 if failed else 0)
+
+
+def _entry_outcomes(
+    options: Namespace, program: pto.Program, run: Callable[[Namespace], Result]
+) -> Iterator[EntryOutcome]:
+    refused = {one.name: one.error for one in program.refused}
+    functions = {function.name: function for function in entries(program)}
+    for name in (*functions, *refused):
+        if name in refused:
+            yield EntryOutcome(name, None, _first_line(refused[name]))
+            continue
+        known = {argument.name for argument in functions[name].arguments}
+        changed = Namespace(**vars(options))
+        changed.entry = name
+        for kind in ("args", "inputs"):
+            given = [text for text in getattr(options, kind) if text.partition("=")[0] in known]
+            setattr(changed, kind, given)
+        try:
+            result = run(changed)
+            yield EntryOutcome(name, None if result.untimed else result.cycles, None)
+        except (CastsimError, EngineError) as error:
+            yield EntryOutcome(name, None, _first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    """Return an error without the source lines that it shows."""
+    return str(error).partition("\n")[0]
+
+
+def _entries_text(found: tuple[EntryOutcome, ...], failed: int) -> RenderableType:
+    width = max(len(one.name) for one in found) + 1
+    rows = [f"{'@' + one.name:{width}}  {_entry_shown(one)}" for one in found]
+    total = f"{len(found)} functions, {failed} failed"
+    return plain("\n".join([*rows, "", total]), no_wrap=False)
+
+
+def _entry_shown(one: EntryOutcome) -> str:
+    if one.error is not None:
+        return f"failed: {one.error}"
+    return "no cycles: not modelled for vector instructions" if one.cycles is None else f"{one.cycles} cycles"

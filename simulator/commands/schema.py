@@ -9,11 +9,44 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import json
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
-SUMMARY = "print the JSON Schema of what a command writes with --json"
+from castsim.commands.outcome import Outcome, plain
+from castsim.commands.shared_options import OptionParser
+from castsim.reports.schemas.registry import every_command, list_document, schema_of, version_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `schema`."""
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="a command, or `errors`; default: list all")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Print the schema of a command's documents, or list the documents of all commands.
+
+    Raises:
+        ReadError: there is no such command.
+    """
+    if options.command is None:
+        return Outcome(list_document(), lambda _: _listed())
+    schema = schema_of(options.command)
+
+    def text(_: int) -> RenderableType:
+        return plain(json.dumps(schema, indent=2))
+
+    return Outcome({"command": options.command, "schema": schema}, text)
+
+
+def _listed() -> RenderableType:
+    from castsim.reports.terminal import table  # noqa: PLC0415 - rich, only if printed
+
+    made = table("command", "document", "version", "content", numbers=("version",))
+    for command, forms in every_command():
+        for form in forms:
+            made.add_row(command, form.NAME, str(version_of(form)), (form.__doc__ or "").strip())
+    return made

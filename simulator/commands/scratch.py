@@ -13,14 +13,31 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
 
-from castsim.commands.shared_options import declare_arguments, declare_page, declare_walk
+from castsim.commands.option_parsers import assignments, limits_of, scalar
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.pto.program import RoundMode
+from castsim.machines.strided.audit import ScratchAuditor
+from castsim.reports.scratch import (
+    audit_text,
+    every_document,
+    every_text,
+    single_document,
+    sweep,
+    sweep_document,
+    sweep_text,
+)
+from castsim.targets import load_target, target_names
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
-SUMMARY = "show how large a tmp tile a cast needs: the formula, and the bytes actually touched"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `scratch`."""
     add = parser.add_argument
     add("what", metavar="SRC DST | all | PROGRAM", nargs="+", help="two formats, all casts, or a .pto file")
@@ -30,8 +47,138 @@ def declare(parser: ArgumentParser) -> None:
     add("--rounding", metavar="M", help="rounding mode of the cast")
     add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
     add("--entry", metavar="F", help="function of the program")
-    declare_arguments(parser, "scalar argument of the program")
-    declare_walk(parser)
+    parser.take(arguments="scalar argument of the program")
+    parser.take("walk")
     add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
     add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
-    declare_page(parser)
+    parser.take("page")
+
+
+_LARGEST = 1_000_000
+"""Beyond all tiles, and small enough for any shape up to it to be looked at in a second."""
+
+
+ALL = "all"
+"""Stands for all casts that use scratch."""
+
+_RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
+
+
+def execute(options: Namespace) -> Outcome:
+    """Compute, audit or sweep a pair, or look at a program.
+
+    Raises:
+        ReadError: what was typed: unknown format, target or mode, no number or range, a bad program.
+        IllegalError: a pair that the target lacks or that uses no scratch.
+    """
+    match options.what:
+        case [program] if program.endswith(".pto"):
+            for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
+                if getattr(options, option):
+                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program has its own")
+            return _program(options, program)
+        case [word] if word.lower() == ALL:
+            return _all(options)
+        case [src, dst]:
+            if options.rows is None or options.cols is None:
+                raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
+            for option, given in (
+                ("entry", options.entry),
+                ("arg", options.args),
+                ("max-walk", options.max_walk),
+                ("max-statements", options.max_statements),
+            ):
+                if given:
+                    raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
+            return _pair(options, src, dst)
+        case _:
+            raise ReadError(
+                "scratch takes two formats or one .pto file",
+                legal=("SRC DST --rows R --cols C", "all --rows R --cols C", "X.pto"),
+            )
+
+
+def _program(options: Namespace, program: str) -> Outcome:
+    from castsim.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
+
+    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
+    return Outcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
+
+
+def _pair(options: Namespace, src: str, dst: str) -> Outcome:
+    auditor = _auditor(options, src, dst)
+    rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
+    strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
+    if options.sweep:
+        found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
+        return Outcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
+    if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
+        raise ReadError("a range needs --sweep")
+    stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
+    if stride < cols[0]:
+        raise ReadError(f"--row-stride {stride} is less than --cols {cols[0]}")
+    audit = auditor.audit(rows[0], cols[0], stride)
+    failed = options.audit and not audit.explained
+
+    def text(_: int) -> Any:
+        return audit_text(auditor, audit, touched=options.audit)
+
+    return Outcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
+
+
+def _all(options: Namespace) -> Outcome:
+    """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
+    for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
+        if getattr(options, option):
+            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} is not for all casts at once")
+    if options.rows is None or options.cols is None:
+        raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
+    target = _target(options)
+    given = numbers("--rows", options.rows), numbers("--cols", options.cols)
+    strides = given[1] if options.row_stride is None else numbers("--row-stride", options.row_stride)
+    if any(len(values) != 1 for values in (*given, strides)):
+        raise ReadError("a range is for two formats and --sweep")
+    rows, cols = given[0][0], given[1][0]
+    auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.scratch_sequences]
+    widest = max(auditor.packed_stride(cols) for auditor in auditors)
+    audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
+    found = list(zip(auditors, audits, strict=True))
+    return Outcome(every_document(found), lambda _: every_text(found))
+
+
+def numbers(option: str, text: str) -> range:
+    """Return the numbers that `N` or `FIRST:LAST[:STEP]` names; LAST is included.
+
+    Raises:
+        ReadError: another form, a step of 0, or a range that runs backwards.
+    """
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ReadError(f"{option} {text}: neither a number nor a range", legal=("128", "0:256", "0:256:8"))
+    first, last, step = match[1], match[2] or match[1], match[3] or "1"
+    if int(last) > _LARGEST:
+        raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))
+    if int(step) == 0 or int(last) < int(first):
+        raise ReadError(
+            f"{option} {text}: the range is empty", legal=("FIRST:LAST:STEP with FIRST <= LAST, STEP >= 1",)
+        )
+    return range(int(first), int(last) + 1, int(step))
+
+
+def _auditor(options: Namespace, src: str, dst: str) -> ScratchAuditor:
+    mode = None
+    if options.rounding is not None:
+        name = options.rounding.upper()
+        if name not in RoundMode.__members__:
+            raise ReadError(f"unknown rounding mode '{options.rounding}'", legal=[m.name.lower() for m in RoundMode])
+        mode = RoundMode[name]
+    return ScratchAuditor(_target(options), src, dst, mode)
+
+
+def _target(options: Namespace) -> StridedRepeatTarget:
+    target = load_target(options.target or "a2a3")
+    if not target.casts_use_scratch:
+        having = [name for name in target_names() if load_target(name).casts_use_scratch]
+        raise IllegalError(f"casts on {target.name} use no scratch tile", legal=[f"--target {name}" for name in having])
+    return target

@@ -1,49 +1,44 @@
-"""The options that several commands share, each declared once: its name, its placeholder and its help.
+"""The options that several commands share, each a row: its spelling, its placeholder and its help.
 
 The numbers in the help are those of `castsim.execution.run_limits` and `castsim.graphs.graph_execution`, written out: a
-declaration is read at every start of the command line, and may not import what the work needs.
+help may not import what the work needs.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any, NamedTuple
 
 
-def declare_target(parser: ArgumentParser, default: str = "the one the program names") -> None:
-    """Add `--target`; `default` says which target is meant without it."""
-    parser.add_argument("--target", metavar="T", help=f"name or path of a target description; default: {default}")
+class SharedOption(NamedTuple):
+    """An option of several commands; `{}` in its help is what one of them says of it, or else `usual`."""
+
+    spelling: str
+    metavar: str | None
+    help: str
+    usual: str = ""
+    more: dict[str, Any] = {}  # noqa: RUF012 - nothing changes it
 
 
-def declare_required_target(parser: ArgumentParser) -> None:
-    """Add `--target` for a command that reads no program which could name one."""
-    parser.add_argument("--target", metavar="T", required=True, help="name or path of a target description")
+class OptionParser(ArgumentParser):
+    """The parser of a command, as `declare` fills it."""
 
+    def take(self, *names: str, **told: str) -> None:
+        """Add shared options, by their names in `SHARED`; then those that are told what stands in their help."""
+        for name in names:
+            for option in SHARED[name]:
+                self._add_shared(option, option.usual)
+        for name, word in told.items():
+            for option in SHARED[name]:
+                self._add_shared(option, word)
 
-def declare_targets(parser: ArgumentParser, help_: str) -> None:
-    """Add `--target`, which takes several."""
-    parser.add_argument("--target", metavar="T", nargs="+", action="extend", default=[], help=help_)
-
-
-def declare_entry(parser: ArgumentParser, what: str = "run") -> None:
-    """Add `--entry`; `what` is what becomes of the function."""
-    parser.add_argument("--entry", metavar="F", help=f"function to {what}; default: the entry, or the only one")
-
-
-def declare_inputs(parser: ArgumentParser, help_: str = "input of argument NAME") -> None:
-    """Add `--in`, as `inputs`."""
-    _declare_repeatable(parser, "--in", "NAME=...", help_, "inputs")
-
-
-def declare_arguments(
-    parser: ArgumentParser, help_: str = "value of a scalar argument", metavar: str = "NAME=VALUE"
-) -> None:
-    """Add `--arg`, as `args`."""
-    _declare_repeatable(parser, "--arg", metavar, help_, "args")
-
-
-def declare_target_options(parser: ArgumentParser, help_: str = "set a target option") -> None:
-    """Add `--option`, as `options`."""
-    _declare_repeatable(parser, "--option", "NAME=VALUE", help_, "options")
+    def _add_shared(self, option: SharedOption, word: str) -> None:
+        more = dict(option.more)
+        if more.get("action") in ("append", "extend"):
+            more.setdefault("default", [])
+        if option.metavar is not None:
+            more["metavar"] = option.metavar
+        self.add_argument(*option.spelling.split(), help=option.help.format(word), **more)
 
 
 def _cores(text: str) -> str:
@@ -53,120 +48,87 @@ def _cores(text: str) -> str:
     return f"cores={text}"
 
 
-def declare_cores(parser: ArgumentParser) -> None:
-    """Add `--cores`, which stands among the target options, as `options`."""
-    parser.add_argument(
-        "--cores", metavar="N", dest="options", action="append", type=_cores,
-        help="cores that work at once and share global memory; default: 1",
-    )  # fmt: skip
+def _several(dest: str) -> dict[str, Any]:
+    """Return that an option may be given several times; all its values make one list."""
+    return {"dest": dest, "action": "append"}
 
 
-def declare_kernel(parser: ArgumentParser) -> None:
-    """Add what is asked of a kernel in C++: the core that it runs on, and its macros and headers."""
-    add = parser.add_argument
-    add("--block", metavar="N", help="core that a C++ kernel runs on, from 0; N/M: of M cores")
-    add("--sub", metavar="N/M", help="vector unit of the core that a C++ kernel runs on, and how many there are")
-    declare_headers(parser)
+_FLAG = {"action": "store_true"}
+_TARGET = "name or path of a target description"
+_ENGINES = SharedOption("--engine", "E", "fast (default), or event: the reference engine; the cycles are the same")
+_HEADERS = (
+    SharedOption("-I --include", "DIR", "a folder with headers of a kernel in C or C++", more=_several("folders")),
+    SharedOption("-D --define", "NAME[=VALUE]", "a macro for a kernel in C or C++", more=_several("macros")),
+)
+_STATEMENTS = SharedOption("--max-statements", "N", "read up to N statements or bundles (default 200000)")
+_WALK = SharedOption(
+    "--max-walk",
+    "N",
+    "follow up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
+)
+_ELEMENTS = SharedOption("--max-elements", "N", "compute tensors of up to N elements; default: {}", "134217728")
+_SCHEDULER = SharedOption("--scheduler", "ADDRESS", "use the workers of a Dask scheduler, such as tcp://host:8786")
 
-
-def declare_tilelang(parser: ArgumentParser) -> None:
-    """Add what is asked of a kernel of TileLang."""
-    add = parser.add_argument
-    add("--core", metavar="N", help="core that a TileLang kernel runs on, from 0; run: all (the longest is told)")
-    add("--unscheduled", action="store_true", help="take a TileLang kernel in the order of its source")
-
-
-def declare_c_launch(parser: ArgumentParser) -> None:
-    """Add the launch of a kernel in TPC-C."""
-    add = parser.add_argument
-    add("--tensor", dest="tensors", metavar="NAME=TENSOR", action="append", default=[],
-        help="a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output")  # fmt: skip
-    add("--index-space", metavar="A,B", help="members of the index space of a .c kernel, one to five numbers")
-    what = "order of sums in loops of a .c kernel with loop_unroll: source (default), or split as by the vendor"
-    add("--accumulators", metavar="A", help=what)
-    add("--tpcs", metavar="N", help="engines that share the index space of a .c kernel; default: 1")
-
-
-def declare_headers(parser: ArgumentParser) -> None:
-    """Add macros and folders of headers, for kernels in C and C++."""
-    add = parser.add_argument
-    what = "a folder with headers of a kernel in C or C++"
-    add("-I", "--include", metavar="DIR", dest="folders", action="append", default=[], help=what)
-    what = "a macro for a kernel in C or C++"
-    add("-D", "--define", metavar="NAME[=VALUE]", dest="macros", action="append", default=[], help=what)
-
-
-def declare_opaque(parser: ArgumentParser) -> None:
-    """Add `--opaque`."""
-    what = "cycles of an operation that is not modelled (tmatmul=400); its results are not computed"
-    _declare_repeatable(parser, "--opaque", "OP=N", what, "opaque")
-
-
-def declare_engine(parser: ArgumentParser) -> None:
-    """Add `--engine`."""
-    parser.add_argument(
-        "--engine", metavar="E", help="fast (default), or event: the reference engine; the cycles are the same"
-    )
-
-
-def declare_max_cycles(parser: ArgumentParser) -> None:
-    """Add `--max-cycles`."""
-    parser.add_argument("--max-cycles", metavar="N", help="give up after N cycles")
-
-
-def declare_page(parser: ArgumentParser) -> None:
-    """Add `--html`."""
-    parser.add_argument("--html", metavar="FILE", help="write the report as a single HTML file for the browser")
-
-
-def declare_output_folder(parser: ArgumentParser) -> None:
-    """Add `--out`, for the outputs of a program."""
-    parser.add_argument("--out", metavar="DIR", help="write every output to DIR/NAME.npy")
-
-
-def declare_statements(parser: ArgumentParser) -> None:
-    """Add the limit of commands that read and do not walk."""
-    parser.add_argument("--max-statements", metavar="N", help="read up to N statements or bundles (default 200000)")
-
-
-def declare_walk(parser: ArgumentParser) -> None:
-    """Add the limits of commands that walk a program."""
-    parser.add_argument(
-        "--max-walk",
-        metavar="N",
-        help="follow up to N trips and statements of loops (default 200000), compute up to N executions (1000000)",
-    )
-    declare_statements(parser)
-
-
-def declare_elements(parser: ArgumentParser, default: int = 134217728) -> None:
-    """Add the limit of commands that compute tensors."""
-    parser.add_argument("--max-elements", metavar="N", help=f"compute tensors of up to N elements; default: {default}")
-
-
-def declare_run_limits(parser: ArgumentParser) -> None:
-    """Add the limits of commands that run a program, whose tensors they compute."""
-    declare_walk(parser)
-    declare_elements(parser)
-
-
-def declare_workers(parser: ArgumentParser, kept: str | None = None) -> None:
-    """Add the options that say who computes; `kept` is what a ledger keeps, None where there is none."""
-    parser.add_argument("--workers", metavar="N", help="number of processes; default: 1")
-    declare_scheduler(parser)
-    if kept is not None:
-        parser.add_argument(
-            "--ledger", metavar="FILE", help=f"keep {kept} in FILE, and continue from there; removed at the end"
-        )
-
-
-def declare_scheduler(parser: ArgumentParser) -> None:
-    """Add `--scheduler`."""
-    parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="use the workers of a Dask scheduler, such as tcp://host:8786"
-    )
-
-
-def _declare_repeatable(parser: ArgumentParser, option: str, metavar: str, help_: str, dest: str) -> None:
-    """Add an option that may be given several times; all its values make one list."""
-    parser.add_argument(option, metavar=metavar, dest=dest, action="append", default=[], help=help_)
+SHARED: dict[str, tuple[SharedOption, ...]] = {
+    "target": (SharedOption("--target", "T", _TARGET + "; default: {}", "the one the program names"),),
+    "required_target": (SharedOption("--target", "T", _TARGET, more={"required": True}),),
+    "targets": (SharedOption("--target", "T", "{}", more={"nargs": "+", "action": "extend"}),),
+    "entry": (SharedOption("--entry", "F", "function to {}; default: the entry, or the only one", "run"),),
+    "inputs": (SharedOption("--in", "NAME=...", "{}", "input of argument NAME", _several("inputs")),),
+    "arguments": (SharedOption("--arg", "NAME=VALUE", "{}", "value of a scalar argument", _several("args")),),
+    "target_options": (SharedOption("--option", "NAME=VALUE", "{}", "set a target option", _several("options")),),
+    "cores": (
+        SharedOption(
+            "--cores",
+            "N",
+            "cores that work at once and share global memory; default: 1",
+            # A target option like the others; without a default of its own.
+            more={**_several("options"), "default": None, "type": _cores},
+        ),
+    ),
+    "kernel": (
+        SharedOption("--block", "N", "core that a C++ kernel runs on, from 0; N/M: of M cores"),
+        SharedOption("--sub", "N/M", "vector unit of the core that a C++ kernel runs on, and how many there are"),
+        *_HEADERS,
+    ),
+    "headers": _HEADERS,
+    "tilelang": (
+        SharedOption("--core", "N", "core that a TileLang kernel runs on, from 0; run: all (the longest is told)"),
+        SharedOption("--unscheduled", None, "take a TileLang kernel in the order of its source", more=_FLAG),
+    ),
+    "c_launch": (
+        SharedOption(
+            "--tensor",
+            "NAME=TENSOR",
+            "a tensor of a .c kernel: f32[64,1024], fastest size first; out:f32[64,1024] for an output",
+            more=_several("tensors"),
+        ),
+        SharedOption("--index-space", "A,B", "members of the index space of a .c kernel, one to five numbers"),
+        SharedOption(
+            "--accumulators",
+            "A",
+            "order of sums in loops of a .c kernel with loop_unroll: source (default), or split as by the vendor",
+        ),
+        SharedOption("--tpcs", "N", "engines that share the index space of a .c kernel; default: 1"),
+    ),
+    "opaque": (
+        SharedOption(
+            "--opaque",
+            "OP=N",
+            "cycles of an operation that is not modelled (tmatmul=400); its results are not computed",
+            more=_several("opaque"),
+        ),
+    ),
+    "engine": (_ENGINES,),
+    "max_cycles": (SharedOption("--max-cycles", "N", "give up after N cycles"),),
+    "page": (SharedOption("--html", "FILE", "write the report as a single HTML file for the browser"),),
+    "output_folder": (SharedOption("--out", "DIR", "write every output to DIR/NAME.npy"),),
+    "statements": (_STATEMENTS,),
+    "walk": (_WALK, _STATEMENTS),
+    "elements": (_ELEMENTS,),
+    "run_limits": (_WALK, _STATEMENTS, _ELEMENTS),
+    "workers": (SharedOption("--workers", "N", "number of processes; default: 1"), _SCHEDULER),
+    "scheduler": (_SCHEDULER,),
+    "ledger": (SharedOption("--ledger", "FILE", "keep {} in FILE, and continue from there; removed at the end"),),
+}
+"""The options by the name that `OptionParser.take` gives them, those that go together under one."""

@@ -26,19 +26,111 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from castsim.commands.shared_options import declare_scheduler
+from castsim.commands.outcome import STDOUT, Outcome
+from castsim.commands.page_files import check_file, check_page, refuse_same, write_page
+from castsim.commands.shared_options import OptionParser
+from castsim.commands.workers import refuse_both, resume_hint, workers_of
+from castsim.exploration.sweep_studies import Sweep, sweep
+from castsim.files import LEDGER
+from castsim.isa.errors import ReadError
+from castsim.reports.documents import Document
+from castsim.reports.stage_progress import stage_progress
+from castsim.reports.sweeps import sweep_document
 
-SUMMARY = "estimate or simulate every point of a grid and write a Parquet file"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `sweep`."""
     add = parser.add_argument
     add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
     add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
     add("--workers", metavar="N", help="number of processes; default: one per processor")
-    declare_scheduler(parser)
+    parser.take("scheduler")
     add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")
     add("--html", metavar="PAGE", help="write the plots of --report to this HTML file")
+
+
+_OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", ".txt")
+"""Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Sweep, or draw what was swept; the exit code is 1 if a row failed.
+
+    Raises:
+        ReadError: what was typed, the specification, the ledger, the scheduler.
+        EngineError: workers that are others, or die.
+        KeyboardInterrupt: SIGINT or SIGTERM; the ledger holds everything done so far.
+    """
+    if options.report is not None or options.html is not None:
+        return _drawn(options)
+    _check(options)
+    workers = None if options.workers is None else workers_of(options).count
+    with resume_hint(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+        found = sweep(
+            options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
+        )
+    return Outcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
+
+
+def _drawn(options: Namespace) -> Outcome:
+    """Draw what was swept."""
+    if options.report is None:
+        raise ReadError(
+            f"--html {options.html} draws the results of --report, which is missing", legal=("--report FILE.parquet",)
+        )
+    if options.html is None:
+        raise ReadError(
+            f"--report {options.report} is drawn on the page of --html, which is missing", legal=("--html PAGE.html",)
+        )
+    given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
+             "--scheduler": options.scheduler}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise ReadError(
+                f"--report {options.report} --html {options.html} compute nothing; {name} does: {value}",
+                legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
+            )
+    check_page(options, {"--report": options.report})
+    document = _write_page(options.report, options.html)
+    return Outcome(document, lambda _: f"html: written to {options.html}")
+
+
+def _write_page(report: str, html: str) -> Document:
+    """Draw a file of results, and return the document of the same.
+
+    Raises:
+        ReadError: the file is none; the page cannot be written.
+    """
+    from castsim.reports.pages.sweep_page import sweep_page  # noqa: PLC0415 - pyarrow is an extra
+
+    try:
+        page, document = sweep_page(Path(report), html)
+    except ReadError as error:
+        raise ReadError(f"--report {error.message}", legal=error.legal) from None
+    write_page(html, page)
+    return document
+
+
+def _text(found: Sweep) -> RenderableType:
+    from castsim.reports.sweeps_text import sweep_text  # noqa: PLC0415 - rich, only if printed
+
+    return sweep_text(found)
+
+
+def _check(options: Namespace) -> None:
+    usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
+    if options.specification is None or options.out is None:
+        raise ReadError("a sweep needs a specification and --out", legal=usage)
+    if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
+        raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
+    refuse_both(options)
+    check_file("--out", options.out)
+    if options.json not in (None, STDOUT):
+        refuse_same("--json", options.json, {"--out": options.out, "the ledger beside --out": f"{options.out}{LEDGER}"})

@@ -11,20 +11,118 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
+from typing import Any
 
-from castsim.commands.shared_options import declare_page
+from castsim.commands.outcome import Outcome, stacked
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.isa.spellings import format_spelled
+from castsim.reports import specification
+from castsim.reports.pairs import pair_detail
+from castsim.reports.targets import list_document, pair_document, target_document
+from castsim.reports.targets_diff import diff_document, diff_text, targets_diff
+from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
 
-SUMMARY = "list targets and specifications, the casts, facts and options of one, or one type pair in full"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `targets`."""
-    parser.add_argument(
-        "what", metavar="NAME SRC DST", nargs="*", help="a target or specification, and one of its type pairs"
-    )
-    parser.add_argument(
-        "--diff", metavar=("A", "B"), nargs=2, help="compare the conversions of two targets side by side"
-    )
+    what = "a target or specification, and one of its type pairs"
+    parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help=what)
+    what = "compare the conversions of two targets side by side"
+    parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help=what)
     parser.add_argument("--template", metavar="T", help="print the description of a target, to start another from")
-    declare_page(parser)
+    parser.take("page")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Look up targets.
+
+    Raises:
+        ReadError, TargetDataError: unknown target or format, bad description.
+        IllegalError: the target does not have the pair.
+    """
+    if options.diff:
+        if options.what or options.template:
+            raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
+        return _diff(*options.diff)
+    if options.template:
+        if options.what:
+            raise ReadError("--template prints a target and takes nothing else", legal=("targets --template T",))
+        return _template(options.template)
+    match options.what:
+        case []:
+            return _list()
+        case [name, *pair] if len(pair) in (0, 2) and _is_specification(name):
+            return _specification(name, *pair)
+        case [name]:
+            return _one(name)
+        case [name, src, dst]:
+            return _pair(name, src, dst)
+        case _:
+            raise ReadError(
+                f"targets takes nothing, a name, or a name and two formats; not {len(options.what)} arguments",
+                legal=("targets", "targets NAME", "targets NAME SRC DST"),
+            )
+
+
+def _list() -> Outcome:
+    targets = [load_target(name) for name in target_names()]
+    specifications = [load_specification(name) for name in specification_names()]
+
+    def text(_: int) -> Any:
+        from castsim.reports import specification_text  # noqa: PLC0415 - rich, only if printed
+
+        return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
+
+    headers = [specification.header(spec) for spec in specifications]
+    return Outcome({**list_document(targets), "specifications": headers}, text)
+
+
+def _is_specification(name: str) -> bool:
+    return is_specification(name)
+
+
+def _specification(name: str, *pair: str) -> Outcome:
+    spec = load_specification(name)
+    document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
+
+    def text(_: int) -> Any:
+        from castsim.reports import specification_text as texts  # noqa: PLC0415 - rich, only if printed
+
+        return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
+
+    return Outcome(document, text)
+
+
+def _one(name: str) -> Outcome:
+    target = load_target(name)
+
+    return Outcome(target_document(target), lambda _: _texts().target_text(target))
+
+
+def _template(name: str) -> Outcome:
+    def text(_: int) -> Any:
+        from castsim.reports.target_template import template_text  # noqa: PLC0415 - rich, only if printed
+
+        return template_text(name)
+
+    return Outcome(target_document(load_target(name)), text)
+
+
+def _pair(name: str, src: str, dst: str) -> Outcome:
+    target = load_target(name)
+    detail = pair_detail(target, format_spelled(src), format_spelled(dst))
+
+    return Outcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
+
+
+def _texts() -> Any:
+    from castsim.reports import targets_text  # noqa: PLC0415 - rich, only if printed
+
+    return targets_text
+
+
+def _diff(first: str, second: str) -> Outcome:
+    diff = targets_diff(load_target(first), load_target(second))
+    return Outcome(diff_document(diff), lambda _: diff_text(diff))

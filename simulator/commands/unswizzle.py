@@ -11,18 +11,43 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import Namespace
 
-from castsim.commands.shared_options import declare_inputs, declare_target, declare_walk
+from castsim.commands.assembly_files import read_assembly, write_out
+from castsim.commands.option_parsers import limits_of
+from castsim.commands.outcome import Outcome
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError
+from castsim.machines.vliw.program_sources import chosen_target
+from castsim.reports.unswizzle import unswizzle_document, unswizzle_text
+from castsim.tpc_compiler.swizzle_elimination import compared
 
-SUMMARY = "remove lane moves around element-wise work from an assembly program"
 
-
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `unswizzle`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .tpc or .s file; - reads standard input")
-    declare_target(parser)
-    declare_inputs(parser, "an input; default random:0")
-    declare_walk(parser)
+    parser.take("target", inputs="an input; default random:0")
+    parser.take("walk")
     add("--out", metavar="FILE", help="write the new program to FILE")
+
+
+def execute(options: Namespace) -> Outcome:
+    """Rewrite the program, run both.
+
+    Raises:
+        ReadError: the program cannot be read, names no target; an unknown or malformed input.
+        IllegalError: the target lacks an instruction; the program reads early.
+        EngineError: the program does not end.
+    """
+    file, source = read_assembly(options.program, "unswizzle", "has no lanes to move")
+    inputs = {}
+    for given in options.inputs:
+        name, equals, value = given.strip().partition("=")
+        if not equals or not name or not value:
+            raise ReadError(f"--in {given.strip()}: not NAME=VALUE", legal=("NAME=FILE.npy", "NAME=random:SEED"))
+        inputs[name] = value
+    found = compared(source, file, chosen_target(source, file, options.target), inputs, limits_of(options))
+    written = write_out(options.out, found.elimination.text.encode(), options.program)
+
+    return Outcome(unswizzle_document(found, written), lambda _: unswizzle_text(found, written))

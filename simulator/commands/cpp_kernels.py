@@ -6,84 +6,42 @@ Nothing else compiles or executes one.
 from __future__ import annotations
 
 import re
+import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, run_limits_of, scalar
+import numpy as np
+
+from castsim.commands.option_parsers import (
+    CORE,
+    HEADERS,
+    LAUNCH,
+    assignments,
+    headers_of,
+    opaque_cycles,
+    refuse,
+    run_limits_of,
+    scalar,
+)
+from castsim.commands.outcome import Outcome, plain, stacked
 from castsim.execution.run_limits import Limits
+from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
+from castsim.running import LoadedProgram, load, run_loaded
+from castsim.synchronisation.race_findings import IGNORE
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from castsim.pto_cpp import Recording, Request
     from castsim.tpc_c.launching import LaunchRequest
-
-
-# Options of kernels in C and C++: who takes them, headers and macros.
-
-LAUNCH = {"--tensor": "tensors", "--index-space": "index_space", "--tpcs": "tpcs", "--accumulators": "accumulators"}
-HEADERS = {"--define": "macros", "--include": "folders"}
-CORE = {"--block": "block", "--sub": "sub"}
-"""Options of kernels in C, of kernels in C and C++, and of those in C++, with their names in a namespace."""
-
-TILELANG = re.compile(r"(.+\.py)(?::(\w*))?")
-"""A kernel of TileLang: a Python file and a function of it."""
-
-
-def is_tilelang(program: str | None) -> bool:
-    """Whether a program that was named is a kernel of TileLang."""
-    return program is not None and TILELANG.fullmatch(program) is not None
-
-
-def refuse_tilelang(options: Namespace, program: str | None) -> None:
-    """Reject options of kernels of TileLang for another program.
-
-    Raises:
-        ReadError: one was given.
-    """
-    core = None if options.core is None else f"--core {options.core[:40]}"
-    for option in (core, "--unscheduled" if options.unscheduled else None):
-        if option is not None:
-            raise ReadError(f"{option}: {program} is no kernel of TileLang", legal=("KERNEL.py:FUNCTION",))
-
-
-def refuse(options: Namespace, named: Mapping[str, str], program: str | None, suffixes: Sequence[str]) -> None:
-    """Reject options that only kernels in other languages take.
-
-    Raises:
-        ReadError: one was given.
-    """
-    for option, name in named.items():
-        value = getattr(options, name, None)
-        if value:
-            shown = value if isinstance(value, str) else " ".join(value)
-            told = f"{option} {shown}: {program} is no kernel that takes it"
-            raise ReadError(told, legal=[f"*{each}" for each in suffixes])
-
-
-def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Return the folders of headers and the macros that options give.
-
-    Raises:
-        ReadError: no folder; no name of a macro.
-    """
-    for folder in options.folders:
-        if not Path(folder).is_dir():
-            raise ReadError(f"--include {folder}: no folder", legal=("--include FOLDER",))
-    for macro in options.macros:
-        if not macro.partition("=")[0].isidentifier():
-            raise ReadError(f"--define {macro}: not of the form NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
-    return tuple(map(Path, options.folders)), tuple(options.macros)
-
-
-# The launch of a kernel in C, as options give it.
 
 
 def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None:
@@ -119,7 +77,9 @@ def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str
 
 def _compiler() -> ModuleType:
     """Return the commands' part that loads the compiler, which is loaded once a kernel is named."""
-    return import_module("castsim.commands.execution.kernels_in_c")
+    from castsim.commands import kernels_in_c  # noqa: PLC0415 - as said
+
+    return kernels_in_c
 
 
 _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
@@ -183,7 +143,9 @@ def _recorded(request: Request) -> Recording:
 
 def _recorder() -> ModuleType:
     """Return the recorder, which is loaded once a kernel in C++ is named."""
-    return import_module("castsim.pto_cpp")
+    import castsim.pto_cpp  # noqa: PLC0415 - as said
+
+    return castsim.pto_cpp
 
 
 def as_text(recording: Recording) -> Source:
@@ -203,3 +165,82 @@ def _core(option: str, text: str | None) -> tuple[int, int | None]:
     if found is None or (found[2] is not None and int(found[1]) >= int(found[2])):
         raise ReadError(f"{option} {text[:40]}: not a core", legal=(f"{option} 0", f"{option} 3/8"))
     return int(found[1]), None if found[2] is None else int(found[2])
+
+
+RunSource = Callable[[Namespace, Source], Outcome]
+
+
+def execute_cpp(options: Namespace, run: RunSource) -> Outcome:
+    """Record the kernel and run what it did.
+
+    Raises:
+        CastsimError, EngineError: as `castsim.pto_cpp.record` and `castsim.running.run`.
+    """
+    if options.all_entries:
+        raise ReadError("--all-entries is about .pto files", legal=("--entry F",))
+    if not options.all_blocks:
+        return run(without_arguments(options), recording_of(options).source)
+    recordings, inputs = _recorder().record_all(request_of(options, options.program))
+    return _on_all(options, recordings, dict(inputs), run)
+
+
+def _on_all(options: Namespace, recordings: list[Recording], held: dict[str, Codes], run: RunSource) -> Outcome:
+    """Run every core, the longest last: it finds in memory what the others left there, and is reported."""
+    cycles = [_cycles(options, each) for each in recordings]
+    longest = cycles.index(max(cycles))
+    with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
+        for number, recording in enumerate(recordings):
+            if number != longest and not options.timing_only:
+                held |= _outputs(options, recording, held)
+        named = _as_files(recordings[longest], held, Path(folder)) if not options.timing_only else []
+        outcome = run(
+            Namespace(**{**vars(without_arguments(options)), "inputs": named}), recordings[longest].source
+        )  # fmt: skip
+    cores = [{"block": number, "cycles": count} for number, count in enumerate(cycles)]
+    told = ", ".join(f"{count}" for count in cycles)
+
+    def text(width: int) -> RenderableType:
+        head = f"{len(cores)} cores; the longest, block {longest}, is shown. Cycles of each: {told}\n"
+        return stacked(plain(f"{head}\n", no_wrap=False), outcome.text(width))
+
+    return replace(outcome, document={**outcome.document, "cores": cores}, text=text)
+
+
+def _cycles(options: Namespace, recording: Recording) -> int:
+    loaded = _loaded(options, recording)
+    return run_loaded(
+        loaded, recording.arrays, engine=options.engine, races=IGNORE, timing_only=loaded.tree is not None
+    ).cycles
+
+
+def _loaded(options: Namespace, recording: Recording) -> LoadedProgram:
+    request = recording.request
+    return load(
+        recording.source, request.target, None, {}, request.prepare, opaque=opaque_cycles(options.opaque),
+        limits=run_limits_of(options),
+    )  # fmt: skip
+
+
+def _outputs(options: Namespace, recording: Recording, held: Mapping[str, Codes]) -> dict[str, Codes]:
+    loaded = _loaded(options, recording)
+    names = recording.extents
+    given = {name: _padded(array, names[name]) for name, array in held.items() if name in names}
+    return dict(run_loaded(loaded, given, engine=options.engine, races=IGNORE, limits=run_limits_of(options)).outputs)
+
+
+def _as_files(recording: Recording, held: Mapping[str, Codes], folder: Path) -> list[str]:
+    """Write arrays where `--in` can name them."""
+    named = []
+    for name, array in held.items():
+        if name in recording.extents:
+            plain = _padded(array, recording.extents[name])
+            plain = plain if plain.dtype.isbuiltin == 1 else plain.view(f"<u{plain.dtype.itemsize}")
+            np.save(folder / f"{name}.npy", plain)
+            named.append(f"{name}={folder / f'{name}.npy'}")
+    return named
+
+
+def _padded(array: Codes, size: int) -> Codes:
+    """Return an array as flat elements, at least so many."""
+    flat = np.asarray(array).reshape(-1)
+    return flat if flat.size >= size else np.concatenate([flat, np.zeros(size - flat.size, flat.dtype)])

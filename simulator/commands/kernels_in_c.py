@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.commands.execution.cpp_kernels import headers_of
-from castsim.commands.option_parsers import assignments, positive
+from castsim.commands.option_parsers import assignments, headers_of, positive
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source, read_source
 from castsim.isa.tpc.printer import print_program

@@ -6,14 +6,14 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from castsim.commands.execution.page_files import check_file, write_page
+from castsim.commands.page_files import check_file, write_page
+from castsim.engines import observe
+from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.reports.views.recording import Window
+from castsim.reports.views.recording import Recorder, Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,8 +77,17 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     """
     if not wanted(options):
         return None
-    found: Timeline = _recording().recorded(options, result, listener)
-    return found
+    from castsim.reports.views.timeline import make_timeline  # noqa: PLC0415 - few runs need it
+
+    loaded = result.loaded
+    window = window_of(options)
+    start, end = window.within(result.cycles)
+    if options.window is None and options.trace is None and options.kanata is None:
+        end = min(end, SHOWN)
+    window = Window(start, end)
+    recorder = Recorder(window, listener)
+    recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
+    return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
@@ -89,13 +98,33 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     """
     if options.trace is None and options.kanata is None:
         return []
-    notes: list[str] = _recording().written(options, result, timeline)
+    from castsim.reports.launches import launch_slices  # noqa: PLC0415 - few runs need these
+    from castsim.reports.views import dependences, kanata, perfetto  # noqa: PLC0415 - as above
+
+    notes: list[str] = []
+    loaded = result.loaded
+    found = dependences.dependences(loaded.tree, timeline)
+    target = loaded.target
+    for name, text in (("trace", options.trace), ("kanata", options.kanata)):
+        if text is None:
+            continue
+        if name == "trace":
+            sizes = {each: memory.capacity_bytes for each, memory in target.memories.items()}
+            amounts = perfetto.counters(loaded.tree, result.timing, timeline, sizes)
+            inside = launch_slices(loaded.tree, result.timing, target)
+            data = perfetto.perfetto_text(timeline, found, amounts, target.name, inside)
+        else:
+            data = (f"{line}\n" for line in kanata.kanata_lines(timeline, found))
+        try:
+            with whole_file(Path(text)) as file:
+                for piece in data:
+                    file.write(piece.encode())
+        except OSError as error:
+            raise ReadError(f"--{name} {text}: {error.strerror or error}") from None
+        cut = "" if timeline.cut is None else ", cut there because there was too much to keep; choose a --window"
+        shown = f"cycles {timeline.start} .. {timeline.end - 1}" if timeline.end > timeline.start else "no cycles"
+        notes.append(f"{name}: {shown} written to {text}{cut}")
     return notes
-
-
-def _recording() -> ModuleType:
-    """Return the module that records a run and writes what was recorded; few runs need it."""
-    return import_module("castsim.commands.execution.run_recording")
 
 
 def timeline_text(
@@ -126,7 +155,8 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
     """
     if options.html is None:
         return []
-    pages = import_module("castsim.commands.execution.run_pages")  # takes a while, and few ask for a page
+    from castsim.commands import run_pages  # noqa: PLC0415 - takes a while, and few ask for a page
+
     window = None if options.window is None else window_of(options)
-    write_page(options.html, pages.page_of_run(options, report, document, window, is_read=is_read))
+    write_page(options.html, run_pages.page_of_run(options, report, document, window, is_read=is_read))
     return [f"html: written to {options.html}"]

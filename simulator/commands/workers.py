@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from castsim.commands.execution.page_files import check_file, refuse_same
 from castsim.commands.option_parsers import integer_from
-from castsim.commands.output import tell
+from castsim.commands.outcome import tell
+from castsim.commands.page_files import check_file, refuse_same
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 

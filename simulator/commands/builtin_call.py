@@ -1,21 +1,23 @@
-"""The execution of `castsim builtin NAME` for special functions."""
+"""The execution of `castsim builtin NAME`: the assembly of a cast or a special function, and its values."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
 
 from castsim.commands.option_parsers import assignments, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import Outcome, plain
 from castsim.execution.input_data import make_inputs, read_input, write_array
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS
-from castsim.reports.listing import plain_text
+from castsim.isa.formats import FORMATS, format_named
+from castsim.reports.builtins import builtin_document
 from castsim.reports.special_functions import (
     descriptor_document,
     descriptor_text,
@@ -24,6 +26,8 @@ from castsim.reports.special_functions import (
 )
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_calls import Builtin, call, emitted
+from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 from castsim.tpc_compiler.special_function_calls import (
     FunctionProgram,
     FunctionResult,
@@ -31,6 +35,59 @@ from castsim.tpc_compiler.special_function_calls import (
     descriptor_call,
     function_program,
 )
+
+
+def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
+    """Show the assembly of a builtin, and what it makes of the input if there is one.
+
+    Raises:
+        ReadError, IllegalError: as `castsim.commands.builtin.execute`.
+    """
+    found = emitted(options.name, target, rounding=options.rounding)
+    x, args = _given(options, found)
+    if x is None and options.out is not None:
+        raise ReadError("--out has nothing to write without --in", legal=("--in x=FILE.npy|random:SEED|zeros",))
+    result = None if x is None else call(found, x, args)
+    assembly = found.text(1, args or None) if result is None else result.text
+    files = {} if options.out is None or result is None else {OUTPUT: Path(options.out) / f"{OUTPUT}.npy"}
+    for name, path in files.items():
+        assert result is not None
+        write_array(path, result.outputs[name])
+
+    document = builtin_document(found, assembly, result, files)
+
+    def text(_: int) -> Any:
+        from castsim.reports.builtins_text import builtin_text  # noqa: PLC0415 - rich, only if printed
+
+        return plain(assembly) if options.emit else builtin_text(found, document, result)
+
+    return Outcome(document, text, code=1 if result is not None and result.stale_reads else 0)
+
+
+def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
+    """Return the array and the numbers that were given; numbers may stand under --in too.
+
+    Raises:
+        ReadError: an unknown name, a number that is none, an input that cannot be read.
+    """
+    named = found.built.signature.scalar
+    numbers = set() if named is None else {named[0]}
+    inputs = assignments("--in", options.inputs)
+    texts = assignments("--arg", options.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
+    args = {name: scalar(name, text) for name, text in texts.items()}
+    source = found.built.signature.source
+    use = ArgumentUse(
+        format=format_named(source.format),
+        elements=source.elements,
+        padded={source.elements},
+        shapes={(source.elements,)},
+        needs_input=True,
+        stored=False,
+    )
+    text = inputs.get(INPUT, "")
+    if text and text != "zeros" and not text.startswith("random:"):
+        return read_input(text, INPUT), args  # any number of calls
+    return make_inputs(inputs, {INPUT: use}).get(INPUT), args
 
 
 def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
@@ -47,7 +104,7 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     if row.kind is FunctionKind.DESCRIPTOR:
         return _descriptor(options, target, row)
     program = function_program(row, target)
-    operands, tables = _given(options, program)
+    operands, tables = _operands(options, program)
     if not operands and (tables or options.out is not None):
         legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
         raise ReadError("without operands nothing is computed", legal=legal)
@@ -56,7 +113,7 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     told = function_document(program, result, files)
 
     def text(_: int) -> RenderableType:
-        return plain_text(str(told["assembly"])) if options.emit else function_text(program, told, result)
+        return plain(str(told["assembly"])) if options.emit else function_text(program, told, result)
 
     return Outcome(told, text, code=1 if result is not None and result.stale_reads else 0)
 
@@ -68,12 +125,12 @@ def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) ->
     call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
 
     def text(_: int) -> RenderableType:
-        return plain_text(call.text()) if options.emit else descriptor_text(call)
+        return plain(call.text()) if options.emit else descriptor_text(call)
 
     return Outcome(descriptor_document(call), text)
 
 
-def _given(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
+def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:
     """Return the operands and the tables that were given.
 
     Raises:

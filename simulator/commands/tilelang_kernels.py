@@ -20,8 +20,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.commands.execution.cpp_kernels import TILELANG
-from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.option_parsers import TILELANG, assignments, scalar
 from castsim.commands.outcome import Outcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
 from castsim.execution.interpreter.arguments import ArgumentUse

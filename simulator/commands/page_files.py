@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.outcome import SCHEMA_VERSION, Outcome
-from castsim.commands.output import STDOUT
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, Outcome
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
