@@ -41,7 +41,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
     document = builtin_document(found, assembly, result, files)
 
     def text(_: int) -> Any:
-        from castsim.reports.builtins_text import builtin_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.builtins import builtin_text  # noqa: PLC0415 - rich, only if printed
         from castsim.reports.listing import plain_text  # noqa: PLC0415 - as above
 
         return plain_text(assembly) if options.emit else builtin_text(found, document, result)

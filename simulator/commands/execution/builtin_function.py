@@ -15,13 +15,13 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS
-from castsim.reports.listing import plain_text
-from castsim.reports.special_functions import (
+from castsim.reports.builtins import (
     descriptor_document,
     descriptor_text,
     function_document,
     function_text,
 )
+from castsim.reports.listing import plain_text
 from castsim.targets.tpc_special_functions import FunctionKind, SpecialFunction
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.special_functions import (

@@ -15,7 +15,7 @@ from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
 from castsim.machines.vliw.pairs import PairDistance, Placed, pair_distance
 from castsim.machines.vliw.source import tpc_target
-from castsim.reports.pair_distances import Entry, pair_entry, pair_text
+from castsim.reports.listing import Entry, pair_entry, pair_text
 from castsim.targets import load_target
 
 _ARROW = " -> "

@@ -14,7 +14,7 @@ from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint import RULES, Flow, LintFinding, breaches, notices
 from castsim.machines.vliw.source import chosen_target
-from castsim.reports.sections.lint import lint_entries, notice_entry
+from castsim.reports.listing import lint_entries, notice_entry
 from castsim.targets.vliw import VliwTarget
 
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
@@ -44,7 +44,7 @@ def execute(options: Namespace) -> Outcome:
     def text(width: int) -> Any:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports.sections.lint import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.listing import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
 
         del width
         return Group(*lint_section(findings), *notice_section(noticed))

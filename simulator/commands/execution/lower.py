@@ -22,7 +22,7 @@ from castsim.planning.request import MOST_STEPS
 from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import answer_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 from castsim.targets import load_target
 

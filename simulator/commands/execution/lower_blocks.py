@@ -12,9 +12,8 @@ from castsim.commands.output import STDOUT, write_program
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.quantisation import BlockFormat
-from castsim.reports.block_lowering import block_lowering_document
-from castsim.reports.block_lowering_text import block_lowering_text
-from castsim.reports.lower_text import program_text
+from castsim.reports.lower import block_lowering_document
+from castsim.reports.lower_text import block_lowering_text, program_text
 from castsim.running.block_lowering import lower_blocks
 from castsim.targets import load_target
 from castsim.targets.options import with_options

@@ -18,7 +18,7 @@ from castsim.isa.errors import ReadError
 from castsim.planning import Verdict
 from castsim.planning.conformance.matrix import Extent, LoweredMatrix, lower_all
 from castsim.reports.conform import lowered_matrix_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from castsim.commands.execution.run_views import SHOWN, window_of
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.reports.launches import launch_slices
-from castsim.reports.views.dependences import dependences
-from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import counters, perfetto_text
+from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_text
 from castsim.reports.views.recording import Recorder, Window
-from castsim.reports.views.timeline import Timeline, make_timeline
+from castsim.reports.views.timeline import Timeline, dependences, make_timeline
+from castsim.running.program_runs import launch_slices
 
 if TYPE_CHECKING:
     from castsim.running import Result

@@ -10,8 +10,14 @@ from castsim.isa.errors import ReadError
 from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
-from castsim.reports.targets import list_document, pair_document, target_document
-from castsim.reports.targets_diff import diff_document, diff_text, targets_diff
+from castsim.reports.targets import (
+    diff_document,
+    diff_text,
+    list_document,
+    pair_document,
+    target_document,
+    targets_diff,
+)
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
 
 
@@ -53,7 +59,7 @@ def _list() -> Outcome:
     def text(_: int) -> Any:
         from rich.console import Group  # noqa: PLC0415 - rich, only if printed
 
-        from castsim.reports import specification_text  # noqa: PLC0415 - as above
+        from castsim.reports import specification as specification_text  # noqa: PLC0415 - as above
 
         return Group(specification_text.list_text(specifications), "", _texts().list_text(targets))
 
@@ -70,7 +76,7 @@ def _specification(name: str, *pair: str) -> Outcome:
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
     def text(_: int) -> Any:
-        from castsim.reports import specification_text as texts  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports import specification as texts  # noqa: PLC0415 - rich, only if printed
 
         return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
 
@@ -100,7 +106,7 @@ def _pair(name: str, src: str, dst: str) -> Outcome:
 
 
 def _texts() -> Any:
-    from castsim.reports import targets_text  # noqa: PLC0415 - rich, only if printed
+    from castsim.reports import targets as targets_text  # noqa: PLC0415 - rich, only if printed
 
     return targets_text
 

@@ -9,7 +9,7 @@ from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import Outcome
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.source import chosen_target
-from castsim.reports.unswizzle import unswizzle_document, unswizzle_text
+from castsim.reports.listing import unswizzle_document, unswizzle_text
 from castsim.tpc_compiler.swizzles.comparing import compared
 
 

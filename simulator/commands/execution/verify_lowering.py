@@ -13,8 +13,9 @@ from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.planning.conformance.matrix import chosen_cells
-from castsim.reports.lowering_record import lowering_document, lowering_text
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.lower import lowering_document
+from castsim.reports.lower_text import lowering_text
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 from castsim.targets import Specification
 

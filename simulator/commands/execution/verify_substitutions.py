@@ -15,7 +15,7 @@ from castsim.evidence.verification.substitutions import Asked, SubstitutionRecor
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import VERSIONS
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 
 if TYPE_CHECKING:
     from castsim.planning.substitution import Substitute
@@ -48,7 +48,7 @@ def execute(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
         substitutions.verify_substitutions(record, asked, save, progress, workers)
 
     def text(_: int) -> Any:
-        from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.verify import substitutions_text  # noqa: PLC0415 - rich, only if printed
 
         return substitutions_text(record, path)
 
