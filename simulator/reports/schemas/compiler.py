@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
-from castsim.reports.schemas.keys import Bits, Bundles, Cycles, Form, Keys, Scalar, Value, absent
+from castsim.reports.schemas.keys import Bits, Bundles, Cycles, Form, Keys, Scalar, Value, absent, says
 from castsim.reports.schemas.objects import Number, Output, StaleRead
 from castsim.reports.schemas.targets import BuiltinEntry, FunctionEntry
 from castsim.targets.description import Status
@@ -15,12 +13,9 @@ from castsim.targets.description import Status
 class TargetBuiltins(Keys):
     """The builtins of a target."""
 
-    name: str
-    """Name of the target."""
-    builtins: list[BuiltinEntry]
-    """The cast builtins."""
-    special_functions: list[FunctionEntry]
-    """The special functions."""
+    name: str = says("Name of the target.")
+    builtins: list[BuiltinEntry] = says("The cast builtins.")
+    special_functions: list[FunctionEntry] = says("The special functions.")
 
 
 class BuiltinList(Form):
@@ -28,32 +23,24 @@ class BuiltinList(Form):
 
     NAME: ClassVar[str] = "builtin-list"
 
-    targets: list[TargetBuiltins]
-    """The targets."""
+    targets: list[TargetBuiltins] = says("The targets.")
 
 
 class Operations(Keys):
     """How many operations a call issues."""
 
-    counted: int
-    """As counted in the assembly."""
-    documented: int | None
-    """As documented; null if that is not so."""
+    counted: int = says("As counted in the assembly.")
+    documented: int | None = says("As documented; null if that is not so.")
 
 
 class Called(Keys):
     """What calls gave; these keys are there if operands were given."""
 
-    calls: int = Field(default_factory=absent)
-    """How many calls the operands take."""
-    total_cycles: Cycles = Field(default_factory=absent)
-    """Cycles of all calls."""
-    outputs: list[Output] = Field(default_factory=absent)
-    """The results."""
-    stale_reads: list[StaleRead] = Field(default_factory=absent)
-    """Reads that came too early."""
-    warnings: list[str] = Field(default_factory=absent)
-    """What else happened."""
+    calls: int = says("How many calls the operands take.", default_factory=absent)
+    total_cycles: Cycles = says("Cycles of all calls.", default_factory=absent)
+    outputs: list[Output] = says("The results.", default_factory=absent)
+    stale_reads: list[StaleRead] = says("Reads that came too early.", default_factory=absent)
+    warnings: list[str] = says("What else happened.", default_factory=absent)
 
 
 class BuiltinCall(Form, Called):
@@ -61,43 +48,27 @@ class BuiltinCall(Form, Called):
 
     NAME: ClassVar[str] = "builtin"
 
-    builtin: str
-    """Its name."""
-    target: str
-    """Name of the target."""
-    signature: str
-    """Result and operands."""
-    source_holds: str | None
-    """What the source's elements are in; null if in themselves."""
-    result_order: str
-    """Order of the result's elements."""
-    rounding: str | None
-    """The rounding mode; null where nothing is rounded."""
-    vpu_operations: Operations
-    """Vector operations of a call."""
-    bundles: Bundles
-    """Bundles of a call."""
-    cycles_per_call: Cycles
-    """Cycles of a call."""
-    status: Status
-    """How well it is known."""
-    note: str
-    """What else is to be said; may be empty."""
-    assembly: str
-    """Its assembly."""
+    builtin: str = says("Its name.")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.")
+    source_holds: str | None = says("What the source's elements are in; null if in themselves.")
+    result_order: str = says("Order of the result's elements.")
+    rounding: str | None = says("The rounding mode; null where nothing is rounded.")
+    vpu_operations: Operations = says("Vector operations of a call.")
+    bundles: Bundles = says("Bundles of a call.")
+    cycles_per_call: Cycles = says("Cycles of a call.")
+    status: Status = says("How well it is known.")
+    note: str = says("What else is to be said; may be empty.")
+    assembly: str = says("Its assembly.")
 
 
 class FunctionTable(Keys):
     """A look-up table."""
 
-    name: str
-    """Name of the input that gives it."""
-    function: int
-    """Number of the function."""
-    entries: int
-    """How many entries."""
-    public: bool
-    """Whether its contents are published."""
+    name: str = says("Name of the input that gives it.")
+    function: int = says("Number of the function.")
+    entries: int = says("How many entries.")
+    public: bool = says("Whether its contents are published.")
 
 
 class FunctionCall(Form, Called):
@@ -105,32 +76,19 @@ class FunctionCall(Form, Called):
 
     NAME: ClassVar[str] = "builtin-function"
 
-    builtin: str
-    """Its name."""
-    target: str
-    """Name of the target."""
-    signature: str
-    """Result and operands."""
-    kind: str
-    """`sequence` or `table`."""
-    values: str
-    """Where values are from: `instructions`, `correctly rounded` or `none`."""
-    claimed: bool | None
-    """Whether they are claimed to be the chip's; null if there are none."""
-    tables: list[FunctionTable]
-    """The tables that it looks up."""
-    operations: Operations
-    """Operations of a call."""
-    bundles: Bundles
-    """Bundles of a call."""
-    cycles_per_call: Cycles
-    """Cycles of a call."""
-    accuracy: str | None
-    """Its accuracy as others have measured it; null if nobody has."""
-    status: Status
-    """How well it is known."""
-    assembly: str
-    """Its assembly."""
+    builtin: str = says("Its name.")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.")
+    kind: str = says("`sequence` or `table`.")
+    values: str = says("Where values are from: `instructions`, `correctly rounded` or `none`.")
+    claimed: bool | None = says("Whether they are claimed to be the chip's; null if there are none.")
+    tables: list[FunctionTable] = says("The tables that it looks up.")
+    operations: Operations = says("Operations of a call.")
+    bundles: Bundles = says("Bundles of a call.")
+    cycles_per_call: Cycles = says("Cycles of a call.")
+    accuracy: str | None = says("Its accuracy as others have measured it; null if nobody has.")
+    status: Status = says("How well it is known.")
+    assembly: str = says("Its assembly.")
 
 
 class DescriptorCall(Form):
@@ -138,81 +96,51 @@ class DescriptorCall(Form):
 
     NAME: ClassVar[str] = "builtin-descriptor"
 
-    builtin: str
-    """Its name."""
-    target: str
-    """Name of the target."""
-    signature: str
-    """Result and operands."""
-    kind: str
-    """Always `descriptor`."""
-    address: int
-    """Address of the word."""
-    stored_word: int | None
-    """What is stored; null for a read."""
-    result: Scalar | None
-    """What is read; null for a write, or if the word was not given."""
-    bundles: Bundles
-    """Bundles of a call."""
-    cycles_per_call: Cycles
-    """Cycles of a call."""
-    status: Status
-    """How well it is known."""
-    assembly: str
-    """Its assembly."""
+    builtin: str = says("Its name.")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.")
+    kind: str = says("Always `descriptor`.")
+    address: int = says("Address of the word.")
+    stored_word: int | None = says("What is stored; null for a read.")
+    result: Scalar | None = says("What is read; null for a write, or if the word was not given.")
+    bundles: Bundles = says("Bundles of a call.")
+    cycles_per_call: Cycles = says("Cycles of a call.")
+    status: Status = says("How well it is known.")
+    assembly: str = says("Its assembly.")
 
 
 class Hop(Keys):
     """A step of a path."""
 
-    src: str
-    """Name of the source format."""
-    dst: str
-    """Name of the destination format."""
-    means: str
-    """By what."""
-    through: str | None
-    """The format on the way; null if there is none."""
-    rounding: str | None
-    """Its own rounding; null if it takes that of the cast."""
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    means: str = says("By what.")
+    through: str | None = says("The format on the way; null if there is none.")
+    rounding: str | None = says("Its own rounding; null if it takes that of the cast.")
 
 
 class CastPath(Keys):
     """The way of a cast."""
 
-    types: list[str]
-    """Names of the formats."""
-    steps: list[Hop]
-    """The steps."""
-    status: Status
-    """How well it is known."""
-    sources: list[str]
-    """Where it is from."""
+    types: list[str] = says("Names of the formats.")
+    steps: list[Hop] = says("The steps.")
+    status: Status = says("How well it is known.")
+    sources: list[str] = says("Where it is from.")
 
 
 class CompiledHead(Keys):
     """A cast of the compiler."""
 
-    target: str
-    """Name of the target."""
-    src: str
-    """The source type."""
-    dst: str
-    """The destination type."""
-    form: str
-    """How the source says it."""
-    reading: str
-    """Whose account of a chain is followed."""
-    order: str
-    """Order of the result's elements."""
-    rounding: str | None
-    """The rounding; null where nothing is rounded."""
-    roundings: list[str]
-    """The roundings that it may have."""
-    lowering_kind: str | None
-    """How the compiler lowers it; null if it does so in none of its ways."""
-    path: CastPath
-    """The steps."""
+    target: str = says("Name of the target.")
+    src: str = says("The source type.")
+    dst: str = says("The destination type.")
+    form: str = says("How the source says it.")
+    reading: str = says("Whose account of a chain is followed.")
+    order: str = says("Order of the result's elements.")
+    rounding: str | None = says("The rounding; null where nothing is rounded.")
+    roundings: list[str] = says("The roundings that it may have.")
+    lowering_kind: str | None = says("How the compiler lowers it; null if it does so in none of its ways.")
+    path: CastPath = says("The steps.")
 
 
 class CompiledAssembly(Form, CompiledHead):
@@ -220,43 +148,32 @@ class CompiledAssembly(Form, CompiledHead):
 
     NAME: ClassVar[str] = "compiled-emit"
 
-    assembly: str
-    """Its assembly."""
+    assembly: str = says("Its assembly.")
 
 
 class CompiledInput(Number):
     """A value that was cast."""
 
-    text: str
-    """As it was given."""
+    text: str = says("As it was given.")
 
 
 class Account(Keys):
     """Results by one account."""
 
-    account: str
-    """Whose."""
-    path: str | None
-    """Its path in words; null if it has none."""
-    values: list[list[Number]]
-    """The results of each input."""
-    poison: list[bool]
-    """Whether each input gives poison, for which any result is right."""
+    account: str = says("Whose.")
+    path: str | None = says("Its path in words; null if it has none.")
+    values: list[list[Number]] = says("The results of each input.")
+    poison: list[bool] = says("Whether each input gives poison, for which any result is right.")
 
 
 class AccountDifference(Keys):
     """A value for which accounts differ."""
 
-    account: str
-    """The other account."""
-    input_bits: Bits
-    """The code that is cast."""
-    input: Value
-    """Its number."""
-    value: Value
-    """The result."""
-    other_value: Value
-    """The result by the other account."""
+    account: str = says("The other account.")
+    input_bits: Bits = says("The code that is cast.")
+    input: Value = says("Its number.")
+    value: Value = says("The result.")
+    other_value: Value = says("The result by the other account.")
 
 
 class CompiledValues(Form, CompiledHead):
@@ -264,43 +181,27 @@ class CompiledValues(Form, CompiledHead):
 
     NAME: ClassVar[str] = "compiled"
 
-    vector_operations: int
-    """Vector operations of one vector."""
-    bundles: Bundles
-    """Bundles of one vector."""
-    ir: list[str]
-    """The instructions of LLVM IR."""
-    inputs: list[CompiledInput]
-    """The values."""
-    results: list[Account]
-    """The results by account."""
-    differences: list[AccountDifference]
-    """Where accounts differ."""
+    vector_operations: int = says("Vector operations of one vector.")
+    bundles: Bundles = says("Bundles of one vector.")
+    ir: list[str] = says("The instructions of LLVM IR.")
+    inputs: list[CompiledInput] = says("The values.")
+    results: list[Account] = says("The results by account.")
+    differences: list[AccountDifference] = says("Where accounts differ.")
 
 
 class IrCast(CompiledHead):
     """A cast of a text of LLVM IR: as `compiled` has it, or with its assembly."""
 
-    line: int
-    """Its line."""
-    column: int
-    """Its column."""
-    written: str
-    """The instruction."""
-    assembly: str = Field(default_factory=absent)
-    """With `--emit`: its assembly."""
-    vector_operations: int = Field(default_factory=absent)
-    """Vector operations of one vector."""
-    bundles: Bundles = Field(default_factory=absent)
-    """Bundles of one vector."""
-    ir: list[str] = Field(default_factory=absent)
-    """The instructions of LLVM IR."""
-    inputs: list[CompiledInput] = Field(default_factory=absent)
-    """The values."""
-    results: list[Account] = Field(default_factory=absent)
-    """The results by account."""
-    differences: list[AccountDifference] = Field(default_factory=absent)
-    """Where accounts differ."""
+    line: int = says("Its line.")
+    column: int = says("Its column.")
+    written: str = says("The instruction.")
+    assembly: str = says("With `--emit`: its assembly.", default_factory=absent)
+    vector_operations: int = says("Vector operations of one vector.", default_factory=absent)
+    bundles: Bundles = says("Bundles of one vector.", default_factory=absent)
+    ir: list[str] = says("The instructions of LLVM IR.", default_factory=absent)
+    inputs: list[CompiledInput] = says("The values.", default_factory=absent)
+    results: list[Account] = says("The results by account.", default_factory=absent)
+    differences: list[AccountDifference] = says("Where accounts differ.", default_factory=absent)
 
 
 class CompiledText(Form):
@@ -308,21 +209,16 @@ class CompiledText(Form):
 
     NAME: ClassVar[str] = "compiled-ir"
 
-    casts: list[IrCast]
-    """In the order of the text."""
+    casts: list[IrCast] = says("In the order of the text.")
 
 
 class TableCell(Keys):
     """A pair of a table."""
 
-    src: str
-    """Name of the source format."""
-    dst: str
-    """Name of the destination format."""
-    cell: str
-    """What the vendor's table says."""
-    path: CastPath | None
-    """The path of a pair without an instruction; null for others."""
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    cell: str = says("What the vendor's table says.")
+    path: CastPath | None = says("The path of a pair without an instruction; null for others.")
 
 
 class CompiledTable(Form):
@@ -330,9 +226,6 @@ class CompiledTable(Form):
 
     NAME: ClassVar[str] = "compiled-table"
 
-    target: str
-    """Name of the target."""
-    elements: list[str]
-    """Names of the element formats."""
-    cells: list[TableCell]
-    """Every pair."""
+    target: str = says("Name of the target.")
+    elements: list[str] = says("Names of the element formats.")
+    cells: list[TableCell] = says("Every pair.")

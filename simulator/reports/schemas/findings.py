@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from castsim.checking.check_finding import Severity
-from castsim.reports.schemas.keys import Column, Form, Keys, Line, Sha256
+from castsim.reports.schemas.keys import Column, Form, Keys, Line, Sha256, says
 
 
 class FindingEntry(Keys):
     """Something wrong with a file."""
 
-    severity: Severity
-    """How grave it is."""
-    kind: str
-    """Its kind."""
-    message: str
-    """The finding in words."""
-    file: str
-    """The file."""
-    line: Line | None
-    """Line, from 1; null if it is about the whole file."""
-    column: Column | None
-    """Column in code points, from 1; null as `line`."""
-    end_column: Column | None
-    """Column behind the last character; null as `line`."""
-    help: str | None
-    """The cure; null if there is no one cure."""
-    legal: list[str]
-    """What would be legal."""
+    severity: Severity = says("How grave it is.")
+    kind: str = says("Its kind.")
+    message: str = says("The finding in words.")
+    file: str = says("The file.")
+    line: Line | None = says("Line, from 1; null if it is about the whole file.")
+    column: Column | None = says("Column in code points, from 1; null as `line`.")
+    end_column: Column | None = says("Column behind the last character; null as `line`.")
+    help: str | None = says("The cure; null if there is no one cure.")
+    legal: list[str] = says("What would be legal.")
 
 
 class Check(Form):
@@ -38,25 +29,18 @@ class Check(Form):
 
     NAME: ClassVar[str] = "check"
 
-    findings: list[FindingEntry]
-    """The findings, file by file."""
+    findings: list[FindingEntry] = says("The findings, file by file.")
 
 
 class ErrorEntry(Keys):
     """An error."""
 
-    kind: str
-    """Its kind; `internal error` is castsim's own fault."""
-    message: str
-    """The error in words."""
-    file: str | None
-    """The file; null if it has no place."""
-    line: Line | None
-    """Line, from 1; null if it has no place."""
-    column: Column | None
-    """Column in code points, from 1; null if it has no place."""
-    legal: list[str]
-    """What would be legal."""
+    kind: str = says("Its kind; `internal error` is castsim's own fault.")
+    message: str = says("The error in words.")
+    file: str | None = says("The file; null if it has no place.")
+    line: Line | None = says("Line, from 1; null if it has no place.")
+    column: Column | None = says("Column in code points, from 1; null if it has no place.")
+    legal: list[str] = says("What would be legal.")
 
 
 class Failure(Form):
@@ -64,30 +48,23 @@ class Failure(Form):
 
     NAME: ClassVar[str] = "errors"
 
-    errors: list[ErrorEntry]
-    """The errors."""
+    errors: list[ErrorEntry] = says("The errors.")
 
 
 class FormEntry(Keys):
     """A document that a command may write."""
 
-    name: str
-    """Its name."""
-    version: int
-    """Its `schema_version`."""
-    shape_sha256: Sha256
-    """Digest of its schema without descriptions."""
-    meaning: str
-    """What it tells."""
+    name: str = says("Its name.")
+    version: int = says("Its `schema_version`.")
+    shape_sha256: Sha256 = says("Digest of its schema without descriptions.")
+    meaning: str = says("What it tells.")
 
 
 class CommandSchemas(Keys):
     """A command."""
 
-    command: str
-    """Its name."""
-    documents: list[FormEntry]
-    """What it may write."""
+    command: str = says("Its name.")
+    documents: list[FormEntry] = says("What it may write.")
 
 
 class SchemaList(Form):
@@ -95,8 +72,7 @@ class SchemaList(Form):
 
     NAME: ClassVar[str] = "schema-list"
 
-    commands: list[CommandSchemas]
-    """The commands."""
+    commands: list[CommandSchemas] = says("The commands.")
 
 
 class SchemaEntry(Form):
@@ -104,10 +80,8 @@ class SchemaEntry(Form):
 
     NAME: ClassVar[str] = "schema"
 
-    command: str
-    """Its name."""
-    schema_: dict[str, JsonValue] = Field(alias="schema")
-    """The JSON Schema, draft 2020-12."""
+    command: str = says("Its name.")
+    schema_: dict[str, JsonValue] = says("The JSON Schema, draft 2020-12.", alias="schema")
 
 
 class Completion(Form):
@@ -115,10 +89,8 @@ class Completion(Form):
 
     NAME: ClassVar[str] = "completion"
 
-    shell: str
-    """Name of the shell."""
-    script: str
-    """The script that completes commands in it."""
+    shell: str = says("Name of the shell.")
+    script: str = says("The script that completes commands in it.")
 
 
 class Manual(Form):
@@ -126,5 +98,4 @@ class Manual(Form):
 
     NAME: ClassVar[str] = "manual"
 
-    page: str
-    """The manual page."""
+    page: str = says("The manual page.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Never, TypeAlias
+from typing import Annotated, Any, ClassVar, Never, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,8 +10,13 @@ from castsim.reports.documents import identifier
 from castsim.timing import Cause
 
 
+def says(text: str, **further: Any) -> Any:  # as pydantic's own function, whose result stands for every type
+    """Return a field that tells what its key means."""
+    return Field(description=text, **further)
+
+
 class Keys(BaseModel):
-    """A JSON object that has these keys and no others; the text under a key says what it means."""
+    """A JSON object that has these keys and no others; the text beside or under a key says what it means."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -22,8 +27,7 @@ class Form(Keys):
     NAME: ClassVar[str]
     """By which `castsim.reports.documents.VERSIONS` knows it."""
 
-    schema_version: int
-    """Version of the shape of this document; it grows with every change of the shape."""
+    schema_version: int = says("Version of the shape of this document; it grows with every change of the shape.")
 
 
 def absent() -> Never:
