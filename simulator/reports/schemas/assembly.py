@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,10 +10,8 @@ from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Form, Hexadecim
 from castsim.reports.schemas.objects import LintEntry
 
 
-class Assembled(Form):
+class Assembled(Form, name="asm"):
     """An assembled program."""
-
-    NAME: ClassVar[str] = "asm"
 
     file: str = says("The program.")
     target: str = says("Name of the target.")
@@ -24,10 +22,8 @@ class Assembled(Form):
     output: str | None = says("The file that it was written to; null if it was not written.")
 
 
-class CanonicalText(Form):
+class CanonicalText(Form, name="asm-text"):
     """With `--text`: the canonical text of a program."""
-
-    NAME: ClassVar[str] = "asm-text"
 
     file: str = says("The program.")
     target: str = says("Name of the target.")
@@ -35,10 +31,8 @@ class CanonicalText(Form):
     output: str | None = says("The file that it was written to; null if it was not written.")
 
 
-class Recorded(Form):
+class Recorded(Form, name="record"):
     """A kernel in C++ as the `.pto` program of what it did."""
-
-    NAME: ClassVar[str] = "record"
 
     program: str = says("The kernel.")
     blocks: Annotated[int, Field(ge=1)] = says("How many cores the kernel was told that there are.")
@@ -59,10 +53,8 @@ class DisassembledLine(Keys):
     remark: str | None = says("What else is to be said; null for nothing.")
 
 
-class Disassembled(Form):
+class Disassembled(Form, name="disasm"):
     """A disassembled binary."""
-
-    NAME: ClassVar[str] = "disasm"
 
     file: str = says("The binary.")
     target: str = says("Name of the target.")
@@ -73,10 +65,8 @@ class Disassembled(Form):
     output: str | None = says("The file that the text was written to; null if it was not written.")
 
 
-class Expanded(Form):
+class Expanded(Form, name="expand"):
     """A program of tile operations as one of vector instructions."""
-
-    NAME: ClassVar[str] = "expand"
 
     file: str = says("The program.")
     out: str | None = says("The file that the text was written to; null if it was not written.")
@@ -99,10 +89,8 @@ class Distance(Keys):
     source: str = says("Where they are from.")
 
 
-class Latency(Form):
+class Latency(Form, name="latency"):
     """The distances of pairs of instructions."""
-
-    NAME: ClassVar[str] = "latency"
 
     pairs: list[Distance | None]
     """One entry for each pair; null where nothing is shared and no rule is about it."""
@@ -117,10 +105,8 @@ class Notice(Keys):
     message: str = says("The notice in words.")
 
 
-class Lint(Form):
+class Lint(Form, name="lint"):
     """What the linter found."""
-
-    NAME: ClassVar[str] = "lint"
 
     program: str = says("The file.")
     target: str = says("Name of the target.")
@@ -144,10 +130,8 @@ class Removed(Keys):
     instruction: str = says("The instruction.")
 
 
-class Schedule(Form):
+class Schedule(Form, name="schedule"):
     """A scheduled program."""
-
-    NAME: ClassVar[str] = "schedule"
 
     file: str = says("The source.")
     target: str = says("Name of the target.")
@@ -173,10 +157,8 @@ class MovesBlock(Keys):
     bundles_after: Bundles = says("Length after.")
 
 
-class Unswizzled(Form):
+class Unswizzled(Form, name="unswizzle"):
     """A program without the moves of lanes that it can do without."""
-
-    NAME: ClassVar[str] = "unswizzle"
 
     program: str = says("The file.")
     target: str = says("Name of the target.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from castsim.execution.outcomes import Outcome
@@ -69,10 +67,8 @@ class AcceptedResults(Keys):
     source: str = says("Where it is from.")
 
 
-class Cast(Form):
+class Cast(Form, name="cast"):
     """Values cast, value by value."""
-
-    NAME: ClassVar[str] = "cast"
 
     results: list[CastResult] = says("One entry for each value, target and mode.")
     differences: list[CastDifference] = says("Where targets differ.")
@@ -90,10 +86,8 @@ class TextResult(Keys):
     value: Value | None = says("That number, or `nan`, `inf`, `-inf`.")
 
 
-class CastText(Form):
+class CastText(Form, name="cast-text"):
     """Values cast from text or to text."""
-
-    NAME: ClassVar[str] = "cast-text"
 
     source_format: str = says("Name of the source format, or `string`.")
     destination_format: str = says("Name of the destination format, or `string`.")
@@ -125,10 +119,8 @@ class TouchedShape(Shape):
     reasons: list[str] = says("Why it differs.")
 
 
-class Scratch(Form, Shape):
+class Scratch(Form, Shape, name="scratch"):
     """The scratch of a cast of one shape."""
-
-    NAME: ClassVar[str] = "scratch"
 
     target: str = says("Name of the target.")
     src: str = says("Name of the source format.")
@@ -149,10 +141,8 @@ class PairScratch(Keys):
     formula_bytes: Bytes = says("Bytes of the tmp tile by the formula.")
 
 
-class EveryScratch(Form, Shape):
+class EveryScratch(Form, Shape, name="scratch-all"):
     """With `all`: the scratch that serves every cast of one shape."""
-
-    NAME: ClassVar[str] = "scratch-all"
 
     target: str = says("Name of the target.")
     casts: list[PairScratch] = says("The casts that use scratch; the largest decides.")
@@ -166,10 +156,8 @@ class SweepDifference(Keys):
     examples: list[TouchedShape] = says("Some of them.")
 
 
-class ScratchSweep(Form):
+class ScratchSweep(Form, name="scratch-sweep"):
     """With `--sweep`: the scratch of a cast over ranges of shapes."""
-
-    NAME: ClassVar[str] = "scratch-sweep"
 
     target: str = says("Name of the target.")
     src: str = says("Name of the source format.")
@@ -195,10 +183,8 @@ class ScratchUse(Keys):
     needed_bytes: Bytes = says("The size that the cast needs.")
 
 
-class ProgramScratch(Form):
+class ProgramScratch(Form, name="scratch-program"):
     """The scratch of a program."""
-
-    NAME: ClassVar[str] = "scratch-program"
 
     program: str = says("The file.")
     target: str = says("Name of the target.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from castsim.reports.schemas.keys import Bits, Bundles, Cycles, Form, Keys, Scalar, Value, absent, says
 from castsim.reports.schemas.objects import Number, Output, StaleRead
 from castsim.reports.schemas.targets import BuiltinEntry, FunctionEntry
@@ -18,10 +16,8 @@ class TargetBuiltins(Keys):
     special_functions: list[FunctionEntry] = says("The special functions.")
 
 
-class BuiltinList(Form):
+class BuiltinList(Form, name="builtin-list"):
     """The builtins of targets."""
-
-    NAME: ClassVar[str] = "builtin-list"
 
     targets: list[TargetBuiltins] = says("The targets.")
 
@@ -43,10 +39,8 @@ class Called(Keys):
     warnings: list[str] = says("What else happened.", default_factory=absent)
 
 
-class BuiltinCall(Form, Called):
+class BuiltinCall(Form, Called, name="builtin"):
     """A cast builtin."""
-
-    NAME: ClassVar[str] = "builtin"
 
     builtin: str = says("Its name.")
     target: str = says("Name of the target.")
@@ -71,10 +65,8 @@ class FunctionTable(Keys):
     public: bool = says("Whether its contents are published.")
 
 
-class FunctionCall(Form, Called):
+class FunctionCall(Form, Called, name="builtin-function"):
     """A special function."""
-
-    NAME: ClassVar[str] = "builtin-function"
 
     builtin: str = says("Its name.")
     target: str = says("Name of the target.")
@@ -91,10 +83,8 @@ class FunctionCall(Form, Called):
     assembly: str = says("Its assembly.")
 
 
-class DescriptorCall(Form):
+class DescriptorCall(Form, name="builtin-descriptor"):
     """A call that reads or writes a word of a descriptor."""
-
-    NAME: ClassVar[str] = "builtin-descriptor"
 
     builtin: str = says("Its name.")
     target: str = says("Name of the target.")
@@ -143,10 +133,8 @@ class CompiledHead(Keys):
     path: CastPath = says("The steps.")
 
 
-class CompiledAssembly(Form, CompiledHead):
+class CompiledAssembly(Form, CompiledHead, name="compiled-emit"):
     """With `--emit`: the assembly of a cast."""
-
-    NAME: ClassVar[str] = "compiled-emit"
 
     assembly: str = says("Its assembly.")
 
@@ -176,10 +164,8 @@ class AccountDifference(Keys):
     other_value: Value = says("The result by the other account.")
 
 
-class CompiledValues(Form, CompiledHead):
+class CompiledValues(Form, CompiledHead, name="compiled"):
     """Values through a cast of the compiler."""
-
-    NAME: ClassVar[str] = "compiled"
 
     vector_operations: int = says("Vector operations of one vector.")
     bundles: Bundles = says("Bundles of one vector.")
@@ -204,10 +190,8 @@ class IrCast(CompiledHead):
     differences: list[AccountDifference] = says("Where accounts differ.", default_factory=absent)
 
 
-class CompiledText(Form):
+class CompiledText(Form, name="compiled-ir"):
     """The casts of a text of LLVM IR."""
-
-    NAME: ClassVar[str] = "compiled-ir"
 
     casts: list[IrCast] = says("In the order of the text.")
 
@@ -221,10 +205,8 @@ class TableCell(Keys):
     path: CastPath | None = says("The path of a pair without an instruction; null for others.")
 
 
-class CompiledTable(Form):
+class CompiledTable(Form, name="compiled-table"):
     """With `--table`: the C-level casts of a target."""
-
-    NAME: ClassVar[str] = "compiled-table"
 
     target: str = says("Name of the target.")
     elements: list[str] = says("Names of the element formats.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from castsim.reports.schemas.keys import (
     Bits,
@@ -83,10 +83,8 @@ class PipeThatDiffers(Keys):
     causes_b: dict[CauseName, Cycles] = says("The same of B.")
 
 
-class Difference(Form):
+class Difference(Form, name="diff"):
     """Two runs, compared. Nothing differs if `equal` is true and `lines` is empty."""
-
-    NAME: ClassVar[str] = "diff"
 
     equal: bool = says("Whether cycles and outputs are the same; the text of the programs does not count.")
     cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
@@ -100,10 +98,8 @@ class Difference(Form):
     b: ComparedSide = says("The second side.")
 
 
-class Viewed(Form):
+class Viewed(Form, name="view"):
     """A file that was shown."""
-
-    NAME: ClassVar[str] = "view"
 
     file: str = says("The file.")
     kind: Literal["program", "result", "report", "trace"] = says("What it is; of the first two a report was made.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import JsonValue
 
 from castsim.checking.check_finding import Severity
@@ -24,10 +22,8 @@ class FindingEntry(Keys):
     legal: list[str] = says("What would be legal.")
 
 
-class Check(Form):
+class Check(Form, name="check"):
     """All findings of files."""
-
-    NAME: ClassVar[str] = "check"
 
     findings: list[FindingEntry] = says("The findings, file by file.")
 
@@ -43,10 +39,8 @@ class ErrorEntry(Keys):
     legal: list[str] = says("What would be legal.")
 
 
-class Failure(Form):
+class Failure(Form, name="errors"):
     """What every command writes that fails; the exit code is 1 or 2."""
-
-    NAME: ClassVar[str] = "errors"
 
     errors: list[ErrorEntry] = says("The errors.")
 
@@ -67,35 +61,27 @@ class CommandSchemas(Keys):
     documents: list[FormEntry] = says("What it may write.")
 
 
-class SchemaList(Form):
+class SchemaList(Form, name="schema-list"):
     """The documents of all commands."""
-
-    NAME: ClassVar[str] = "schema-list"
 
     commands: list[CommandSchemas] = says("The commands.")
 
 
-class SchemaEntry(Form):
+class SchemaEntry(Form, name="schema"):
     """The schema of a command's documents."""
-
-    NAME: ClassVar[str] = "schema"
 
     command: str = says("Its name.")
     schema_: dict[str, JsonValue] = says("The JSON Schema, draft 2020-12.", alias="schema")
 
 
-class Completion(Form):
+class Completion(Form, name="completion"):
     """What `castsim completion` prints."""
-
-    NAME: ClassVar[str] = "completion"
 
     shell: str = says("Name of the shell.")
     script: str = says("The script that completes commands in it.")
 
 
-class Manual(Form):
+class Manual(Form, name="manual"):
     """What `castsim manual` prints."""
-
-    NAME: ClassVar[str] = "manual"
 
     page: str = says("The manual page.")

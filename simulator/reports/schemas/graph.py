@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from castsim.graphs.verdict import NodeVerdict
 from castsim.reports.schemas.keys import (
     Bits,
@@ -87,10 +85,8 @@ class Node(Keys):
     remarks: list[str] = says("What else is to be said.")
 
 
-class Graph(Form):
+class Graph(Form, name="graph"):
     """A graph that was lowered and ran."""
-
-    NAME: ClassVar[str] = "graph"
 
     graph: str = says("The file.")
     name: str = says("Name of the graph.")

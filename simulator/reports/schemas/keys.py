@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Never, TypeAlias
+from typing import Annotated, Any, ClassVar, Never, TypeAlias, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,10 +22,15 @@ class Keys(BaseModel):
 
 
 class Form(Keys):
-    """A document that a command writes."""
+    """A document that a command writes; `name` of its class is its own."""
 
     NAME: ClassVar[str]
     """By which `castsim.reports.documents.VERSIONS` knows it."""
+
+    def __init_subclass__(cls, *, name: str = "", **further: Unpack[ConfigDict]) -> None:
+        super().__init_subclass__(**further)
+        if name:  # else what several forms have in common
+            cls.NAME = name
 
     schema_version: int = says("Version of the shape of this document; it grows with every change of the shape.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import Field
 
@@ -113,10 +113,8 @@ class PlanEntry(Keys):
     """The single instruction beside a chain; null if there is none."""
 
 
-class Lower(Form, PlanEntry):
+class Lower(Form, PlanEntry, name="lower"):
     """A cast of a specification lowered to a target."""
-
-    NAME: ClassVar[str] = "lower"
 
     target: str = says("Name of the target.")
     program: str | None = says("Text of the program; null if there is none.")
@@ -184,16 +182,12 @@ class MatrixForm(Form, Generic[CellEntry]):
     workers: list[WorkerEntry] = says("Who computed.")
 
 
-class Conform(MatrixForm[MatrixCell]):
+class Conform(MatrixForm[MatrixCell], name="conform"):
     """Every cast of a specification on targets."""
 
-    NAME: ClassVar[str] = "conform"
 
-
-class LoweredMatrix(MatrixForm[LoweredMatrixCell]):
+class LoweredMatrix(MatrixForm[LoweredMatrixCell], name="lower-matrix"):
     """Without SRC and DST: every cast of a specification lowered to one target."""
-
-    NAME: ClassVar[str] = "lower-matrix"
 
 
 class Errors(Keys):
@@ -282,10 +276,8 @@ class KnownErrors(Keys):
     held: Percent = says("How many percent of the target's rows did, each group left out in turn.")
 
 
-class Accuracy(Form, Errors):
+class Accuracy(Form, Errors, name="accuracy"):
     """Simulated against published cycles; the statistics are of all rows."""
-
-    NAME: ClassVar[str] = "accuracy"
 
     unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
     fitted: Counted | None
@@ -327,10 +319,8 @@ class FoldEntry(FittedFacts):
     predictions: list[PredictedRow] = says("These rows.")
 
 
-class CrossValidated(Form, Errors):
+class CrossValidated(Form, Errors, name="accuracy-cross-validation"):
     """With `--cross-validate`: every published figure predicted by facts fitted without it."""
-
-    NAME: ClassVar[str] = "accuracy-cross-validation"
 
     target: str = says("Name of the target.")
     file: str = says("The table.")
@@ -368,10 +358,8 @@ class CalibratedRow(Keys):
     after_percent: Percent = says("How far the derived target is.")
 
 
-class Calibrated(Form):
+class Calibrated(Form, name="calibrate"):
     """Numbers of a target fitted to a table; every row of it is a fitted one."""
-
-    NAME: ClassVar[str] = "calibrate"
 
     target: str = says("Name of the target.")
     file: str = says("The table.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -77,10 +77,8 @@ class TuningDifference(Keys):
     outputs: list[str] = says("The names of the outputs that differ.")
 
 
-class Tune(Form):
+class Tune(Form, name="tune"):
     """The tile shapes and choices of a kernel, ranked."""
-
-    NAME: ClassVar[str] = "tune"
 
     program: str = says("The program.")
     space: list[TuningAxis] = says("The choices.")
@@ -132,10 +130,8 @@ class RejectedChange(Keys):
     why: str = says("Why it is not offered.")
 
 
-class Advise(Form):
+class Advise(Form, name="advise"):
     """What would make a program faster."""
-
-    NAME: ClassVar[str] = "advise"
 
     file: str = says("The program.")
     target: str = says("Name of the target.")
@@ -175,10 +171,8 @@ class QuantisationError(Keys):
     nan_blocks: int = says("Blocks that hold NaN.")
 
 
-class Quantise(Form):
+class Quantise(Form, name="quantise"):
     """An array quantised to elements that share scales."""
-
-    NAME: ClassVar[str] = "quantise"
 
     format: str = says("The block format, or the format of the elements.")
     source_format: str = says("Format of the numbers.")
@@ -219,10 +213,8 @@ class DifferingBinade(Keys):
     largest_ulps: Ulps = says("The largest distance among them.")
 
 
-class Compare(Form):
+class Compare(Form, name="compare"):
     """A conversion of somebody's own compared with a cast."""
-
-    NAME: ClassVar[str] = "compare"
 
     src: Name = says("Format of the inputs.")
     dst: Name = says("Format of the results.")
@@ -252,10 +244,8 @@ class Crossing(Keys):
     x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
 
 
-class SweepDrawn(Form):
+class SweepDrawn(Form, name="sweep-report"):
     """The results of a sweep, drawn."""
-
-    NAME: ClassVar[str] = "sweep-report"
 
     report: str = says("The Parquet file.")
     html: str = says("The page.")
@@ -264,10 +254,8 @@ class SweepDrawn(Form):
     crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
 
 
-class SweepResults(Form):
+class SweepResults(Form, name="sweep"):
     """A finished sweep; its rows stand in the Parquet file."""
-
-    NAME: ClassVar[str] = "sweep"
 
     out: str = says("The Parquet file.")
     ledger: str = says("The file that holds what is done, and from which the same command goes on.")
@@ -294,10 +282,8 @@ class BlockWay(Keys):
     program: str = says("The program.")
 
 
-class LoweredBlocks(Form):
+class LoweredBlocks(Form, name="lower-blocks"):
     """The ways to a block format on a target."""
-
-    NAME: ClassVar[str] = "lower-blocks"
 
     src: str = says("Format of the numbers.")
     format: str = says("Name of the block format.")
@@ -321,10 +307,8 @@ class Stop(Keys):
     ended: bool = says("Whether every operation had been executed.")
 
 
-class Debug(Form):
+class Debug(Form, name="debug"):
     """The stops of a session, in their order."""
-
-    NAME: ClassVar[str] = "debug"
 
     file: str = says("The program.")
     entry: str = says("The part of it that was run.")
@@ -344,10 +328,8 @@ class TosaResult(Keys):
     result: list[int] = says("Its result; a scale is multiplier and shift.")
 
 
-class Tosa(Form):
+class Tosa(Form, name="tosa"):
     """The results of a helper function of the TOSA specification."""
-
-    NAME: ClassVar[str] = "tosa"
 
     function: str = says("Name of the function.")
     results: list[TosaResult] = says("One entry for each call.")

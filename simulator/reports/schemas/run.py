@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -390,10 +390,8 @@ class CoreEntry(Keys):
     cycles: Cycles = says("Its cycles.")
 
 
-class Run(Form):
+class Run(Form, name="run"):
     """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
-
-    NAME: ClassVar[str] = "run"
 
     program: str = says("The file.")
     entry: str | None = says("The function; null where there is none.")
@@ -453,10 +451,8 @@ class Entry(Keys):
     error: str | None = says("Why it cannot be run; null if it can.")
 
 
-class AllEntries(Form):
+class AllEntries(Form, name="run-all-entries"):
     """With `--all-entries`: every function of a file by itself."""
-
-    NAME: ClassVar[str] = "run-all-entries"
 
     program: str = says("The file.")
     entries: list[Entry] = says("The functions.")

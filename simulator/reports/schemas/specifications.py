@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from castsim.reports.schemas.keys import Form, Keys, Name, Scalar, says
 from castsim.targets.description import Status
 
@@ -92,10 +90,8 @@ class Rescale(Keys):
     rounding_modes: dict[Name, RescaleRounding] = says("The rounding modes.")
 
 
-class SpecificationDescription(Form):
+class SpecificationDescription(Form, name="specification"):
     """One specification."""
-
-    NAME: ClassVar[str] = "specification"
 
     name: str = says("Its name.")
     title: str = says("What it specifies.")
@@ -120,10 +116,8 @@ class PairRule(Rule):
     when: dict[Name, Scalar] = says("The attribute values for which it holds.")
 
 
-class SpecificationPair(Form):
+class SpecificationPair(Form, name="specification-pair"):
     """One type pair of a specification."""
-
-    NAME: ClassVar[str] = "specification-pair"
 
     specification: str = says("Name of the specification.")
     src: str = says("The source as it was given.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field, JsonValue
 
 from castsim.reports.schemas.keys import Form, Keys, absent, says
@@ -33,10 +31,8 @@ class SpecificationHeader(Keys):
     casts: int = says("How many type pairs it has.")
 
 
-class TargetsList(Form):
+class TargetsList(Form, name="targets-list"):
     """All targets and specifications."""
-
-    NAME: ClassVar[str] = "targets-list"
 
     targets: list[TargetHeader] = says("The targets.")
     specifications: list[SpecificationHeader] = says("The specifications.")
@@ -89,10 +85,8 @@ class FunctionEntry(Keys):
     kind: str = says("`sequence`, `table`, `descriptor` or `unpublished`.")
 
 
-class TargetDescription(Form, TargetHeader):
+class TargetDescription(Form, TargetHeader, name="targets"):
     """One target."""
-
-    NAME: ClassVar[str] = "targets"
 
     pairs: list[PairEntry] = says("Its type pairs.")
     facts: list[FactEntry] = says("What its description says.")
@@ -136,10 +130,8 @@ class ScratchSequence(Keys):
     source: str = says("Where it is from.")
 
 
-class TargetPair(Form, PairEntry):
+class TargetPair(Form, PairEntry, name="targets-pair"):
     """One type pair of a target."""
-
-    NAME: ClassVar[str] = "targets-pair"
 
     target: str = says("Name of the target.")
     mnemonics: list[ModeEntry] = says("The rounding modes.")
@@ -170,10 +162,8 @@ class DiffFact(Keys):
     second: JsonValue = says("Its value on the second target; null if that lacks it.")
 
 
-class TargetsDiff(Form):
+class TargetsDiff(Form, name="targets-diff"):
     """With `--diff`: two targets side by side."""
-
-    NAME: ClassVar[str] = "targets-diff"
 
     targets: list[str] = says("Names of the first and of the second target.")
     rows: list[DiffEntry] = says("One entry for each source format.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from castsim.reports.schemas.keys import Bits, Date, Form, Keys, Name, Scalar, Seconds, Sha256, says
 from castsim.reports.schemas.objects import SourcesEntry, VersionsOfRun, WorkerCodes, WorkerEntry
 
@@ -68,10 +66,8 @@ class MismatchDetail(Keys):
     expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
 
 
-class Verification(Form):
+class Verification(Form, name="verify"):
     """Casts compared bit by bit."""
-
-    NAME: ClassVar[str] = "verify"
 
     kind: str = says("Always `castsim verification record`.")
     complete: bool = says("Whether all is done.")
@@ -119,10 +115,8 @@ class CheckedCell(LoweredCell):
     computed_by: int | None = says("Who computed it: the place in `workers`, from 0; null if that was not kept.")
 
 
-class LoweringVerification(Form):
+class LoweringVerification(Form, name="verify-lowering"):
     """With `--lowering`: lowered casts run again from their text."""
-
-    NAME: ClassVar[str] = "verify-lowering"
 
     kind: str = says("Always `castsim lowering record`.")
     specification: str = says("Name of the specification.")
@@ -161,10 +155,8 @@ class SubstitutionPart(Keys):
     computed_by: list[WorkerCodes] = says("Who tried how many codes, as far as that was kept.")
 
 
-class SubstitutionVerification(Form):
+class SubstitutionVerification(Form, name="verify-substitutions"):
     """With `--substitutions`: functions that stand in for instructions."""
-
-    NAME: ClassVar[str] = "verify-substitutions"
 
     kind: str = says("Kind of the record.")
     complete: bool = says("Whether all is done.")
