@@ -14,19 +14,7 @@ from castsim.exploration.advice.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, Document, Json
-from castsim.reports.schemas import (
-    assembly,
-    cast,
-    compiler,
-    difference,
-    findings,
-    lowering,
-    run,
-    specifications,
-    targets,
-)
-from castsim.reports.schemas import verification as verify
-from castsim.reports.schemas.graph import Graph
+from castsim.reports.schemas import cast, compiler, lowering, run, targets, verification
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
@@ -42,7 +30,7 @@ from castsim.reports.schemas.keys import (
     Value,
     says,
 )
-from castsim.reports.schemas.lowering import Lower
+from castsim.reports.schemas.lowering import Graph, Lower
 
 # The document of `castsim tune`.
 
@@ -337,24 +325,24 @@ class Tosa(Form, name="tosa"):
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
-    "record": (assembly.Recorded,),
-    "diff": (difference.Difference,),
-    "view": (difference.Viewed,),
+    "record": (compiler.Recorded,),
+    "diff": (cast.Difference,),
+    "view": (cast.Viewed,),
     "debug": (Debug,),
     "advise": (Advise,),
-    "expand": (assembly.Expanded,),
+    "expand": (compiler.Expanded,),
     "targets": (
         targets.TargetsList,
         targets.TargetDescription,
         targets.TargetPair,
         targets.TargetsDiff,
-        specifications.SpecificationDescription,
-        specifications.SpecificationPair,
+        targets.SpecificationDescription,
+        targets.SpecificationPair,
     ),
     "cast": (cast.Cast, cast.CastText),
     "quantise": (Quantise,),
     "compare": (Compare,),
-    "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
+    "verify": (verification.Verification, verification.LoweringVerification, verification.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
     "lower": (Lower, lowering.LoweredMatrix, LoweredBlocks),
     "conform": (lowering.Conform,),
@@ -362,24 +350,24 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "tosa": (Tosa,),
     "accuracy": (lowering.Accuracy, lowering.CrossValidated),
     "calibrate": (lowering.Calibrated,),
-    "check": (findings.Check,),
+    "check": (run.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),
-    "lint": (assembly.Lint,),
-    "latency": (assembly.Latency,),
-    "asm": (assembly.Assembled, assembly.CanonicalText),
-    "disasm": (assembly.Disassembled,),
-    "schedule": (assembly.Schedule,),
+    "lint": (compiler.Lint,),
+    "latency": (compiler.Latency,),
+    "asm": (compiler.Assembled, compiler.CanonicalText),
+    "disasm": (compiler.Disassembled,),
+    "schedule": (compiler.Schedule,),
     "builtin": (compiler.BuiltinList, compiler.BuiltinCall, compiler.FunctionCall, compiler.DescriptorCall),
     "compiled": (compiler.CompiledValues, compiler.CompiledAssembly, compiler.CompiledTable, compiler.CompiledText),
-    "unswizzle": (assembly.Unswizzled,),
-    "schema": (findings.SchemaList, findings.SchemaEntry),
-    "completion": (findings.Completion,),
-    "manual": (findings.Manual,),
+    "unswizzle": (compiler.Unswizzled,),
+    "schema": (run.SchemaList, run.SchemaEntry),
+    "completion": (run.Completion,),
+    "manual": (run.Manual,),
 }
 """The documents of each command that succeeds, in the order of the help."""
 
-FAILURE = findings.Failure
+FAILURE = run.Failure
 """The document of every command that fails."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

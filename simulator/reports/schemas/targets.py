@@ -1,11 +1,10 @@
-"""The documents of `castsim targets`."""
+"""The documents of `castsim targets`, on targets and on specifications."""
 
 from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
-from castsim.reports.schemas.keys import Form, Keys, absent, says
-from castsim.reports.schemas.objects import FactEntry
+from castsim.reports.schemas.keys import FactEntry, Form, Keys, Name, Scalar, absent, says
 from castsim.targets.description import Status
 
 
@@ -168,3 +167,125 @@ class TargetsDiff(Form, name="targets-diff"):
     targets: list[str] = says("Names of the first and of the second target.")
     rows: list[DiffEntry] = says("One entry for each source format.")
     facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
+
+
+# The documents of `castsim targets` on specifications.
+
+
+class Rule(Keys):
+    """A rule that says which results are accepted."""
+
+    name: str = says("Its name.")
+    source: str = says("Where it is from.")
+    status: Status = says("How well it is known.")
+    note: str = says("What else is to be said; may be empty.")
+    meaning: str = says("The rule in words.")
+    accept: str = says("Form of the set: `exact`, `interval` and the like.")
+    roundings: list[str] = says("The roundings of an exact rule.")
+    overflow: str | None = says("The overflow policy of an exact rule; null if an attribute or the cast decides.")
+    below_ulps: float = says("How far below the exact magnitude results may be.")
+    above_ulps: float = says("How far above it.")
+    beyond: str = says("What holds beyond the range.")
+    undefined: list[str] = says("Sources for which every result is right.")
+    flush_source: bool = says("Whether subnormal sources may be taken for 0.")
+    flush_result: bool = says("Whether subnormal results may be 0.")
+    zero_of_either_sign: bool = says("Whether the sign of 0 is free.")
+    unclear_overflow: bool = says("Whether both orders of rounding and overflow are right.")
+
+
+class SpecifiedPairs(Keys):
+    """Type pairs that share a rule: every source with every destination."""
+
+    src: list[str] = says("Names of the source formats.")
+    dst: list[str] = says("Names of the destination formats.")
+    since: str = says("The version that introduced them.")
+    requires: list[str] = says("Profiles and extensions that they need.")
+    when: dict[Name, Scalar] = says("The attribute values for which the rule holds.")
+    rule: str = says("Name of the rule.")
+
+
+class SpecifiedType(Keys):
+    """A type."""
+
+    name: str = says("Name of the format.")
+    since: str = says("The version that introduced it.")
+
+
+class AttributeEntry(Keys):
+    """An attribute of the operator."""
+
+    name: str = says("Its name.")
+    source: str = says("Where it is from.")
+    status: Status = says("How well it is known.")
+    note: str = says("What else is to be said; may be empty.")
+    values: list[Scalar] = says("Its values, the default first.")
+    since: str = says("The version that introduced it.")
+    effect: str = says("What it does.")
+    meaning: str = says("The same in words.")
+
+
+class RescaleRounding(Keys):
+    """A rounding mode of RESCALE."""
+
+    number: int = says("Its number.")
+    requires: list[str] = says("Profiles and extensions that it needs.")
+    wide_only: bool = says("Whether it needs the 32-bit multiplier.")
+
+
+class Rescale(Keys):
+    """The rules of RESCALE."""
+
+    source: str = says("Where they are from.")
+    status: Status = says("How well they are known.")
+    note: str = says("What else is to be said; may be empty.")
+    inputs: dict[Name, list[str]] = says("What each input type needs.")
+    outputs: list[str] = says("The output types.")
+    unsigned_types: list[str] = says("Types that may be unsigned.")
+    wide_inputs: list[str] = says("Input types of the 32-bit multiplier.")
+    any_zero_point: list[str] = says("Types with any zero point.")
+    unsigned_zero_points: dict[Name, list[int]] = says("Zero points of types that have them only when unsigned.")
+    wide_multiplier: str = says("Type of the wide multiplier.")
+    narrow_multiplier: str = says("Type of the narrow multiplier.")
+    shift_type: str = says("Type of the shift.")
+    min_shift: int = says("The smallest shift.")
+    max_shift: int = says("The largest shift.")
+    double_round_above_shift: int = says("DOUBLE_ROUND rounds twice above this shift.")
+    double_round_bit: int = says("At which bit it rounds first.")
+    relative_errors: int = says("INEXACT_ROUND: how many units of error.")
+    relative_error_exponent: int = says("The exponent of 2 of such a unit.")
+    rounding_modes: dict[Name, RescaleRounding] = says("The rounding modes.")
+
+
+class SpecificationDescription(Form, name="specification"):
+    """One specification."""
+
+    name: str = says("Its name.")
+    title: str = says("What it specifies.")
+    kind: str = says("Always `specification`.")
+    versions: list[str] = says("Its versions; these are names, `1.1`.")
+    default_version: str = says("The one that is taken if none is named.")
+    casts: int = says("How many type pairs it has.")
+    pairs: list[SpecifiedPairs] = says("Its type pairs.")
+    types: list[SpecifiedType] = says("Its types.")
+    rules: list[Rule] = says("Its rules.")
+    attributes: list[AttributeEntry] = says("Its attributes.")
+    rescale: Rescale | None = says("Its RESCALE; null if it has none.")
+    status: Status = says("How well the type pairs are known.")
+    source: str = says("Where they are from.")
+
+
+class PairRule(Rule):
+    """A rule of a type pair."""
+
+    since: str = says("The version that introduced it.")
+    requires: list[str] = says("Profiles and extensions that it needs.")
+    when: dict[Name, Scalar] = says("The attribute values for which it holds.")
+
+
+class SpecificationPair(Form, name="specification-pair"):
+    """One type pair of a specification."""
+
+    specification: str = says("Name of the specification.")
+    src: str = says("The source as it was given.")
+    dst: str = says("The destination as it was given.")
+    rules: list[PairRule] = says("Its rules.")

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from castsim.reports.schemas.keys import Bits, Date, Form, Keys, Name, Scalar, Seconds, Sha256, says
-from castsim.reports.schemas.objects import SourcesEntry, VersionsOfRun, WorkerCodes, WorkerEntry
+from castsim.reports.schemas.keys import (
+    Bits,
+    Date,
+    Form,
+    Keys,
+    Name,
+    Scalar,
+    Seconds,
+    Sha256,
+    SourcesEntry,
+    VersionsOfRun,
+    WorkerCodes,
+    WorkerEntry,
+    says,
+)
 
 
 class StatusCounts(Keys):
