@@ -17,7 +17,7 @@ from sample_arguments import command, scalars
 import castsim
 from castsim.__main__ import main
 from castsim.exploration.differences import by_effect, compared, difference, side_of
-from castsim.reports.difference_text import speed_of
+from castsim.reports.difference import speed_of
 from castsim.reports.schemas import registry
 from castsim.targets import load_target
 from castsim.targets.options import with_options

@@ -31,10 +31,9 @@ from sample_arguments import scalars
 
 from castsim.__main__ import main
 from castsim.engines import observe
-from castsim.reports.pages.blocks import block_document
+from castsim.reports.pages.blocks import block_document, json_for_html
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
-from castsim.reports.pages.shell import json_for_html
 from castsim.reports.views.recording import Recorder, Window, operation_segments
 from castsim.running import Result, load, run_loaded
 from castsim.timing import Cause

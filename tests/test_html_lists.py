@@ -16,8 +16,8 @@ from html_pages import blocks, data_of, elements, run_page, unpacked
 
 from castsim.__main__ import main
 from castsim.planning.conformance import conform
+from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import conform_page
-from castsim.reports.pages.shell import page_html
 
 Capture = pytest.CaptureFixture[str]
 TILES, PIPELINED = "programs/f32_to_f16.pto", "programs/f32_to_f16_pipelined.pto"

@@ -12,8 +12,7 @@ from race_trees import Builder, access, steps_of
 from castsim import run
 from castsim.__main__ import main
 from castsim.execution.tree import Block, Loop, Tree
-from castsim.reports.kernel_memory import buffer_maps, joined
-from castsim.reports.sections.kernel import _picture, kernel_report
+from castsim.reports.sections.kernel import _picture, buffer_maps, joined, kernel_report
 from castsim.running import Loaded, Result
 from castsim.targets import load_target
 from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing

@@ -105,9 +105,9 @@ READERS = {
     "targets/strided_repeat.py": "reads names of facts",
     "simulator/estimating/cast_estimates.py": "reads paths of facts",
     "simulator/evidence/calibration.py": "reads names of files",
-    "simulator/reports/accuracy_text.py": "reads names of files",
+    "simulator/reports/accuracy.py": "reads names of files",
     "simulator/reports/run_report.py": "reads paths of facts",
-    "simulator/reports/sections/facts.py": "reads paths of facts",
+    "simulator/reports/run_cycles.py": "reads paths of facts",
     "simulator/evidence/verification/sources.py": "reads names of modules",
     "simulator/execution/entry_and_target.py": "reads a name from the command line",
     "simulator/execution/input_data.py": "reads what inputs are asked for; heads of files",
@@ -132,12 +132,13 @@ READERS = {
     "simulator/planning/vector_steps.py": "reads the notation of planned operands",
     "simulator/planning/vector_text.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
-    "simulator/reports/sections/synchronisation.py": "reads lines of program text",
     "simulator/tpc_compiler/builtin_calls.py": "reads names of builtins as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",
     "simulator/commands/compiled.py": "reads names of files",
+    "simulator/reports/run_findings.py": "reads lines of program text",
+    "simulator/commands/execution/compiled.py": "reads names of files",
 }
 """Modules that look at how a text begins or ends, each with its reason."""
 

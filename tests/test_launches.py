@@ -14,8 +14,8 @@ from test_micro_time import FRAME, LOOP
 from castsim import run
 from castsim.__main__ import main
 from castsim.machines.mechanisms import Launches, LaunchLine, LineWait
-from castsim.reports.launches import all_launches, launch_slices, written_launches
-from castsim.running.program_runs import Result
+from castsim.reports.sections.kernel import all_launches
+from castsim.running.program_runs import Result, launch_slices, written_launches
 from castsim.timing import WAITING, Cause
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

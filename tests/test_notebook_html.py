@@ -10,8 +10,7 @@ import pytest
 from notebook_programs import PROGRAMS, TILES
 
 import castsim
-from castsim.reports.notebooks.colours import cause_colour
-from castsim.reports.notebooks.markup import Mark, lanes
+from castsim.reports.notebooks.markup import Mark, cause_colour, lanes
 from castsim.timing import Cause
 
 

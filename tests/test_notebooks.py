@@ -19,8 +19,8 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.notebooks import presentation, runs
-from castsim.reports.notebooks.colours import cause_colour
 from castsim.reports.notebooks.figures import shown_window
+from castsim.reports.notebooks.markup import cause_colour
 from castsim.targets.csv_tables import SHIPPED
 from castsim.timing import Cause
 

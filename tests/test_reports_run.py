@@ -9,19 +9,28 @@ import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
 
 from castsim.__main__ import main
-from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop, Lowered, Role, Tree
+from castsim.execution.tree import (
+    Access,
+    Block,
+    BufferUse,
+    GlobalSpace,
+    Instruction,
+    Loop,
+    Lowered,
+    Role,
+    Tree,
+    buffer_use,
+)
 from castsim.isa.errors import ReadError, Span
-from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.facts import doubtful_facts, facts_of
-from castsim.reports.pipes import limiter
 from castsim.reports.progress import RunProgress, operation_count
+from castsim.reports.run_cycles import duration
 from castsim.reports.run_report import RunReport
-from castsim.reports.sections.head import duration
 from castsim.running import Result, run
 from castsim.running.source_lines import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
 from castsim.targets.options import watched, with_options
-from castsim.timing import Cause, PipeTiming, Timing
+from castsim.timing import Cause, PipeTiming, Timing, limiter
 
 A2A3 = load_target("a2a3")
 HERE = Span("k.pto", 1, 1)

@@ -41,7 +41,7 @@ PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs"
 
 WALKING = ("castsim.engines", "castsim.execution.interpreter")
 
-PAGES = ("castsim.reports.pages.shell", "castsim.reports.views.timeline", "castsim.reports.views.perfetto", "html")
+PAGES = ("castsim.reports.pages.blocks", "castsim.reports.views.timeline", "castsim.reports.views.perfetto", "html")
 """For who writes a page, a trace or a log."""
 
 NEVER = (*OPTIONAL, *EVENTS, *PROGRESS, *PAGES)

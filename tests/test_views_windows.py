@@ -20,12 +20,10 @@ from bundle_trees import Mix, random_target, random_tree
 from castsim.engines import observe, simulate
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
-from castsim.reports.kernel_memory import buffer_maps
-from castsim.reports.views.dependences import dependences
-from castsim.reports.views.kanata import kanata_lines
-from castsim.reports.views.perfetto import counters, perfetto_document
+from castsim.reports.sections.kernel import buffer_maps
+from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_document
 from castsim.reports.views.recording import Recorder, Window
-from castsim.reports.views.timeline import Timeline, make_timeline
+from castsim.reports.views.timeline import Timeline, dependences, make_timeline
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.targets import Target

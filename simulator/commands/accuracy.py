@@ -33,9 +33,8 @@ from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import accuracy_document
-from castsim.reports.cross_validation import cross_validation_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.accuracy import accuracy_document, cross_validation_document
+from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
 
@@ -92,7 +91,7 @@ def execute(options: Namespace) -> Outcome:
     write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from castsim.reports.accuracy_text import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.accuracy import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
 
         return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
@@ -126,7 +125,7 @@ def _cross_validation(options: Namespace) -> Outcome:
     write_page_of(found, options)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.cross_validation_text import cross_validation_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.accuracy import cross_validation_text  # noqa: PLC0415 - rich, only if printed
 
         return with_note(cross_validation_text(found), options)
 

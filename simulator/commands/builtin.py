@@ -74,7 +74,7 @@ def _list(target: str | None) -> Outcome:
     targets = _targets(target)
 
     def text(_: int) -> Any:
-        from castsim.reports.builtins_text import builtin_list  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.targets import builtin_list  # noqa: PLC0415 - rich, only if printed
 
         return builtin_list(targets)
 

@@ -17,8 +17,8 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.reports.builtins import builtin_document
-from castsim.reports.special_functions import (
+from castsim.reports.builtins import (
+    builtin_document,
     descriptor_document,
     descriptor_text,
     function_document,
@@ -57,7 +57,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
     document = builtin_document(found, assembly, result, files)
 
     def text(_: int) -> Any:
-        from castsim.reports.builtins_text import builtin_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.builtins import builtin_text  # noqa: PLC0415 - rich, only if printed
 
         return plain(assembly) if options.emit else builtin_text(found, document, result)
 

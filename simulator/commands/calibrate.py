@@ -22,8 +22,8 @@ from castsim.commands.shared_options import OptionParser
 from castsim.evidence.calibration import Choice, calibrate, check_out, derived_description, write_description
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.calibration import calibration_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.accuracy import calibration_document
+from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def execute(options: Namespace) -> Outcome:
     write_description(derived_description(found, options.target, out), out)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.calibration_text import calibration_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.accuracy import calibration_text  # noqa: PLC0415 - rich, only if printed
 
         return calibration_text(found, options.out)
 

@@ -92,7 +92,7 @@ def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
     found = compare(cast, [source.code for source in sources])
 
     def text(_: int) -> Any:
-        from castsim.reports.compiled_text import compiled_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.compiled import compiled_text  # noqa: PLC0415 - rich, only if printed
 
         return compiled_text(found, sources)
 
@@ -140,7 +140,7 @@ def _table(target: str) -> Outcome:
     table = cast_table(tpc_target(target))
 
     def text(_: int) -> Any:
-        from castsim.reports.compiled_text import table_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.compiled import table_text  # noqa: PLC0415 - rich, only if printed
 
         return table_text(table)
 

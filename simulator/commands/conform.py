@@ -32,7 +32,7 @@ from castsim.planning import Verdict
 from castsim.planning.conformance import conform
 from castsim.planning.conformance.matrix import Extent, LoweredMatrix, lower_all
 from castsim.reports.conform import conform_document, lowered_matrix_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def matrix_report(
     found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
 ) -> RenderableType:
     """Return a matrix as text, with notes under it."""
-    from castsim.reports import conform_text as texts  # noqa: PLC0415 - rich, only if printed
+    from castsim.reports import conform as texts  # noqa: PLC0415 - rich, only if printed
 
     if markdown and not summary:
         return texts.markdown_text(found)

@@ -79,7 +79,7 @@ def execute(options: Namespace) -> Outcome:
     write_page_of(found, options)
 
     def text(width: int) -> RenderableType:
-        from castsim.reports.difference_text import difference_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.difference import difference_text  # noqa: PLC0415 - rich, only if printed
 
         return with_note(difference_text(found, width), options)
 

@@ -40,8 +40,8 @@ from castsim.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_gra
 from castsim.isa.errors import ReadError
 from castsim.planning.lowering_answers import setting_of
 from castsim.reports.graph_text import graph_document, graph_text
-from castsim.reports.pages.graph_page import graph_page
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.pages.page_of_result import graph_page
+from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
 from castsim.machines.vliw.latency_bound import PairDistance, Placed, pair_distance
 from castsim.machines.vliw.program_sources import tpc_target
-from castsim.reports.pair_distances import Entry, pair_entry, pair_text
+from castsim.reports.listing import Entry, pair_entry, pair_text
 from castsim.targets import load_target
 
 

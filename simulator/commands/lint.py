@@ -24,7 +24,7 @@ from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.reports.sections.lint import lint_entries, notice_entry
+from castsim.reports.listing import lint_entries, notice_entry
 from castsim.targets.vliw import VliwTarget
 
 
@@ -60,7 +60,7 @@ def execute(options: Namespace) -> Outcome:
     }
 
     def text(width: int) -> Any:
-        from castsim.reports.sections.lint import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.listing import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
 
         del width
         return stacked(*lint_section(findings), *notice_section(noticed))

@@ -52,7 +52,7 @@ from castsim.planning.request import MOST_STEPS
 from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import answer_document
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -293,7 +293,8 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> Outcome:
     Raises:
         ReadError: what was typed; options that are for casts of elements. IllegalError: a source without exponents.
     """
-    from castsim.reports import block_lowering, block_lowering_text, lower_text  # noqa: PLC0415 - few casts need these
+    from castsim.reports.lower import block_lowering_document  # noqa: PLC0415 - few casts need these
+    from castsim.reports.lower_text import block_lowering_text, program_text  # noqa: PLC0415 - as above
     from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
@@ -311,7 +312,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> Outcome:
 
     def text(_: int) -> RenderableType:
         if options.out == STDOUT and program is not None:
-            return lower_text.program_text(program)
-        return block_lowering_text.block_lowering_text(found, options.out)
+            return program_text(program)
+        return block_lowering_text(found, options.out)
 
-    return Outcome(block_lowering.block_lowering_document(found, options.out), text, code=0 if found.ways else 1)
+    return Outcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)

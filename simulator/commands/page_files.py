@@ -72,7 +72,7 @@ def write_page(file: str, page: Page) -> None:
     Raises:
         ReadError: it cannot be written.
     """
-    from castsim.reports.pages.shell import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
+    from castsim.reports.pages.blocks import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
 
     data = page_html(page).encode("utf-8", "backslashreplace")
     try:

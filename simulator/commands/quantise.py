@@ -83,7 +83,7 @@ def execute(options: Namespace) -> Outcome:
     document = quantised_document(src, made, rows, files)
 
     def text(_: int) -> Any:
-        from castsim.reports.quantise_text import quantised_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.quantise import quantised_text  # noqa: PLC0415 - rich, only if printed
 
         return quantised_text(src, made, rows, files)
 

@@ -98,12 +98,13 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
     """
     if options.trace is None and options.kanata is None:
         return []
-    from castsim.reports.launches import launch_slices  # noqa: PLC0415 - few runs need these
-    from castsim.reports.views import dependences, kanata, perfetto  # noqa: PLC0415 - as above
+    from castsim.reports.views import perfetto  # noqa: PLC0415 - as above
+    from castsim.reports.views.timeline import dependences  # noqa: PLC0415 - as above
+    from castsim.running.program_runs import launch_slices  # noqa: PLC0415 - few runs need these
 
     notes: list[str] = []
     loaded = result.loaded
-    found = dependences.dependences(loaded.tree, timeline)
+    found = dependences(loaded.tree, timeline)
     target = loaded.target
     for name, text in (("trace", options.trace), ("kanata", options.kanata)):
         if text is None:
@@ -114,7 +115,7 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
             inside = launch_slices(loaded.tree, result.timing, target)
             data = perfetto.perfetto_text(timeline, found, amounts, target.name, inside)
         else:
-            data = (f"{line}\n" for line in kanata.kanata_lines(timeline, found))
+            data = (f"{line}\n" for line in perfetto.kanata_lines(timeline, found))
         try:
             with whole_file(Path(text)) as file:
                 for piece in data:

@@ -38,8 +38,8 @@ from castsim.exploration.sweep_studies import Sweep, sweep
 from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
-from castsim.reports.stage_progress import stage_progress
-from castsim.reports.sweeps import sweep_document
+from castsim.reports.progress import stage_progress
+from castsim.reports.tuning import sweep_document
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,7 +119,7 @@ def _write_page(report: str, html: str) -> Document:
 
 
 def _text(found: Sweep) -> RenderableType:
-    from castsim.reports.sweeps_text import sweep_text  # noqa: PLC0415 - rich, only if printed
+    from castsim.reports.tuning import sweep_text  # noqa: PLC0415 - rich, only if printed
 
     return sweep_text(found)
 

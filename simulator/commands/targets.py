@@ -20,8 +20,14 @@ from castsim.isa.errors import ReadError
 from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
-from castsim.reports.targets import list_document, pair_document, target_document
-from castsim.reports.targets_diff import diff_document, diff_text, targets_diff
+from castsim.reports.targets import (
+    diff_document,
+    diff_text,
+    list_document,
+    pair_document,
+    target_document,
+    targets_diff,
+)
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
 
 
@@ -71,7 +77,7 @@ def _list() -> Outcome:
     specifications = [load_specification(name) for name in specification_names()]
 
     def text(_: int) -> Any:
-        from castsim.reports import specification_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports import specification as specification_text  # noqa: PLC0415 - rich, only if printed
 
         return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
 
@@ -88,7 +94,7 @@ def _specification(name: str, *pair: str) -> Outcome:
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
     def text(_: int) -> Any:
-        from castsim.reports import specification_text as texts  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports import specification as texts  # noqa: PLC0415 - rich, only if printed
 
         return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
 
@@ -118,7 +124,7 @@ def _pair(name: str, src: str, dst: str) -> Outcome:
 
 
 def _texts() -> Any:
-    from castsim.reports import targets_text  # noqa: PLC0415 - rich, only if printed
+    from castsim.reports import targets as targets_text  # noqa: PLC0415 - rich, only if printed
 
     return targets_text
 

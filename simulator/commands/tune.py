@@ -29,7 +29,7 @@ from castsim.exploration.lifted_limits import ALL
 from castsim.exploration.tuning_candidates import Axis, Kind, Study, read_axes
 from castsim.exploration.tuning_studies import MOST_SIMULATED, Ledger, about, search, study_of
 from castsim.isa.errors import ReadError
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import tuning_document
 from castsim.running import MAX_CYCLES
 from castsim.synchronisation.flags import MODES
@@ -89,7 +89,7 @@ def execute(options: Namespace) -> Outcome:
     write_page_of(found, options)
 
     def text(width: int) -> RenderableType:
-        from castsim.reports.tuning_text import tuning_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.tuning import tuning_text  # noqa: PLC0415 - rich, only if printed
 
         return with_note(tuning_text(found, width), options)
 

@@ -19,7 +19,7 @@ from castsim.commands.outcome import Outcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.reports.unswizzle import unswizzle_document, unswizzle_text
+from castsim.reports.listing import unswizzle_document, unswizzle_text
 from castsim.tpc_compiler.swizzle_elimination import compared
 
 

@@ -40,8 +40,8 @@ from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
+from castsim.reports.progress import verification_progress
 from castsim.reports.verify import verify_document
-from castsim.reports.verify_progress import verification_progress
 
 
 def declare(parser: OptionParser) -> None:
@@ -102,7 +102,7 @@ def execute(options: Namespace) -> Outcome:
         raise
 
     def text(_: int) -> Any:
-        from castsim.reports.verify_text import verify_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.verify import verify_text  # noqa: PLC0415 - rich, only if printed
 
         return verify_text(record, path)
 

@@ -20,8 +20,9 @@ from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.planning.conformance.matrix import chosen_cells
 from castsim.reports.documents import VERSIONS
-from castsim.reports.lowering_record import lowering_document, lowering_text
-from castsim.reports.stage_progress import stage_progress
+from castsim.reports.lower import lowering_document
+from castsim.reports.lower_text import lowering_text
+from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
 from castsim.targets import Specification
 
@@ -120,7 +121,7 @@ def execute_substitutions(options: Namespace, path: Path | None, workers: Worker
         substitutions.verify_substitutions(record, asked, save, progress, workers)
 
     def text(_: int) -> Any:
-        from castsim.reports.substitutions import substitutions_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.verify import substitutions_text  # noqa: PLC0415 - rich, only if printed
 
         return substitutions_text(record, path)
 

@@ -20,8 +20,8 @@ from castsim.reports.documents import VERSIONS, Document, document
 from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text
+from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import output_of
-from castsim.reports.sections.head import clock, duration
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 

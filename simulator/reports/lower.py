@@ -1,13 +1,19 @@
-"""A planned cast as JSON, and what its text shares with it."""
+"""A planned cast as JSON, and what its text shares with it; ways to a block format; lowered casts that ran again."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
 from castsim.planning import Chain, Counterexample, Plan, Refuted
 from castsim.planning.counterexample import Number, Required
 from castsim.planning.lowering_answers import Answer
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.reports.numbers import bits_text, ends_document, number_document
+
+if TYPE_CHECKING:
+    from castsim.evidence.verification.lowering_record import LoweringRecord
+    from castsim.running.block_lowering import BlockLowering
 
 
 def answer_document(answer: Answer, out: str | None) -> Document:
@@ -128,3 +134,46 @@ def required_text(required: Required, dst: Format) -> str:
     if required.nan:
         parts.append("NaN")
     return " or ".join(parts)
+
+
+# The ways to a block format on a target.
+
+
+def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
+    """Return the document; `out` is the file that the first program was written to."""
+    return {
+        "schema_version": VERSIONS.get("lower-blocks", 1),
+        "src": found.src,
+        "format": found.format,
+        "target": found.target,
+        "rows": found.rows,
+        "cols": found.cols,
+        "ways": [
+            {
+                "kind": way.kind,
+                "rule": way.rule,
+                "operations": list(way.operations),
+                "cycles": way.cycles,
+                "cycles_per_element": way.cycles / (found.rows * found.cols),
+                "differs": list(way.differs),
+                "program": way.program,
+            }
+            for way in found.ways
+        ],
+        "refused": list(found.refused),
+        "file": out if found.ways else None,
+    }
+
+
+# A record of lowered casts that were run again.
+
+
+def lowering_document(record: LoweringRecord) -> Document:
+    """Return a record as JSON, attributes by name."""
+    found = record.document()
+    return {
+        **found,
+        "schema_version": VERSIONS["verify-lowering"],  # of the command's document, not of the record
+        "results": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["results"]],
+        "missing": [{**row, "attributes": numbered(dict(row["attributes"]))} for row in found["missing"]],
+    }

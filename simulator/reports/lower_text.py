@@ -1,6 +1,10 @@
-"""A planned cast as text."""
+"""A planned cast as text; ways to a block format; lowered casts that ran again."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,6 +19,11 @@ from castsim.reports.numbers import grouped
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.evidence.verification.lowering import Checked
+    from castsim.evidence.verification.lowering_record import LoweringRecord
+    from castsim.running.block_lowering import BlockLowering, BlockWay
 
 
 def lower_text(answer: Answer, out: str | None) -> RenderableType:
@@ -155,3 +164,61 @@ def chain_text(chain: Chain) -> str:
     shown = " -> ".join(names)
     asked = "; ".join(f"{step.name}: {option}" for step, option in zip(chain, options, strict=True) if option)
     return f"{shown} ({asked})" if asked else shown
+
+
+# The ways to a block format on a target.
+
+
+def block_lowering_text(found: BlockLowering, out: str | None) -> RenderableType:
+    """Return the report; `out` is the file that the first program was written to."""
+    return Group(*_parts(found, out))
+
+
+def _parts(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+    answer = "no way" if not found.ways else f"{found.ways[0].kind} ({len(found.ways)} in all)"
+    yield Text(f"{found.src} -> {found.format} on {found.target}: {answer}", style="bold")
+    for way in found.ways:
+        yield from _way(way, found)
+    if found.refused:
+        yield Text("not otherwise:" if found.ways else "why not:")
+        yield from (indented(Text(reason)) for reason in found.refused)
+    if found.ways and out is None:
+        yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
+    elif found.ways:
+        yield Text(f"program written to {out}; run it with: castsim run {out} --target {found.target} --in x=random:0")
+
+
+def _way(way: BlockWay, found: BlockLowering) -> Iterator[RenderableType]:
+    cycles = f"{way.cycles} cycles for {found.rows} x {found.cols} elements, loads and stores included"
+    yield Text(f"{way.kind} by the rule {way.rule}: {', '.join(way.operations)}")
+    yield indented(Text(f"{cycles}: {way.cycles / (found.rows * found.cols):.3g} each"))
+    yield from (indented(Text(f"unlike castsim quantise: {one}")) for one in way.differs)
+
+
+# A record of lowered casts that were run again.
+
+
+def lowering_text(record: LoweringRecord, path: Path | None) -> RenderableType:
+    """Return the report on a record: a line per cell that was run, then the sums."""
+    rows = table("cast", "target", "claim", "tried", "codes", "wrong", numbers=("codes", "wrong"))
+    for one in record.checked:
+        cell = one.cell
+        attributes = "".join(f", {name}={value}" for name, value in cell.attributes)
+        cast = f"{cell.src} -> {cell.dst}{attributes}"
+        rows.add_row(cast, cell.target, _claim(one), one.inputs, str(one.codes), str(one.wrong))
+    found = record.document()
+    summary = (
+        f"{record.spec} {record.version}: {found['programs_run']} programs and {found['counterexamples_run']} "
+        f"counterexamples run, {found['codes']} codes, {found['wrong']} claims that do not hold; "
+        f"{found['cells_without_a_way']} cells without a way"
+    )
+    notes = []
+    if found["programs_with_options"]:
+        notes.append(Text(f"{found['programs_with_options']} programs were run with the options of the target named"))
+    kept = [] if path is None else [Text(f"recorded in {path}")]
+    return Group(indented(rows), Text(""), Text(summary), *notes, *kept)
+
+
+def _claim(one: Checked) -> str:
+    options = f" ({setting_text(one.options)})" if one.options else ""
+    return f"{one.way}{options}, {one.verdict}"

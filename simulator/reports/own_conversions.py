@@ -1,14 +1,20 @@
-"""How a conversion of somebody's own compares with a cast, as JSON."""
+"""How a conversion of somebody's own compares with a cast, as JSON and as text."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from castsim.evidence.user_conversions import Comparison, Counterexample
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from castsim.evidence.user_conversions import Binade, Comparison, Counterexample
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
+from castsim.reports.cast_text import number_text
 from castsim.reports.documents import Document
-from castsim.reports.numbers import bits_text, json_value
+from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.terminal import table
 
 
 def comparison_document(found: Comparison) -> Document:
@@ -50,3 +56,55 @@ def _first(found: Comparison, first: Counterexample) -> Document:
         "given_bits": None if first.given is None else bits_text(first.given, found.dst),
         "given": json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
     }
+
+
+# How a conversion of somebody's own compares with a cast, as text.
+
+_SHOWN = 12
+"""Binades that are printed."""
+
+
+def comparison_text(found: Comparison) -> RenderableType:
+    """Return what was found, the answer first."""
+    return Group(*_parts(found))
+
+
+def _parts(found: Comparison) -> Iterator[RenderableType]:
+    cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
+    tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
+    if found.equal:
+        end = "" if found.all_codes else ": evidence, no proof"
+        yield Text(f"equal to {cast} on {tried}{end}")
+        return
+    yield Text(f"differs from {cast} on {grouped(found.differing)} of {tried}")
+    if found.first is not None:
+        yield Text(_first_text(found, found.first))
+    yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
+    missing = f"; {grouped(found.unrepresentable)} are no numbers of {found.dst.name}" if found.unrepresentable else ""
+    yield Text(missing)
+    own, other = (
+        "no error" if each is None else f"{each:.2f} dB"
+        for each in (found.signal_to_noise_db, found.cast_signal_to_noise_db)
+    )
+    yield Text(f"signal to noise {own}, of the cast {other}")
+    numbers = ("inputs", "differ", "largest ulps")
+    shown = table("magnitude", *numbers, numbers=numbers)
+    for each in sorted(found.binades, key=lambda each: -each.differing)[:_SHOWN]:
+        shown.add_row(_magnitude(each), grouped(each.inputs), grouped(each.differing), grouped(each.largest_ulps))
+    yield Text()
+    yield shown
+    if len(found.binades) > _SHOWN:
+        yield Text(f"... and {len(found.binades) - _SHOWN} more binades (--json)")
+
+
+def _first_text(found: Comparison, first: Counterexample) -> str:
+    def told(code: int, of_source: bool) -> str:
+        fmt = found.src if of_source else found.dst
+        return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
+
+    given = f"{first.number:.9g}, which {found.dst.name} lacks" if first.given is None else told(first.given, False)
+    return f"first: {told(first.code, True)} gives {given}; the cast gives {told(first.expected, False)}"
+
+
+def _magnitude(binade: Binade) -> str:
+    return binade.kind if binade.exponent is None else f"2^{binade.exponent} .. 2^{binade.exponent + 1}"

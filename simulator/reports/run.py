@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from rich.console import Group, RenderableType
 
-from castsim.reports import sections
+from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import VERSIONS, Document
-from castsim.reports.run_report import RunReport
-from castsim.reports.section import ReportSection
-from castsim.reports.sections import PRINTED, SUMMARY
+from castsim.reports.run_report import ReportSection, RunReport
+
+PRINTED: Mapping[str, ReportSection] = {
+    "notice": run_findings.NOTICE,
+    "head": run_cycles.HEAD,
+    "warnings": run_findings.WARNINGS,
+    "races": run_findings.RACES,
+    "pipes": run_cycles.PIPES,
+    "lines": run_cycles.LINES,
+    "casts": run_outcomes.CASTS,
+    "launches": run_cycles.LAUNCHES,
+    "path": run_outcomes.PATH,
+    "choices": run_outcomes.CHOICES,
+    "opaque": run_outcomes.OPAQUE,
+    "synchronisation": run_findings.SYNCHRONISATION,
+    "buffers": run_cycles.BUFFERS,
+    "outputs": run_outcomes.OUTPUTS,
+    "operations": run_outcomes.OPERATIONS,
+    "stale_reads": run_findings.STALE_READS,
+    "lint": run_findings.LINT,
+    "what_if": run_cycles.WHAT_IF,
+    "facts": run_cycles.FACTS,
+}
+"""The sections of every report, in the order of the text: the answer, what is wrong, the tables, the outputs."""
+
+SUMMARY = ("notice", "head", "what_if", "warnings", "races", "outputs", "facts")
+"""Those of a report that is to fit a screen."""
 
 DOCUMENTED = (
-    "head",
-    "pipes",
-    "lines",
-    "launches",
-    "path",
-    "choices",
-    "opaque",
-    "outputs",
-    "casts",
-    "facts",
-    "warnings",
-    "synchronisation",
-    "races",
-    "operations",
-    "stale_reads",
-    "what_if",
-    "lint",
-)
+    "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
+    "synchronisation", "races", "operations", "stale_reads", "what_if", "lint",
+)  # fmt: skip
 """The sections of every report that have data, in the order of their keys."""
 
 
 def section(name: str) -> ReportSection:
-    """Return the section of a name."""
+    """Return the section of a name, of every report or a further one."""
+    if name in PRINTED:
+        return PRINTED[name]
     found: ReportSection = import_module(f"{sections.__name__}.{name}").SECTION  # only those in use are loaded
     return found
 
@@ -60,6 +72,6 @@ def run_document(report: RunReport) -> Document:
 
 def run_text(report: RunReport, width: int) -> RenderableType:
     """Return the text of the report for a terminal of `width` columns."""
-    sections = [section(name) for name in (SUMMARY if report.summary else (*PRINTED, *report.further))]
-    shown = (each for each in sections if not (each.of_time and report.result.untimed))
+    named = [section(name) for name in (SUMMARY if report.summary else (*PRINTED, *report.further))]
+    shown = (each for each in named if not (each.of_time and report.result.untimed))
     return Group(*(part for each in shown for part in each.text(report, width)))

@@ -1,30 +1,32 @@
-"""A finished run and what its report derives from it."""
+"""A finished run and what its report derives from it, and the contract of the report's sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.execution.input_data import digest
-from castsim.execution.tree import Instruction, Tree
+from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
 from castsim.isa.codes import Codes
-from castsim.reports.buffers import BufferUse, buffer_use
 from castsim.reports.documents import Document, document, identifier
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.numbers import grouped
 from castsim.running import Loaded, Result
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
+from castsim.targets import Target
 from castsim.timing import Cause, Timing, repeated
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from castsim.exploration.lifted_limits import Gain
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
@@ -256,3 +258,39 @@ def undefined_of(name: str, marks: NDArray[np.bool_], files: Mapping[str, Path])
 def _first(marks: NDArray[np.bool_]) -> tuple[int, ...]:
     """Return the index of the first element that is marked."""
     return tuple(int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape))
+
+
+# The contract of a report section: its data, its text and its options, in one place.
+
+Data: TypeAlias = "Callable[[RunReport], Document]"
+"""Makes the keys that a section adds to the JSON document of a run; none if it has nothing to say."""
+
+Lines: TypeAlias = "Callable[[RunReport, int], Iterable[RenderableType]]"
+"""Makes what a section prints on a terminal of some columns."""
+
+
+def no_data(report: RunReport) -> Document:
+    """Return no keys: for sections that only print."""
+    del report
+    return {}
+
+
+def no_refusal(target: Target) -> None:
+    """Accept every target."""
+    del target
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
+
+    `data` and `text` look at a finished run; `text` imports rich itself. `options` are those of `castsim run` that it
+    answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show. One
+    `of_time` shows nothing, and has only nulls as data, where no cycles are known.
+    """
+
+    text: Lines
+    data: Data = no_data
+    options: tuple[str, ...] = ()
+    refusal: Callable[[Target], str | None] = no_refusal
+    of_time: bool = False

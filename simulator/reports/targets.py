@@ -1,14 +1,23 @@
-"""The reports on targets as JSON: the list, one target, one pair."""
+"""The reports on targets as JSON and as text: the list, one target, one pair, two side by side, their builtins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.isa.formats import FORMATS
 from castsim.reports.documents import VERSIONS, Document, document, json_of
-from castsim.reports.facts import OPTIONS, facts_by_part
-from castsim.reports.pairs import PairDetail, pair_rows
+from castsim.reports.facts import OPTIONS, NamedFact, described, facts_by_part, facts_of
+from castsim.reports.pairs import PairDetail, PairRow, pair_rows
+from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
+from castsim.targets.vliw import VliwTarget
 
 # The builtin functions of TPC-C that a target has, as JSON.
 
@@ -71,3 +80,279 @@ _DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", 
 def _header(target: Target) -> Document:
     head = document(target, "name", "title", "mechanism", "languages", "architectures")
     return {**head, "casts": len(target.casts)}
+
+
+# The reports on targets as text.
+
+
+def list_text(targets: Sequence[Target]) -> RenderableType:
+    """Return the list of targets."""
+    made = table("target", "title", "mechanism", "architectures", "casts", numbers=("casts",))
+    for target in targets:
+        casts = str(len(target.casts))
+        made.add_row(target.name, target.title, target.mechanism, ", ".join(target.architectures), casts)
+    return Group(
+        made, Text(), Text("`castsim targets NAME` shows more, `castsim targets NAME SRC DST` everything about a pair.")
+    )
+
+
+def target_text(target: Target) -> RenderableType:
+    """Return one target: pairs, memories, timing, other facts, options."""
+    return Group(*_target(target))
+
+
+def pair_text(target: Target, detail: PairDetail) -> RenderableType:
+    """Return one pair in full."""
+    return Group(*_pair(target, detail))
+
+
+def _target(target: Target) -> Iterator[RenderableType]:
+    yield Text.assemble((target.name, "bold"), f": {target.title}")
+    yield Text(f"mechanism {target.mechanism}; programs: {', '.join(target.languages)}")
+    yield Text(f"programs ask for it as {', '.join(target.architectures)}")
+    yield Text()
+    yield _pairs(pair_rows(target))
+    yield from _fact_sections(facts_by_part(target))
+    yield Text()
+    yield Text("options (`castsim run --option NAME=VALUE`)", style="bold")
+    for name, option in target.options.items():
+        legal = ", ".join(map(str, option.legal))
+        yield indented(Text(f"{name} = {option.value} (of {legal}; {option.status.value})"))
+        yield indented(indented(Text(option.meaning, style="dim")))
+        if option.set_by:
+            yield indented(indented(Text(f"set by {option.set_by}", style="dim")))
+    yield from target_section(target)
+
+
+def _pairs(rows: Sequence[PairRow]) -> Table:
+    made = table("from", "to", "rounding modes", "default", "fallback", "saturation", "switchable", "tmp")
+    before = None
+    for row in rows:
+        made.add_row(
+            row.src if row.src != before else "",
+            row.dst,
+            " ".join(row.modes) or "-",
+            row.default or "exact",
+            row.fallback or "-",
+            row.saturation,
+            row.switchable,
+            row.scratch or "-",
+        )
+        before = row.src
+    return made
+
+
+def _fact_sections(by_part: Mapping[str, Sequence[NamedFact]]) -> Iterator[RenderableType]:
+    sections = {"memories": ("memories",), "timing": ("frequency", "timing")}
+    for title, parts in sections.items():
+        yield Text()
+        yield Text(title, style="bold")
+        for fact in (fact for part, found in by_part.items() if part in parts for fact in found):
+            yield from _fact(fact)
+    yield Text()
+    yield Text("other facts", style="bold")
+    shown = {OPTIONS, *(part for parts in sections.values() for part in parts)}
+    for fact in (fact for part, found in by_part.items() if part not in shown for fact in found):
+        yield from _fact(fact)
+
+
+def _fact(fact: NamedFact) -> Iterator[RenderableType]:
+    about = f": {described(fact.value)}" if fact.value else ""
+    yield indented(Text(f"{fact.name} ({fact.status}){about}"))
+
+
+def _pair(target: Target, detail: PairDetail) -> Iterator[RenderableType]:
+    row = detail.row
+    yield Text.assemble((f"{row.src} -> {row.dst}", "bold"), f" on {target.name} ({target.title})")
+    if detail.note:
+        yield Text(detail.note)
+    yield Text()
+    modes = table("rounding asked", "in force", "instruction", "warning")
+    for mode in detail.modes:
+        modes.add_row(mode.requested, mode.in_force or "exact", mode.mnemonic, mode.warning or "")
+    yield modes
+    yield Text()
+    saturation = table("saturation asked", "tmp given", "in force", "warning")
+    for switch in detail.saturation:
+        given = "yes" if switch.scratch else "no"
+        saturation.add_row(switch.requested, given, switch.in_force, switch.warning or "")
+    yield saturation
+    yield Text()
+    yield Text(f"instruction: {described(detail.configuration)}")
+    if detail.scratch is not None:
+        yield Text(f"with saturation off and a tmp tile ({detail.scratch.steps}), for one element:")
+        yield indented(Text("; ".join(detail.scratch.operations)))
+        yield indented(Text(f"{detail.scratch.status}: {detail.scratch.source}", style="dim"))
+    yield Text(f"{detail.status}: {detail.source}", style="dim")
+
+
+# Two targets side by side: which conversions each has, source type by source type, and the facts that differ.
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """The destinations of one source type on two targets, and what each has alone."""
+
+    src: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+
+
+_SHOWN = 40
+"""Facts that the text shows; JSON has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFact:
+    """A fact by its path, on two targets; None on one that lacks it. Sources and notes do not count."""
+
+    name: str
+    first: NamedFact | None
+    second: NamedFact | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsDiff:
+    """All source types that either target casts from, in the order of the format table, and the facts that differ."""
+
+    first: Target
+    second: Target
+    rows: tuple[DiffRow, ...]
+    facts: tuple[ChangedFact, ...]
+
+    def difference(self, row: DiffRow) -> str:
+        """Describe what differs."""
+        first, second = self.first.name, self.second.name
+        if not row.second:
+            return f"{first} only"
+        if not row.first:
+            return f"{second} only"
+        parts = [
+            f"{name} adds {', '.join(added)}"
+            for name, added in ((first, row.only_first), (second, row.only_second))
+            if added
+        ]
+        return "; ".join(parts) or "same"
+
+
+def targets_diff(first: Target, second: Target) -> TargetsDiff:
+    """Compare the legal type pairs of two targets."""
+    destinations = [_destinations(target) for target in (first, second)]
+    rows = []
+    for src in FORMATS:
+        here, there = (found.get(src, ()) for found in destinations)
+        if here or there:
+            alone = tuple(dst for dst in here if dst not in there), tuple(dst for dst in there if dst not in here)
+            rows.append(DiffRow(src, here, there, *alone))
+    return TargetsDiff(first, second, tuple(rows), tuple(_changed_facts(first, second)))
+
+
+def _changed_facts(first: Target, second: Target) -> Iterator[ChangedFact]:
+    here, there = ({fact.name: fact for fact in facts_of(target)} for target in (first, second))
+    for name in dict.fromkeys((*here, *there)):
+        one, other = here.get(name), there.get(name)
+        if one is None or other is None or one.value != other.value:
+            yield ChangedFact(name, one, other)
+
+
+def diff_document(diff: TargetsDiff) -> Document:
+    """Return the JSON of a comparison."""
+    return {
+        "schema_version": VERSIONS["targets-diff"],
+        "targets": [diff.first.name, diff.second.name],
+        "rows": [
+            {
+                **document(row, "src", "first", "second", "only_first", "only_second"),
+                "difference": diff.difference(row),
+            }
+            for row in diff.rows
+        ],
+        "facts": [
+            {
+                "name": fact.name,
+                "first": None if fact.first is None else fact.first.value,
+                "second": None if fact.second is None else fact.second.value,
+            }
+            for fact in diff.facts
+        ],
+    }
+
+
+def diff_text(diff: TargetsDiff) -> RenderableType:
+    """Return a comparison as a table."""
+    made = table("source", diff.first.name, diff.second.name, "difference")
+    for row in diff.rows:
+        made.add_row(row.src, ", ".join(row.first) or "-", ", ".join(row.second) or "-", diff.difference(row))
+    if not diff.facts:
+        return Group(made, Text("facts: the same"))
+    # Those that both have say most; what one lacks is counted behind them.
+    facts = sorted(diff.facts, key=lambda fact: fact.first is None or fact.second is None)
+    parts: list[RenderableType] = [made, Text(), Text(f"facts that differ: {len(facts)}")]
+    for fact in facts[:_SHOWN]:
+        parts.append(Text(fact.name))
+        for target, side in ((diff.first, fact.first), (diff.second, fact.second)):
+            parts.append(indented(Text(f"{target.name}: {'-' if side is None else described(side.value)}")))
+    if len(facts) > _SHOWN:
+        parts.append(Text(f"  and {len(facts) - _SHOWN} more (--json has all)"))
+    return Group(*parts)
+
+
+def _destinations(target: Target) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for row in pair_rows(target):
+        held = found.setdefault(row.src, [])
+        if row.dst not in held:
+            held.append(row.dst)
+    return {src: tuple(sorted(held, key=list(FORMATS).index)) for src, held in found.items()}
+
+
+# The builtin functions of TPC-C that targets have, as text.
+
+_Row = TypeVar("_Row")
+
+
+def builtin_list(targets: Sequence[VliwTarget]) -> RenderableType:
+    """Return the cast builtins of several targets, and the special functions; lines are never folded."""
+    lines: list[str] = []
+    for target in targets:
+        lines += [f"{target.name}: cast builtin, result (arguments), VPU operations, result order", *_casts(target), ""]
+    lines += [
+        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)",
+        *_special(),
+    ]
+    return Text("\n".join(lines), no_wrap=True)
+
+
+def target_section(target: Target) -> Iterator[RenderableType]:
+    """Yield the builtins and special functions of a target; nothing for chips without TPC-C."""
+    if not target.has_builtins:
+        return
+    yield Text()
+    yield Text(f"cast builtins (more by `castsim builtin --target {target.name}`): result (arguments)", style="bold")
+    for name, row in _aligned([(row.builtin, row) for row in builtins_of(target)]):
+        yield indented(Text(f"{name}  {row.signature}"))
+    yield Text()
+    yield Text(
+        "special functions (`castsim builtin NAME` shows whose values are claimed): result (arguments)", style="bold"
+    )
+    yield from (indented(Text(line)) for line in _special())
+
+
+def _casts(target: VliwTarget) -> Iterator[str]:
+    rows = builtins_of(target)
+    width = max((len(row.signature) for row in rows), default=0)
+    for name, row in _aligned([(row.builtin, row) for row in rows]):
+        yield f"{name}  {row.signature:{width}}  {row.vector_operations:2}  {row.result_order}"
+
+
+def _special() -> Iterator[str]:
+    for name, special in _aligned([(special.builtin, special) for special in special_functions()]):
+        yield f"{name}  {special.signature}"
+
+
+def _aligned(named: list[tuple[str, _Row]]) -> Iterator[tuple[str, _Row]]:
+    """Fill names up to the width of the longest."""
+    width = max((len(name) for name, _ in named), default=0)
+    yield from ((f"{name:{width}}", row) for name, row in named)

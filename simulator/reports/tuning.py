@@ -1,13 +1,24 @@
-"""The outcome of a search of tile shapes and choices as JSON."""
+"""The outcome of a search of tile shapes and choices, and of a sweep, as JSON and as text."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from castsim.exploration.tuning_candidates import Kind, Row
 from castsim.exploration.tuning_studies import Tuning
+from castsim.isa.errors import escaped
 from castsim.reports.documents import Document
+from castsim.reports.numbers import grouped
+from castsim.reports.terminal import indented, table
+
+if TYPE_CHECKING:
+    from castsim.exploration.sweep_studies import Sweep
 
 _KINDS = {Kind.TILE: "tile", Kind.ARGUMENT: "arg", Kind.OPTION: "option"}
 
@@ -71,3 +82,148 @@ def command_of(found: Tuning, row: Row) -> str:
         word for name, value in study.inputs.items() if isinstance(value, str) for word in ("--in", f"{name}={value}")
     ]
     return shlex.join([*words, *(given or ["--timing-only"])])
+
+
+# The outcome of a search of tile shapes and choices for people: the answer, the ranking, what is left open.
+
+_SHOWN = 20
+"""Rows of a table."""
+
+
+def tuning_text(found: Tuning, width: int) -> RenderableType:
+    """Return the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
+    del width
+    answer, *settled = answer_lines(found)
+    parts: list[RenderableType] = [Text(answer), Text("")]
+    if found.best is not None:
+        command, *settled = settled
+        parts[1:1] = [Text(f"  {command}", no_wrap=True, overflow="ignore")]  # to be copied
+        parts += [indented(_ranking(found)), Text(""), Text(_legend(found))]
+    parts += [Text(line) for line in settled]
+    if found.waiting:
+        parts += [Text(""), indented(_waiting(found))]
+    if found.misfits:
+        parts += [Text(""), indented(_misfits(found))]
+    return Group(*parts)
+
+
+def answer_lines(found: Tuning) -> list[str]:
+    """Return the answer, the command that runs the best point if there is one, and what is settled and compared."""
+    command = [] if found.best is None else [command_of(found, found.best)]
+    return [_answer(found), *command, *(line for line in (*_proof(found), *_outputs(found)) if line)]
+
+
+def _answer(found: Tuning) -> str:
+    best = found.best
+    if best is None:
+        return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
+    per = "" if best.cycles_per_element is None else f", {best.cycles_per_element:.4f} per element"
+    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of the buffer"
+    return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
+
+
+def choices_text(row: Row) -> str:
+    """Return the choices of a row in one line."""
+    return ", ".join(f"{name}={value}" for name, value in row.choices.items())
+
+
+def _ranking(found: Tuning) -> RenderableType:
+    names = [axis.name for axis in found.study.space.axes]
+    numbers = ("rank", "cycles", "at least", "per element", "buffer bytes")
+    rows = table("rank", *names, *numbers[1:], "bound by", "front", numbers=numbers)
+    front = {row.number for row in found.pareto}
+    for rank, row in enumerate(found.simulated, 1):
+        if rank > _SHOWN and row.number not in front:
+            continue
+        rows.add_row(
+            str(rank), *(str(row.choices[name]) for name in names), _known(row.cycles), _known(row.at_least or None),
+            "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.4f}", _known(row.buffer_bytes),
+            row.bound_by or "-", "*" if row.number in front else "",
+        )  # fmt: skip
+    return rows
+
+
+def _legend(found: Tuning) -> str:
+    more = len(found.simulated) - _SHOWN
+    rest = f" {more:,} slower ones are in --json, but for those on the front." if more > 0 else ""
+    return f"*: no simulated point has fewer cycles or bytes and no more of the other.{rest}"
+
+
+def _proof(found: Tuning) -> Sequence[str]:
+    """Say what the search has settled and what it has not."""
+    points, done = len(found.rows), len(found.simulated)
+    left = f" {found.left_out:,} combinations are left out by --where." if found.left_out else ""
+    lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
+    if not found.waiting or found.best is None:
+        return lines
+    faster, open_ = len(found.faster_possible), len(found.unsettled)
+    if faster:
+        lines.append(
+            f"Not settled: {faster:,} points that were not simulated might be faster, judging by their lower bounds; "
+            "--simulate all, or a larger K, settles them."
+        )
+    elif open_:
+        lines.append(
+            f"The best is proven: the others take at least as many cycles. {open_:,} of them might be on the front."
+        )
+    else:
+        lines.append("Proven: no other point can have fewer cycles, or be on the front; their lower bounds exclude it.")
+    return lines
+
+
+def _outputs(found: Tuning) -> Sequence[str]:
+    if found.best is None:
+        return ()
+    if not found.study.inputs:
+        return ("Outputs were not compared: that takes inputs (--in).",)
+    if not found.differing:
+        return ("Outputs: the same bits at all simulated points.",)
+    lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
+    lines += [f"  {choices_text(row)}: {', '.join(names)}" for row, names in found.differing[:_SHOWN]]
+    return lines
+
+
+def _waiting(found: Tuning) -> RenderableType:
+    rows = table("not simulated", "at least", "buffer bytes", numbers=("at least", "buffer bytes"))
+    for row in found.waiting[:_SHOWN]:
+        rows.add_row(choices_text(row), _known(row.at_least or None), _known(row.buffer_bytes))
+    return rows
+
+
+def _misfits(found: Tuning) -> RenderableType:
+    rows = table("does not run", "reason")
+    for row in found.misfits[:_SHOWN]:
+        rows.add_row(choices_text(row), row.reason)
+    return rows
+
+
+def _known(value: int | None) -> str:
+    return "-" if value is None else grouped(value)
+
+
+# The outcome of a sweep as JSON.
+
+
+def sweep_document(found: Sweep) -> Document:
+    """Return what was swept and where the results are; the rows stand in the Parquet file."""
+    return {
+        "out": str(found.path),
+        "ledger": str(found.ledger),
+        "rows": found.rows,
+        "failed": found.failed,
+        "chunks": found.chunks,
+        "resumed_chunks": found.resumed,
+        "version": found.version,
+        "facts_digest": found.facts_digest,
+    }
+
+
+# The outcome of a sweep in words.
+
+
+def sweep_text(found: Sweep) -> Text:
+    """Return what was written, and what failed."""
+    rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
+    failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
+    resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
+    return Text(rows + failed + resumed)

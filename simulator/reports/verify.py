@@ -1,13 +1,23 @@
-"""The findings of a verification, as JSON."""
+"""The findings of a verification, as JSON and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from castsim.evidence.verification import PartProgress, VerificationRecord
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from castsim.evidence.verification import PartProgress, VerificationPart, VerificationRecord, input_set
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
 from castsim.reports.documents import VERSIONS, Document
+from castsim.reports.terminal import indented, table
+
+if TYPE_CHECKING:
+    from castsim.evidence.verification.substitutions import SubstitutionRecord
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:
@@ -67,3 +77,119 @@ def number_text(code: int, fmt: Format) -> str:
     if isinstance(value, float):
         return str(value)
     return str(value.numerator) if value.denominator == 1 and abs(value) < 10**20 else repr(float(value))
+
+
+# The findings of a verification, as text.
+
+_COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
+    "cast": lambda part: f"{part.src} -> {part.dst}",
+    "tier": lambda part: part.tier,
+    "against": lambda part: part.against,
+    "inputs": lambda part: part.inputs,
+    "rounding": lambda part: str(part.rounding),
+    "overflow": lambda part: str(part.overflow),
+}
+"""The properties that tell the parts of a record apart."""
+
+
+def verify_text(record: VerificationRecord, path: Path | None) -> RenderableType:
+    """Return one row per part, the first mismatches, why the input sets suffice, and the sum."""
+    return Group(*_sections(record, path))
+
+
+def _sections(record: VerificationRecord, path: Path | None) -> Iterator[RenderableType]:
+    yield from _parts(record)
+    if record.mismatches:
+        yield Text()
+        yield _mismatches(record)
+    yield Text()
+    for kind, argument in _arguments(record).items():
+        yield Text.assemble((f"{kind}: ", "bold"), argument)
+    left_out = sum(one.undecided for one in record.progress)
+    if left_out:
+        yield Text(f"left out: {left_out} results on which the published sources contradict each other or are silent")
+    yield Text(_sum(record), style="bold red" if record.mismatches else "bold")
+    if path is not None:
+        yield indented(Text(f"recorded in {path}"))
+
+
+def _parts(record: VerificationRecord) -> Iterator[RenderableType]:
+    """Yield what all parts have in common, and a table of the rest."""
+    shared = {name for name in _COLUMNS if len({_COLUMNS[name](one.part) for one in record.progress}) == 1}
+    if shared:
+        first = record.progress[0].part
+        yield Text("; ".join(f"{name} {_COLUMNS[name](first)}" for name in _COLUMNS if name in shared), style="bold")
+    varying = [name for name in _COLUMNS if name not in shared]
+    numbers = ("codes", "mismatches", "codes/s")
+    made = table(*varying, *numbers, numbers=numbers)
+    for one in record.progress:
+        made.add_row(
+            *(_COLUMNS[name](one.part) for name in varying),
+            str(one.checked),
+            Text(str(one.mismatches), style="bold red" if one.mismatches else ""),
+            rate_text(one),
+        )
+    yield made
+
+
+def rate_text(one: PartProgress) -> str:
+    """Return the codes tried per second of processor time, in three digits with a unit."""
+    rate = one.codes_per_second
+    if rate is None:
+        return "-"
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if rate >= unit:
+            return f"{rate / unit:.3g}{name}"
+    return f"{rate:.3g}"
+
+
+def _mismatches(record: VerificationRecord) -> Table:
+    numbers = ("input bits", "value", "got", "is", "expected", "is ")
+    made = table("cast", "rounding", "overflow", *numbers, title="first mismatches", numbers=numbers)
+    for one in record.progress:
+        for detail in mismatch_details(one):
+            word = "" if detail["random_word"] is None else f" (word {detail['random_word']})"
+            made.add_row(
+                f"{detail['src']} -> {detail['dst']}",
+                f"{detail['rounding']}{word}",
+                detail["overflow"],
+                detail["input_bits"],
+                detail["input_value"],
+                detail["output_bits"],
+                detail["output_value"],
+                detail["expected_bits"],
+                detail["expected_value"],
+            )
+    return made
+
+
+def _arguments(record: VerificationRecord) -> dict[str, str]:
+    return {one.part.inputs: input_set(one.part).argument for one in reversed(record.progress)}
+
+
+def _sum(record: VerificationRecord) -> str:
+    checked = sum(one.checked for one in record.progress)
+    if record.mismatches:
+        return f"{record.mismatches} of {checked} results differ"
+    return f"{checked} results, no mismatch"
+
+
+# A record of substitutions that were tried on all codes, as text.
+
+
+def substitutions_text(record: SubstitutionRecord, path: Path | None) -> RenderableType:
+    """Return the report on a record: a line per instruction, then the sums."""
+    numbers = ("codes", "of", "differ")
+    rows = table("instruction", "replaced by", *numbers, numbers=numbers)
+    for trial in record.trials:
+        identity = trial.identity
+        rows.add_row(identity.name, identity.shape, str(trial.tried), str(trial.codes), str(trial.mismatches))
+    done = sum(trial.done for trial in record.trials)
+    summary = f"{done} of {len(record.trials)} substitutions tried on all codes, {record.mismatches} results differ"
+    first = [
+        Text(f"{trial.identity.name}: the first code that differs is 0x{trial.first[0]:08x}")
+        for trial in record.trials
+        if trial.first
+    ]
+    kept = [] if path is None else [Text(f"recorded in {path}")]
+    return Group(indented(rows), Text(""), *first, Text(summary), *kept)

@@ -18,12 +18,9 @@ if TYPE_CHECKING:
         operation_lanes,
         verdict_grid,
     )
-    from castsim.reports.notebooks.pandas_frames import pandas_frame
-    from castsim.reports.notebooks.polars_frames import polars_frame
 
 __all__ = [
-    "cause_bars", "compared", "curve_axes", "empty_figure", "operation_lanes", "pandas_frame", "polars_frame",
-    "verdict_grid",
+    "cause_bars", "compared", "curve_axes", "empty_figure", "operation_lanes", "verdict_grid",
 ]  # fmt: skip
 
 _HOMES = {
@@ -32,8 +29,6 @@ _HOMES = {
     "curve_axes": "figures",
     "empty_figure": "figures",
     "operation_lanes": "figures",
-    "pandas_frame": "pandas_frames",
-    "polars_frame": "polars_frames",
     "verdict_grid": "figures",
 }
 

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import ReadError, escaped
-from castsim.reports.notebooks.colours import cause_colour, colours_of, meanings
+from castsim.reports.notebooks.markup import cause_colour, colours_of, meanings
 from castsim.reports.numbers import grouped
 from castsim.running import Result
 from castsim.timing import WAITING, Cause, OperationTiming

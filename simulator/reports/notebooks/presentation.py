@@ -1,21 +1,44 @@
-"""What every kind of result gives a notebook."""
+"""What every kind of result gives a notebook, and its tables as frames."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from castsim.isa.errors import ReadError
 from castsim.reports import notebooks
-from castsim.reports.notebooks.columns import Columns
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from castsim.execution.notebook_display import Frame
+
+
+# Columns of the tables that become frames.
+
+Column: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_] | Sequence[str | None]"
+"""The values of a column, row by row: numbers as arrays, NaN where one is missing, or words, None where one is."""
+
+Columns: TypeAlias = Mapping[str, Column]
+"""Columns by name, of one length."""
+
+
+def integers(values: Iterable[int]) -> NDArray[np.int64]:
+    """Return a column of whole numbers."""
+    return np.fromiter(values, np.int64)
+
+
+def numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
+    """Return a column of numbers, NaN for None."""
+    return np.fromiter((np.nan if value is None else value for value in values), np.float64)
 
 
 # Columns as frames of pandas or polars.
@@ -38,7 +61,33 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
         named = " or ".join(wanted)
         install = "pip install polars" if library == "polars" else "pip install 'castsim[notebook]'"
         raise ReadError(f"frames need the package {named}", legal=(install,))
-    return notebooks.pandas_frame(made()) if found == "pandas" else notebooks.polars_frame(made())
+    return _pandas_frame(made()) if found == "pandas" else _polars_frame(made())
+
+
+def _pandas_frame(columns: Columns) -> pandas.DataFrame:
+    """Return columns as a frame: words as strings, of which missing ones are `NA`; missing numbers are NaN."""
+    import pandas  # noqa: PLC0415 - of an extra
+
+    return pandas.DataFrame(
+        {
+            name: values if isinstance(values, np.ndarray) else pandas.array(list(values), dtype="string")
+            for name, values in columns.items()
+        }
+    )
+
+
+def _polars_frame(columns: Columns) -> polars.DataFrame:
+    """Return columns as a frame; missing words and numbers are null."""
+    import polars  # noqa: PLC0415 - nobody needs both libraries
+
+    return polars.DataFrame(
+        [
+            polars.Series(name, values, nan_to_null=True)
+            if isinstance(values, np.ndarray)
+            else polars.Series(name, list(values), polars.String)
+            for name, values in columns.items()
+        ]
+    )
 
 
 class Presentation(ABC):
@@ -92,11 +141,11 @@ _ROOM = "castsim.reports.notebooks"
 
 _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
-    "castsim.estimating.cast_estimates.Estimate": "estimates:EstimatePresentation",
-    "castsim.estimating.cast_estimates.Estimates": "estimates:EstimatesPresentation",
-    "castsim.planning.lowering_answers.answer.Answer": "lowerings:LoweringPresentation",
-    "castsim.planning.conformance.matrix.Matrix": "conformance:ConformancePresentation",
-    "castsim.evidence.accuracy_assessment.AccuracyTables": "accuracy:AccuracyPresentation",
+    "castsim.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
+    "castsim.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
+    "castsim.planning.lowering_answers.answer.Answer": "answers:LoweringPresentation",
+    "castsim.planning.conformance.matrix.Matrix": "answers:ConformancePresentation",
+    "castsim.evidence.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
 """What presents which class of results."""
 

@@ -12,17 +12,25 @@ from castsim.execution.input_data import arrayed
 from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
-from castsim.reports.notebooks.colours import cause_colour, colours_of
-from castsim.reports.notebooks.columns import Column, Columns, integers, numbers
 from castsim.reports.notebooks.figures import shown_window
-from castsim.reports.notebooks.markup import Mark, cause_bar, lanes, legend, line, table, whole
-from castsim.reports.notebooks.presentation import DrawnPresentation
-from castsim.reports.numbers import grouped
-from castsim.reports.pipes import causes_of, limiter, present_causes, share
+from castsim.reports.notebooks.markup import (
+    Mark,
+    cause_bar,
+    cause_colour,
+    colours_of,
+    lanes,
+    legend,
+    line,
+    table,
+    whole,
+)
+from castsim.reports.notebooks.presentation import Column, Columns, DrawnPresentation, integers, numbers
+from castsim.reports.numbers import causes_of, grouped, present_causes
+from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import lost_most
-from castsim.reports.sections.head import clock, duration
 from castsim.running import Result
 from castsim.running.source_lines import source_lines
+from castsim.timing import limiter, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

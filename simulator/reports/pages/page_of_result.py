@@ -1,9 +1,9 @@
-"""The page of whatever a command found."""
+"""The pages of what commands found: accuracy, differences, matrices, searches, lowerings, graphs."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,24 +15,31 @@ from castsim.evidence.left_out import CrossValidation
 from castsim.exploration.differences import Difference, Side, by_effect
 from castsim.exploration.tuning_candidates import Row
 from castsim.exploration.tuning_studies import Tuning
+from castsim.graphs.graph_execution import GraphRun, NodeRun
+from castsim.graphs.model import TEXT
+from castsim.graphs.verdict import NodeVerdict
 from castsim.planning import PlanKind
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.lowering_answers import Answer
 from castsim.planning.lowering_answers.answer import setting_text
-from castsim.reports.accuracy import accuracy_document
-from castsim.reports.accuracy_text import accuracy_summary
-from castsim.reports.conform import cast_text, cell_text, conform_document
-from castsim.reports.conform_text import LEGEND_LINES
-from castsim.reports.cross_validation import cross_validation_document
-from castsim.reports.cross_validation_text import cross_validation_text
-from castsim.reports.difference import difference_document, difference_lines
-from castsim.reports.difference_text import head_of, output_parts, speed_of
+from castsim.reports.accuracy import (
+    accuracy_document,
+    accuracy_summary,
+    cross_validation_document,
+    cross_validation_text,
+)
+from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
+from castsim.reports.difference import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.documents import Document, Json, identifier
+from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import lower_text
+from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
+    Diagram,
+    DiagramNode,
     Figure,
     Figures,
     Lanes,
@@ -48,10 +55,10 @@ from castsim.reports.pages.blocks import (
     View,
 )
 from castsim.reports.pages.from_text import text_blocks
-from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes
+from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
+from castsim.reports.run_cycles import clock, duration
 from castsim.reports.specification import specification_words
-from castsim.reports.tuning import command_of, row_entry, tuning_document
-from castsim.reports.tuning_text import answer_lines, choices_text
+from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
 from castsim.timing import Cause
 
 # The page of measured and simulated cycles: points, errors and their reasons, to choose from.
@@ -494,3 +501,107 @@ def page_of(found: Found, out: str | None = None) -> Page:
             return diff_page(found)
         case _:
             return accuracy_page(found)
+
+
+# The page of a graph that ran: the graph drawn, when its nodes ran, its text report, the values of its outputs.
+
+_VERDICT_TONES = {
+    NodeVerdict.PROVEN: "sound",
+    NodeVerdict.TRIED: "sound",
+    NodeVerdict.UNCHANGED: "sound",
+    NodeVerdict.NO_MISMATCH: "initiation_interval",
+    NodeVerdict.DIFFERS: "bad",
+    NodeVerdict.NOT_JUDGED: "barrier",
+    NodeVerdict.NOT_RUN: "bad",
+}
+_MOST_DRAWN = 400
+"""Nodes of a graph that is drawn; a larger one has its table."""
+
+
+def graph_page(
+    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path], document: Document
+) -> Page:
+    """Return the page of a graph: `files` are those of outputs, `emitted` those of programs, `document` its JSON."""
+    graph, target = found.graph, found.target
+    names = tuple(node.node.name for node in found.nodes)
+    cycles = Series("cycles", tuple(node.cycles for node in found.nodes), "busy")
+    values: tuple[Block, ...] = tuple(
+        block
+        for name, tensor in found.outputs.items()
+        if tensor.format is not TEXT
+        for block in value_blocks(name, tensor.array, tensor.format)
+    )
+    drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
+    sections = (
+        Section("summary", "Summary", (Text(tuple(_answer(found))),)),
+        Section("timeline", "Timeline", tuple(_timeline(found))),
+        Section("graph", "Graph", drawn),
+        Section("nodes", "Nodes", (Bars("Cycles of each node", "cycles", names, (cycles,)),)),
+        Section("details", "Details", tuple(text_blocks([graph_text(found, files, emitted)]))),
+        Section("outputs", "Outputs", values),
+    )
+    title = f"{graph.file}: {graph.name}"
+    spec = specification_words(f"{graph.spec}@{graph.version}")
+    subtitle = f"castsim graph, {spec} on target {target.name} ({target.title})"
+    return Page("graph", title, subtitle, tuple(each for each in sections if each.blocks), document)
+
+
+def _answer(found: GraphRun) -> Iterator[Line]:
+    """Yield what differs, the answer in a sentence, and the node that takes longest."""
+    wrong = [node.node.name for node in found.nodes if _VERDICT_TONES[node.verdict] == "bad"]
+    if wrong:
+        yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")
+    said = headline(found)
+    time = f"{grouped(found.cycles)} cycles, {duration(seconds_of(found))} at {clock(found.target)}"
+    yield Line(f"{time}. {said[:1].upper()}{said[1:]}.", "answer")
+    longest = max(found.nodes, key=lambda node: node.cycles, default=None)
+    if longest is not None and found.cycles:
+        part = 100 * longest.cycles / found.cycles
+        name = f"{longest.node.name} ({longest.node.op})"
+        yield Line(f"{name} takes longest: {grouped(longest.cycles)} cycles, {part:.1f} % of all", "strong")
+
+
+def _timeline(found: GraphRun) -> Iterator[Block]:
+    """Yield when the programs of each node ran, one after the other."""
+    if not found.cycles:
+        return
+    rows: list[list[tuple[int, int, int, int]]] = []
+    texts: list[list[str]] = []
+    ran = [node for node in found.nodes if node.cycles]
+    at = 0
+    for node in ran:
+        rows.append([])
+        for stage in node.stages:
+            texts.append([node.node.name, stage.title, node.verdict.value])
+            if stage.cycles:
+                rows[-1].append((at, at + stage.cycles, 0, len(texts)))
+            at += stage.cycles
+    columns = interval_columns(rows, 0)
+    columns["texts"] = texts
+    caption = f"Programs one after the other, without launch overhead: cycles 0 .. {grouped(found.cycles)}"
+    names = tuple(node.node.name for node in ran)
+    yield Lanes(caption, "cycles", 0, found.cycles, names, (Tone("program", "busy"),), Packed(columns))
+
+
+def _drawn(found: GraphRun) -> Iterator[Block]:
+    """Yield the graph: what goes in, its nodes with their verdicts, what comes out."""
+    graph = found.graph
+    boxes = [DiagramNode(each.name, ("input",)) for each in graph.inputs]
+    makers = {each.name: number for number, each in enumerate(graph.inputs)}
+    edges: list[tuple[int, int, str]] = []
+    for node in found.nodes:
+        number = len(boxes)
+        boxes.append(
+            DiagramNode(node.node.name, tuple(_told_of_node(node)), node.verdict.value, _VERDICT_TONES[node.verdict])
+        )
+        edges += [(makers[name], number, name) for name in node.node.inputs if name in makers]
+        makers |= dict.fromkeys(node.node.outputs, number)
+    for name in graph.outputs:
+        edges += [(makers[name], len(boxes), name)] if name in makers else []
+        boxes.append(DiagramNode(name, ("output",)))
+    yield Diagram("Each node with its cycles and its verdict; constants are left out", tuple(boxes), tuple(edges))
+
+
+def _told_of_node(node: NodeRun) -> Iterator[str]:
+    yield node.node.op
+    yield f"{grouped(node.cycles)} cycles"

@@ -13,9 +13,7 @@ from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described
-from castsim.reports.kernel_memory import BufferMap, BufferStretch, buffer_maps
-from castsim.reports.launches import written_launches
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import grouped, present_causes
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -37,19 +35,25 @@ from castsim.reports.pages.blocks import (
     Tone,
 )
 from castsim.reports.pages.from_text import text_blocks
-from castsim.reports.pages.run_timeline import RunTimeline, interval_columns, run_timeline, timeline_lanes
-from castsim.reports.pages.run_values import output_blocks
-from castsim.reports.pipes import limiter, present_causes, share
+from castsim.reports.pages.run_timeline import (
+    RunTimeline,
+    interval_columns,
+    output_blocks,
+    run_timeline,
+    timeline_lanes,
+)
 from castsim.reports.run import section
+from castsim.reports.run_cycles import clock, duration
+from castsim.reports.run_findings import stale_notice
+from castsim.reports.run_outcomes import heading_of
 from castsim.reports.run_report import RunReport
-from castsim.reports.sections.casts import heading_of
-from castsim.reports.sections.head import clock, duration
-from castsim.reports.stale_reads import stale_notice
+from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_maps
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.running import Result
-from castsim.timing import WAITING, Cause, repeated
+from castsim.running.program_runs import written_launches
+from castsim.timing import WAITING, Cause, limiter, repeated, share
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 

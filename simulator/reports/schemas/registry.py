@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -14,19 +14,7 @@ from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, Document, Json
-from castsim.reports.schemas import (
-    assembly,
-    cast,
-    compiler,
-    difference,
-    findings,
-    lowering,
-    run,
-    specifications,
-    targets,
-)
-from castsim.reports.schemas import verification as verify
-from castsim.reports.schemas.graph import Graph
+from castsim.reports.schemas import cast, compiler, lowering, run, targets, verification
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
@@ -40,8 +28,9 @@ from castsim.reports.schemas.keys import (
     Sha256,
     Ulps,
     Value,
+    says,
 )
-from castsim.reports.schemas.lowering import Lower
+from castsim.reports.schemas.lowering import Graph, Lower
 
 # The document of `castsim tune`.
 
@@ -49,79 +38,51 @@ from castsim.reports.schemas.lowering import Lower
 class TuningAxis(Keys):
     """A choice."""
 
-    name: str
-    """Its name."""
-    kind: str
-    """What it is about: tile, arg, option or target."""
-    values: list[int | float | str]
-    """The values to choose from."""
+    name: str = says("Its name.")
+    kind: str = says("What it is about: tile, arg, option or target.")
+    values: list[int | float | str] = says("The values to choose from.")
 
 
 class TuningRow(Keys):
     """A point of the space."""
 
-    choices: dict[Name, int | float | str]
-    """The value of each choice."""
-    cycles: Cycles | None
-    """Cycles; null if it was not simulated or does not run."""
-    at_least: Cycles
-    """A lower bound of the cycles; 0 if none is known."""
-    cycles_per_element: float | None
-    """Cycles for each element of the outputs; null as `cycles`."""
+    choices: dict[Name, int | float | str] = says("The value of each choice.")
+    cycles: Cycles | None = says("Cycles; null if it was not simulated or does not run.")
+    at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
+    cycles_per_element: float | None = says("Cycles for each element of the outputs; null as `cycles`.")
     buffer_bytes: Bytes | None
     """Size of the range of the tile buffer that the program touches; null if it is not known."""
-    bound_by: str | None
-    """The pipe that spends most cycles on work of its own; null as `cycles`."""
-    pareto: bool
-    """Whether no simulated point has fewer cycles or bytes and no more of the other."""
-    outputs: dict[Name, Sha256]
-    """Digest of the elements of each output; empty if no values were computed."""
-    reason: str | None
-    """Why it does not run; null if it does, or was not tried."""
+    bound_by: str | None = says("The pipe that spends most cycles on work of its own; null as `cycles`.")
+    pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
+    outputs: dict[Name, Sha256] = says("Digest of the elements of each output; empty if no values were computed.")
+    reason: str | None = says("Why it does not run; null if it does, or was not tried.")
 
 
 class TuningDifference(Keys):
     """A point whose outputs are not those of the best."""
 
-    choices: dict[Name, int | float | str]
-    """The value of each choice."""
-    outputs: list[str]
-    """The names of the outputs that differ."""
+    choices: dict[Name, int | float | str] = says("The value of each choice.")
+    outputs: list[str] = says("The names of the outputs that differ.")
 
 
-class Tune(Form):
+class Tune(Form, name="tune"):
     """The tile shapes and choices of a kernel, ranked."""
 
-    NAME: ClassVar[str] = "tune"
-
-    program: str
-    """The program."""
-    space: list[TuningAxis]
-    """The choices."""
-    conditions: list[str]
-    """The conditions between them."""
-    combinations: int
-    """Combinations of all values."""
-    left_out: int
-    """Combinations for which a condition does not hold."""
-    points: int
-    """The other combinations."""
-    simulated: int
-    """Points with cycles."""
-    refused: int
-    """Points that do not run."""
-    best_is_proven: bool
-    """Whether no other point can have fewer cycles."""
-    pareto_is_proven: bool
-    """Whether no other point can be on the front."""
-    best: TuningRow | None
-    """The point with fewest cycles; null if none runs."""
-    command: str | None
-    """The command that runs it; null as `best`."""
+    program: str = says("The program.")
+    space: list[TuningAxis] = says("The choices.")
+    conditions: list[str] = says("The conditions between them.")
+    combinations: int = says("Combinations of all values.")
+    left_out: int = says("Combinations for which a condition does not hold.")
+    points: int = says("The other combinations.")
+    simulated: int = says("Points with cycles.")
+    refused: int = says("Points that do not run.")
+    best_is_proven: bool = says("Whether no other point can have fewer cycles.")
+    pareto_is_proven: bool = says("Whether no other point can be on the front.")
+    best: TuningRow | None = says("The point with fewest cycles; null if none runs.")
+    command: str | None = says("The command that runs it; null as `best`.")
     outputs_equal: bool | None
     """Whether all simulated points give the same bits; null if no inputs were given."""
-    differing: list[TuningDifference]
-    """The points that do not."""
+    differing: list[TuningDifference] = says("The points that do not.")
     rows: list[TuningRow]
     """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
 
@@ -135,66 +96,40 @@ HowKept: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [how.value 
 class Change(Keys):
     """A change that keeps the outputs and saves cycles."""
 
-    number: int
-    """Its place, from 1; `--apply` takes it."""
-    kind: str
-    """What is done, in the words of docs/advice.md."""
-    title: str
-    """What is done where."""
-    reason: str
-    """Why that saves cycles."""
-    line: Line
-    """The line where it begins."""
-    how: HowKept
-    """How it is known that the outputs stay the same."""
-    runs: int
-    """Inputs on which both programs gave the same bits."""
-    cycles: Cycles
-    """What the changed program takes."""
-    gained: Cycles
-    """Cycles saved."""
-    gained_percent: Percent
-    """Cycles saved, of those of the program as it is."""
-    diff: str
-    """A unified diff of the file."""
+    number: int = says("Its place, from 1; `--apply` takes it.")
+    kind: str = says("What is done, in the words of docs/advice.md.")
+    title: str = says("What is done where.")
+    reason: str = says("Why that saves cycles.")
+    line: Line = says("The line where it begins.")
+    how: HowKept = says("How it is known that the outputs stay the same.")
+    runs: int = says("Inputs on which both programs gave the same bits.")
+    cycles: Cycles = says("What the changed program takes.")
+    gained: Cycles = says("Cycles saved.")
+    gained_percent: Percent = says("Cycles saved, of those of the program as it is.")
+    diff: str = says("A unified diff of the file.")
 
 
 class RejectedChange(Keys):
     """A change that was tried and is not offered."""
 
-    kind: str
-    """What was done, in the words of docs/advice.md."""
-    title: str
-    """What was done where."""
-    line: Line
-    """The line where it begins."""
-    why: str
-    """Why it is not offered."""
+    kind: str = says("What was done, in the words of docs/advice.md.")
+    title: str = says("What was done where.")
+    line: Line = says("The line where it begins.")
+    why: str = says("Why it is not offered.")
 
 
-class Advise(Form):
+class Advise(Form, name="advise"):
     """What would make a program faster."""
 
-    NAME: ClassVar[str] = "advise"
-
-    file: str
-    """The program."""
-    target: str
-    """Name of the target."""
-    cycles: Cycles
-    """What the program takes as it is."""
-    looked_at: int
-    """Changes that were made and checked."""
-    offers: list[Change]
-    """Those that hold, most cycles saved first."""
-    rejected: list[RejectedChange]
-    """Those that are not offered, in the order in which they were made."""
-    unfinished: bool
-    """Whether the time was over before all changes were tried."""
-    applied: int | None
-    """The number of the change that was written; null if none was."""
-    output: str | None
-    """The file that it was written to."""
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    cycles: Cycles = says("What the program takes as it is.")
+    looked_at: int = says("Changes that were made and checked.")
+    offers: list[Change] = says("Those that hold, most cycles saved first.")
+    rejected: list[RejectedChange] = says("Those that are not offered, in the order in which they were made.")
+    unfinished: bool = says("Whether the time was over before all changes were tried.")
+    applied: int | None = says("The number of the change that was written; null if none was.")
+    output: str | None = says("The file that it was written to.")
 
 
 # The document of `castsim quantise`.
@@ -203,68 +138,42 @@ class Advise(Form):
 class QuantisedElement(Keys):
     """One number of the array."""
 
-    input_bits: Bits
-    """Its code."""
-    number: Value
-    """The number, or `nan`, `inf`, `-inf`."""
-    element_bits: Bits
-    """The code of the element."""
-    scale_bits: Bits
-    """The code of its block's scale."""
-    value: Value
-    """Element times scale."""
+    input_bits: Bits = says("Its code.")
+    number: Value = says("The number, or `nan`, `inf`, `-inf`.")
+    element_bits: Bits = says("The code of the element.")
+    scale_bits: Bits = says("The code of its block's scale.")
+    value: Value = says("Element times scale.")
 
 
 class QuantisationError(Keys):
     """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
 
-    elements: Elements
-    """Elements of the array."""
-    compared: Elements
-    """How many of them the errors are of."""
-    largest_error: float | None
-    """The largest error, in the numbers' own unit."""
-    largest_relative_error: float | None
-    """The largest error as a part of the number."""
-    root_mean_square_error: float | None
-    """In the numbers' own unit."""
-    signal_to_noise_db: float | None
-    """Signal to noise in decibels; null without an error or without numbers."""
-    clamped: Elements
-    """Numbers beyond the largest element, infinities among them."""
-    to_zero: Elements
-    """Numbers that became zero."""
-    nan_blocks: int
-    """Blocks that hold NaN."""
+    elements: Elements = says("Elements of the array.")
+    compared: Elements = says("How many of them the errors are of.")
+    largest_error: float | None = says("The largest error, in the numbers' own unit.")
+    largest_relative_error: float | None = says("The largest error as a part of the number.")
+    root_mean_square_error: float | None = says("In the numbers' own unit.")
+    signal_to_noise_db: float | None = says("Signal to noise in decibels; null without an error or without numbers.")
+    clamped: Elements = says("Numbers beyond the largest element, infinities among them.")
+    to_zero: Elements = says("Numbers that became zero.")
+    nan_blocks: int = says("Blocks that hold NaN.")
 
 
-class Quantise(Form):
+class Quantise(Form, name="quantise"):
     """An array quantised to elements that share scales."""
 
-    NAME: ClassVar[str] = "quantise"
-
-    format: str
-    """The block format, or the format of the elements."""
-    source_format: str
-    """Format of the numbers."""
-    element_format: str
-    """Format of the elements."""
-    scale_format: str
-    """Format of the scales."""
+    format: str = says("The block format, or the format of the elements.")
+    source_format: str = says("Format of the numbers.")
+    element_format: str = says("Format of the elements.")
+    scale_format: str = says("Format of the scales.")
     scale_rule: str = Field(json_schema_extra={"enum": list(RULES)})
     """The rule by which scales follow from the largest magnitude."""
-    shape: list[int]
-    """Shape of the array."""
-    block: list[Elements]
-    """Size of a block along each axis."""
-    blocks: int
-    """Number of blocks, each with a scale."""
-    error: QuantisationError
-    """The errors."""
-    elements: list[QuantisedElement]
-    """The elements in C order; empty if there are more than 256."""
-    files: dict[Name, str]
-    """With `--out`: the files written."""
+    shape: list[int] = says("Shape of the array.")
+    block: list[Elements] = says("Size of a block along each axis.")
+    blocks: int = says("Number of blocks, each with a scale.")
+    error: QuantisationError = says("The errors.")
+    elements: list[QuantisedElement] = says("The elements in C order; empty if there are more than 256.")
+    files: dict[Name, str] = says("With `--out`: the files written.")
 
 
 # The document of `castsim compare`.
@@ -273,68 +182,42 @@ class Quantise(Form):
 class FirstDifference(Keys):
     """The first input, in the order of inputs, whose result differs."""
 
-    position: int
-    """Its place among the inputs."""
-    input_bits: Bits
-    """Its code."""
-    input: Value
-    """Its number, or `nan`, `inf`, `-inf`."""
-    expected_bits: Bits
-    """The code that the cast gives."""
-    expected: Value
-    """Its number."""
-    given_bits: Bits | None
-    """The code that was given; null if the destination has no such number."""
-    given: Value
-    """The number that was given."""
+    position: int = says("Its place among the inputs.")
+    input_bits: Bits = says("Its code.")
+    input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
+    expected_bits: Bits = says("The code that the cast gives.")
+    expected: Value = says("Its number.")
+    given_bits: Bits | None = says("The code that was given; null if the destination has no such number.")
+    given: Value = says("The number that was given.")
 
 
 class DifferingBinade(Keys):
     """Inputs of one magnitude, some of whose results differ."""
 
-    kind: Literal["number", "zero", "infinite", "nan"]
-    """What the inputs are."""
-    exponent: int | None
-    """Magnitudes from 2 to the power of this on, below twice that; null unless numbers."""
-    inputs: Elements
-    """Inputs of the magnitude."""
-    differing: Elements
-    """How many of their results differ."""
-    largest_ulps: Ulps
-    """The largest distance among them."""
+    kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
+    exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
+    inputs: Elements = says("Inputs of the magnitude.")
+    differing: Elements = says("How many of their results differ.")
+    largest_ulps: Ulps = says("The largest distance among them.")
 
 
-class Compare(Form):
+class Compare(Form, name="compare"):
     """A conversion of somebody's own compared with a cast."""
 
-    NAME: ClassVar[str] = "compare"
-
-    src: Name
-    """Format of the inputs."""
-    dst: Name
-    """Format of the results."""
-    target: str | None
-    """The chip whose cast it is; null: the abstract cast."""
-    inputs: Elements
-    """Inputs tried."""
-    all_codes: bool
-    """Whether these are all codes of the source."""
-    differing: Elements
-    """Results that differ."""
-    unrepresentable: Elements
-    """Results that the destination does not have."""
-    largest_ulps: Ulps
-    """The largest distance between results that are both numbers."""
-    mean_ulps: float
-    """The mean distance between results that are both numbers, in ulps."""
+    src: Name = says("Format of the inputs.")
+    dst: Name = says("Format of the results.")
+    target: str | None = says("The chip whose cast it is; null: the abstract cast.")
+    inputs: Elements = says("Inputs tried.")
+    all_codes: bool = says("Whether these are all codes of the source.")
+    differing: Elements = says("Results that differ.")
+    unrepresentable: Elements = says("Results that the destination does not have.")
+    largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
+    mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
     signal_to_noise_db: float | None
     """Of finite results against the inputs, in decibels; null without an error."""
-    cast_signal_to_noise_db: float | None
-    """The same of the cast."""
-    first: FirstDifference | None
-    """The first difference; null if there is none."""
-    binades: list[DifferingBinade]
-    """Magnitudes with differences, rising."""
+    cast_signal_to_noise_db: float | None = says("The same of the cast.")
+    first: FirstDifference | None = says("The first difference; null if there is none.")
+    binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
 
 
 # The document of `castsim sweep`.
@@ -343,54 +226,33 @@ class Compare(Form):
 class Crossing(Keys):
     """Two routes of which one is faster below, and the other from `x` on."""
 
-    what: str
-    """What both do, such as the type pair."""
-    below: str
-    """The route that is faster below."""
-    above: str
-    """The route that is faster from there on."""
-    x: float
-    """Elements of a cast; of programs, the value of the argument that the plots are over."""
+    what: str = says("What both do, such as the type pair.")
+    below: str = says("The route that is faster below.")
+    above: str = says("The route that is faster from there on.")
+    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
 
 
-class SweepDrawn(Form):
+class SweepDrawn(Form, name="sweep-report"):
     """The results of a sweep, drawn."""
 
-    NAME: ClassVar[str] = "sweep-report"
-
-    report: str
-    """The Parquet file."""
-    html: str
-    """The page."""
-    rows: int
-    """Rows of the results."""
-    failed: int
-    """Those that failed."""
-    crossings: list[Crossing]
-    """Where another of two routes becomes the faster one."""
+    report: str = says("The Parquet file.")
+    html: str = says("The page.")
+    rows: int = says("Rows of the results.")
+    failed: int = says("Those that failed.")
+    crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
 
 
-class SweepResults(Form):
+class SweepResults(Form, name="sweep"):
     """A finished sweep; its rows stand in the Parquet file."""
 
-    NAME: ClassVar[str] = "sweep"
-
-    out: str
-    """The Parquet file."""
-    ledger: str
-    """The file that holds what is done, and from which the same command goes on."""
-    rows: int
-    """Rows of the results: points that are not excluded."""
-    failed: int
-    """Those that failed."""
-    chunks: int
-    """Chunks into which the points were divided."""
-    resumed_chunks: int
-    """Those that an earlier start had done."""
-    version: str
-    """The version of castsim."""
-    facts_digest: Sha256
-    """Digest of the facts of all targets of the sweep."""
+    out: str = says("The Parquet file.")
+    ledger: str = says("The file that holds what is done, and from which the same command goes on.")
+    rows: int = says("Rows of the results: points that are not excluded.")
+    failed: int = says("Those that failed.")
+    chunks: int = says("Chunks into which the points were divided.")
+    resumed_chunks: int = says("Those that an earlier start had done.")
+    version: str = says("The version of castsim.")
+    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
 
 # The document of `castsim lower` for a block format.
@@ -399,43 +261,26 @@ class SweepResults(Form):
 class BlockWay(Keys):
     """One way to a block format."""
 
-    kind: str
-    """`operation` or `chain`."""
-    rule: str
-    """The rule by which scales follow from the largest magnitude."""
-    operations: list[str]
-    """Names of the operations, in order."""
-    cycles: int
-    """Cycles of the program, loads and stores included."""
-    cycles_per_element: float
-    """The same for each element."""
-    differs: list[str]
-    """Where results are not those of `castsim quantise`."""
-    program: str
-    """The program."""
+    kind: str = says("`operation` or `chain`.")
+    rule: str = says("The rule by which scales follow from the largest magnitude.")
+    operations: list[str] = says("Names of the operations, in order.")
+    cycles: int = says("Cycles of the program, loads and stores included.")
+    cycles_per_element: float = says("The same for each element.")
+    differs: list[str] = says("Where results are not those of `castsim quantise`.")
+    program: str = says("The program.")
 
 
-class LoweredBlocks(Form):
+class LoweredBlocks(Form, name="lower-blocks"):
     """The ways to a block format on a target."""
 
-    NAME: ClassVar[str] = "lower-blocks"
-
-    src: str
-    """Format of the numbers."""
-    format: str
-    """Name of the block format."""
-    target: str
-    """Name of the target."""
-    rows: int
-    """Rows of the tensor."""
-    cols: int
-    """Its columns."""
-    ways: list[BlockWay]
-    """The ways; empty if there is none."""
-    refused: list[str]
-    """Why there are no others."""
-    file: str | None
-    """With `--out`: the file of the first program."""
+    src: str = says("Format of the numbers.")
+    format: str = says("Name of the block format.")
+    target: str = says("Name of the target.")
+    rows: int = says("Rows of the tensor.")
+    cols: int = says("Its columns.")
+    ways: list[BlockWay] = says("The ways; empty if there is none.")
+    refused: list[str] = says("Why there are no others.")
+    file: str | None = says("With `--out`: the file of the first program.")
 
 
 # The document of `castsim debug`.
@@ -444,31 +289,21 @@ class LoweredBlocks(Form):
 class Stop(Keys):
     """A place at which the program stood."""
 
-    line: Line
-    """The line of the operation about to be executed; at the end that of the last."""
+    line: Line = says("The line of the operation about to be executed; at the end that of the last.")
     cycle: Cycles | None
     """The cycle in which it starts, at the end the cycles of the run; null if none are modelled."""
-    ended: bool
-    """Whether every operation had been executed."""
+    ended: bool = says("Whether every operation had been executed.")
 
 
-class Debug(Form):
+class Debug(Form, name="debug"):
     """The stops of a session, in their order."""
 
-    NAME: ClassVar[str] = "debug"
-
-    file: str
-    """The program."""
-    entry: str
-    """The part of it that was run."""
-    target: str
-    """The target's name."""
-    operations: int
-    """How many operations were executed in all, which `step` goes through."""
-    stops: list[Stop]
-    """The first stop, and that of each command that moved the program."""
-    failed: int
-    """Commands that could not be carried out."""
+    file: str = says("The program.")
+    entry: str = says("The part of it that was run.")
+    target: str = says("The target's name.")
+    operations: int = says("How many operations were executed in all, which `step` goes through.")
+    stops: list[Stop] = says("The first stop, and that of each command that moved the program.")
+    failed: int = says("Commands that could not be carried out.")
 
 
 # The document of `castsim tosa`.
@@ -477,43 +312,37 @@ class Debug(Form):
 class TosaResult(Keys):
     """One call of a function."""
 
-    arguments: list[int]
-    """Its arguments."""
-    result: list[int]
-    """Its result; a scale is multiplier and shift."""
+    arguments: list[int] = says("Its arguments.")
+    result: list[int] = says("Its result; a scale is multiplier and shift.")
 
 
-class Tosa(Form):
+class Tosa(Form, name="tosa"):
     """The results of a helper function of the TOSA specification."""
 
-    NAME: ClassVar[str] = "tosa"
-
-    function: str
-    """Name of the function."""
-    results: list[TosaResult]
-    """One entry for each call."""
+    function: str = says("Name of the function.")
+    results: list[TosaResult] = says("One entry for each call.")
 
 
 COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
-    "record": (assembly.Recorded,),
-    "diff": (difference.Difference,),
-    "view": (difference.Viewed,),
+    "record": (compiler.Recorded,),
+    "diff": (cast.Difference,),
+    "view": (cast.Viewed,),
     "debug": (Debug,),
     "advise": (Advise,),
-    "expand": (assembly.Expanded,),
+    "expand": (compiler.Expanded,),
     "targets": (
         targets.TargetsList,
         targets.TargetDescription,
         targets.TargetPair,
         targets.TargetsDiff,
-        specifications.SpecificationDescription,
-        specifications.SpecificationPair,
+        targets.SpecificationDescription,
+        targets.SpecificationPair,
     ),
     "cast": (cast.Cast, cast.CastText),
     "quantise": (Quantise,),
     "compare": (Compare,),
-    "verify": (verify.Verification, verify.LoweringVerification, verify.SubstitutionVerification),
+    "verify": (verification.Verification, verification.LoweringVerification, verification.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
     "lower": (Lower, lowering.LoweredMatrix, LoweredBlocks),
     "conform": (lowering.Conform,),
@@ -521,24 +350,24 @@ COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
     "tosa": (Tosa,),
     "accuracy": (lowering.Accuracy, lowering.CrossValidated),
     "calibrate": (lowering.Calibrated,),
-    "check": (findings.Check,),
+    "check": (run.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),
-    "lint": (assembly.Lint,),
-    "latency": (assembly.Latency,),
-    "asm": (assembly.Assembled, assembly.CanonicalText),
-    "disasm": (assembly.Disassembled,),
-    "schedule": (assembly.Schedule,),
+    "lint": (compiler.Lint,),
+    "latency": (compiler.Latency,),
+    "asm": (compiler.Assembled, compiler.CanonicalText),
+    "disasm": (compiler.Disassembled,),
+    "schedule": (compiler.Schedule,),
     "builtin": (compiler.BuiltinList, compiler.BuiltinCall, compiler.FunctionCall, compiler.DescriptorCall),
     "compiled": (compiler.CompiledValues, compiler.CompiledAssembly, compiler.CompiledTable, compiler.CompiledText),
-    "unswizzle": (assembly.Unswizzled,),
-    "schema": (findings.SchemaList, findings.SchemaEntry),
-    "completion": (findings.Completion,),
-    "manual": (findings.Manual,),
+    "unswizzle": (compiler.Unswizzled,),
+    "schema": (run.SchemaList, run.SchemaEntry),
+    "completion": (run.Completion,),
+    "manual": (run.Manual,),
 }
 """The documents of each command that succeeds, in the order of the help."""
 
-FAILURE = findings.Failure
+FAILURE = run.Failure
 """The document of every command that fails."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,32 +1,119 @@
-"""The documents of `castsim run`."""
+"""The documents of `castsim run`; of failing commands, `castsim check`, `schema`, `completion` and `manual`."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from castsim.checking.check_finding import Severity
 from castsim.estimating.cast_estimates import Standing
 from castsim.execution.interpreter.memory import Origin
-from castsim.reports.schemas.findings import ErrorEntry
 from castsim.reports.schemas.keys import (
     Bytes,
     CauseName,
     Column,
     Cycles,
     Elements,
+    FactEntry,
     Form,
     Keys,
     Line,
+    LintEntry,
     Name,
+    Output,
     Scalar,
     Seconds,
+    Sha256,
+    StaleRead,
     Value,
     absent,
+    says,
 )
-from castsim.reports.schemas.objects import FactEntry, LintEntry, Output, StaleRead
 from castsim.synchronisation.flags import Place
 from castsim.targets.description import SourceKind, Status
+
+# The documents of failing commands, of `castsim check`, and of `castsim schema`.
+
+
+class FindingEntry(Keys):
+    """Something wrong with a file."""
+
+    severity: Severity = says("How grave it is.")
+    kind: str = says("Its kind.")
+    message: str = says("The finding in words.")
+    file: str = says("The file.")
+    line: Line | None = says("Line, from 1; null if it is about the whole file.")
+    column: Column | None = says("Column in code points, from 1; null as `line`.")
+    end_column: Column | None = says("Column behind the last character; null as `line`.")
+    help: str | None = says("The cure; null if there is no one cure.")
+    legal: list[str] = says("What would be legal.")
+
+
+class Check(Form, name="check"):
+    """All findings of files."""
+
+    findings: list[FindingEntry] = says("The findings, file by file.")
+
+
+class ErrorEntry(Keys):
+    """An error."""
+
+    kind: str = says("Its kind; `internal error` is castsim's own fault.")
+    message: str = says("The error in words.")
+    file: str | None = says("The file; null if it has no place.")
+    line: Line | None = says("Line, from 1; null if it has no place.")
+    column: Column | None = says("Column in code points, from 1; null if it has no place.")
+    legal: list[str] = says("What would be legal.")
+
+
+class Failure(Form, name="errors"):
+    """What every command writes that fails; the exit code is 1 or 2."""
+
+    errors: list[ErrorEntry] = says("The errors.")
+
+
+class FormEntry(Keys):
+    """A document that a command may write."""
+
+    name: str = says("Its name.")
+    version: int = says("Its `schema_version`.")
+    shape_sha256: Sha256 = says("Digest of its schema without descriptions.")
+    meaning: str = says("What it tells.")
+
+
+class CommandSchemas(Keys):
+    """A command."""
+
+    command: str = says("Its name.")
+    documents: list[FormEntry] = says("What it may write.")
+
+
+class SchemaList(Form, name="schema-list"):
+    """The documents of all commands."""
+
+    commands: list[CommandSchemas] = says("The commands.")
+
+
+class SchemaEntry(Form, name="schema"):
+    """The schema of a command's documents."""
+
+    command: str = says("Its name.")
+    schema_: dict[str, JsonValue] = says("The JSON Schema, draft 2020-12.", alias="schema")
+
+
+class Completion(Form, name="completion"):
+    """What `castsim completion` prints."""
+
+    shell: str = says("Name of the shell.")
+    script: str = says("The script that completes commands in it.")
+
+
+class Manual(Form, name="manual"):
+    """What `castsim manual` prints."""
+
+    page: str = says("The manual page.")
+
 
 # Inside of the launches of vector functions.
 
@@ -34,14 +121,11 @@ from castsim.targets.description import SourceKind, Status
 class Wait(Keys):
     """What the executions of a line waited for, all together."""
 
-    cause: CauseName
-    """The cause."""
+    cause: CauseName = says("The cause.")
     cycles: Annotated[float, Field(json_schema_extra={"unit": "cycles"})]
     """How long; waits overlap each other."""
-    for_line: Line | None
-    """The line that makes what was waited for; null if it is not one line."""
-    for_op: str | None
-    """The instruction of that line; null as `for_line`."""
+    for_line: Line | None = says("The line that makes what was waited for; null if it is not one line.")
+    for_op: str | None = says("The instruction of that line; null as `for_line`.")
 
 
 class LaunchLine(Keys):
@@ -49,53 +133,37 @@ class LaunchLine(Keys):
 
     line: Line | None
     """Line of the source, or number in the kernel of a tile operation; null for what belongs to the launch itself."""
-    op: str
-    """The instruction."""
-    executions: int
-    """How often it was executed."""
-    cycles: Cycles
-    """Cycles of the launches that went to it."""
-    causes: dict[CauseName, Cycles]
-    """The same by cause."""
-    waits: list[Wait]
-    """What its executions waited for, the longest first."""
+    op: str = says("The instruction.")
+    executions: int = says("How often it was executed.")
+    cycles: Cycles = says("Cycles of the launches that went to it.")
+    causes: dict[CauseName, Cycles] = says("The same by cause.")
+    waits: list[Wait] = says("What its executions waited for, the longest first.")
 
 
 class Launches(Keys):
     """All launches of one instruction of the source; of a tile operation, the first."""
 
-    line: Line
-    """Line of the source."""
-    op: str
-    """The instruction."""
-    pipe: str
-    """Its pipe."""
-    executions: int
-    """How many launches."""
-    cycles: Cycles
-    """Their cycles, those of the lines added up."""
-    pipe_cycles: Cycles
-    """What the engine counts of them."""
-    lines: list[LaunchLine]
-    """The lines."""
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    executions: int = says("How many launches.")
+    cycles: Cycles = says("Their cycles, those of the lines added up.")
+    pipe_cycles: Cycles = says("What the engine counts of them.")
+    lines: list[LaunchLine] = says("The lines.")
 
 
 class LineCycles(Keys):
     """Cycles of a line."""
 
-    line: Line | None
-    """As in `lines`."""
-    op: str
-    """The instruction."""
-    cycles: Cycles
-    """Its cycles."""
+    line: Line | None = says("As in `lines`.")
+    op: str = says("The instruction.")
+    cycles: Cycles = says("Its cycles.")
 
 
 class LaunchesByCause(Launches):
     """All launches of one instruction of the source, with the lines behind each cause."""
 
-    behind_causes: dict[CauseName, list[LineCycles]]
-    """The lines with cycles of each cause, most first."""
+    behind_causes: dict[CauseName, list[LineCycles]] = says("The lines with cycles of each cause, most first.")
 
 
 # What `castsim run --report kernel` adds.
@@ -106,44 +174,30 @@ _CYCLES_OF = Field(min_length=2, max_length=2, json_schema_extra={"unit": "cycle
 class KernelLine(Keys):
     """The cost of a source line to its pipe."""
 
-    line: Line
-    """Line of the source."""
-    op: str
-    """The instruction."""
-    pipe: str
-    """Its pipe."""
-    executions: int
-    """How often it was executed."""
-    cycles: Cycles
-    """Cycles from start to end of its executions, which may overlap."""
-    pipe_cycles: Cycles
-    """Cycles that its pipe spent on it."""
-    share_of_pipe: float
-    """Part of its pipe's occupied cycles, from 0 to 1."""
-    causes: dict[CauseName, Cycles]
-    """The pipe's cycles by cause."""
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    executions: int = says("How often it was executed.")
+    cycles: Cycles = says("Cycles from start to end of its executions, which may overlap.")
+    pipe_cycles: Cycles = says("Cycles that its pipe spent on it.")
+    share_of_pipe: float = says("Part of its pipe's occupied cycles, from 0 to 1.")
+    causes: dict[CauseName, Cycles] = says("The pipe's cycles by cause.")
 
 
 class PipesAtWork(Keys):
     """The cycles in which so many pipes worked at once."""
 
-    pipes: int
-    """Number of pipes."""
-    cycles: Cycles
-    """Cycles in which exactly so many worked."""
+    pipes: int = says("Number of pipes.")
+    cycles: Cycles = says("Cycles in which exactly so many worked.")
 
 
 class Overlap(Keys):
     """How far the pipes work at the same time."""
 
-    work_cycles: dict[Name, Cycles]
-    """Cycles in which each pipe has an instruction at work."""
-    serial_cycles: Cycles
-    """Their sum: one pipe after the other."""
-    covered_cycles: Cycles
-    """Cycles in which some pipe works."""
-    cycles_with_pipes_at_work: list[PipesAtWork]
-    """The same by the number of pipes at work."""
+    work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe has an instruction at work.")
+    serial_cycles: Cycles = says("Their sum: one pipe after the other.")
+    covered_cycles: Cycles = says("Cycles in which some pipe works.")
+    cycles_with_pipes_at_work: list[PipesAtWork] = says("The same by the number of pipes at work.")
     achieved: float | None
     """Part of what the busiest pipe could hide that is hidden, from 0 to 1; null if only one pipe works."""
 
@@ -151,127 +205,84 @@ class Overlap(Keys):
 class Bound(Keys):
     """The bottleneck."""
 
-    pipe: str
-    """The pipe with the most occupied cycles."""
-    cause: CauseName
-    """The cause of most of them."""
-    cycles: Cycles
-    """Cycles of that cause."""
-    occupied_cycles: Cycles
-    """Cycles in which the pipe is occupied."""
+    pipe: str = says("The pipe with the most occupied cycles.")
+    cause: CauseName = says("The cause of most of them.")
+    cycles: Cycles = says("Cycles of that cause.")
+    occupied_cycles: Cycles = says("Cycles in which the pipe is occupied.")
 
 
 class Stretch(Keys):
     """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one behind the last."""
 
-    first_byte: int
-    """Address of the first byte."""
-    last_byte: int
-    """Address of the last byte."""
-    scratch: bool
-    """Whether it is some instruction's scratch tile."""
-    written_by_lines: list[Line]
-    """Lines that write it."""
-    read_by_lines: list[Line]
-    """Lines that read it."""
-    live_cycles: Cycles
-    """Cycles in which its content is still needed."""
-    live: list[Annotated[list[int], _CYCLES_OF]]
-    """When its content is needed."""
-    writes: list[Annotated[list[int], _CYCLES_OF]]
-    """When it is written."""
-    reads: list[Annotated[list[int], _CYCLES_OF]]
-    """When it is read."""
+    first_byte: int = says("Address of the first byte.")
+    last_byte: int = says("Address of the last byte.")
+    scratch: bool = says("Whether it is some instruction's scratch tile.")
+    written_by_lines: list[Line] = says("Lines that write it.")
+    read_by_lines: list[Line] = says("Lines that read it.")
+    live_cycles: Cycles = says("Cycles in which its content is still needed.")
+    live: list[Annotated[list[int], _CYCLES_OF]] = says("When its content is needed.")
+    writes: list[Annotated[list[int], _CYCLES_OF]] = says("When it is written.")
+    reads: list[Annotated[list[int], _CYCLES_OF]] = says("When it is read.")
 
 
 class Buffer(Keys):
     """A buffer over time."""
 
-    name: str
-    """Name of the memory."""
-    capacity_bytes: Bytes
-    """Its size."""
-    peak_live_bytes: Bytes
-    """The most bytes that live at once."""
-    peak_cycle: Cycles
-    """The first cycle in which they do."""
-    stretches: list[Stretch]
-    """Its stretches, by address."""
+    name: str = says("Name of the memory.")
+    capacity_bytes: Bytes = says("Its size.")
+    peak_live_bytes: Bytes = says("The most bytes that live at once.")
+    peak_cycle: Cycles = says("The first cycle in which they do.")
+    stretches: list[Stretch] = says("Its stretches, by address.")
 
 
 class Kernel(Keys):
     """A whole kernel."""
 
-    lines: list[KernelLine]
-    """The lines of the source."""
-    overlap: Overlap
-    """The overlap of the pipes."""
-    bound: Bound | None
-    """The bottleneck; null if no pipe did anything."""
-    launches: list[LaunchesByCause]
-    """Inside of launches."""
-    buffers: list[Buffer]
-    """The on-chip buffers."""
+    lines: list[KernelLine] = says("The lines of the source.")
+    overlap: Overlap = says("The overlap of the pipes.")
+    bound: Bound | None = says("The bottleneck; null if no pipe did anything.")
+    launches: list[LaunchesByCause] = says("Inside of launches.")
+    buffers: list[Buffer] = says("The on-chip buffers.")
 
 
 class Pipe(Keys):
     """The cycles of a pipe."""
 
-    busy_cycles: Cycles
-    """Cycles in which it worked."""
-    causes: dict[CauseName, Cycles]
-    """Cycles by cause, without zeros; they add up to the total of the run."""
+    busy_cycles: Cycles = says("Cycles in which it worked.")
+    causes: dict[CauseName, Cycles] = says("Cycles by cause, without zeros; they add up to the total of the run.")
 
 
 class LostMost(Keys):
     """The instruction on which pipes lost most cycles."""
 
-    line: Line
-    """Line of the source."""
-    op: str
-    """The instruction."""
-    pipe: str
-    """Its pipe."""
-    inserted: bool
-    """Whether castsim inserted it to synchronise."""
-    lost_cycles: Cycles
-    """Cycles lost in all its executions."""
-    cause: CauseName
-    """The cause of most of them."""
-    causes: dict[CauseName, Cycles]
-    """All of them by cause."""
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    inserted: bool = says("Whether castsim inserted it to synchronise.")
+    lost_cycles: Cycles = says("Cycles lost in all its executions.")
+    cause: CauseName = says("The cause of most of them.")
+    causes: dict[CauseName, Cycles] = says("All of them by cause.")
 
 
 class Link(Keys):
     """A result and who waits for it, in a program of bundles."""
 
-    producer: str
-    """The instruction that gives it."""
-    producer_line: Line
-    """Its line of the source."""
-    consumer: str
-    """The instruction that reads it."""
-    consumer_line: Line
-    """Its line of the source."""
-    through: str
-    """The register that holds it."""
-    distance_bundles: int
-    """The smallest distance in bundles at which it can be read."""
+    producer: str = says("The instruction that gives it.")
+    producer_line: Line = says("Its line of the source.")
+    consumer: str = says("The instruction that reads it.")
+    consumer_line: Line = says("Its line of the source.")
+    through: str = says("The register that holds it.")
+    distance_bundles: int = says("The smallest distance in bundles at which it can be read.")
 
 
 class LatencyEntry(Keys):
     """What the latencies of a run cost."""
 
-    longest: Link
-    """The link of the chain with the largest distance."""
-    chain: list[Link]
-    """The chain that costs most, in the order of the program."""
-    chain_bundles: int
-    """Bundles of one trip through it."""
-    trips: int
-    """How often it ran."""
-    chain_cycles: Cycles
-    """Cycles that the longest chains of the run take, all of them."""
+    longest: Link = says("The link of the chain with the largest distance.")
+    chain: list[Link] = says("The chain that costs most, in the order of the program.")
+    chain_bundles: int = says("Bundles of one trip through it.")
+    trips: int = says("How often it ran.")
+    chain_cycles: Cycles = says("Cycles that the longest chains of the run take, all of them.")
     gained_cycles: Cycles
     """Cycles saved if every result could be read in the next bundle; unrolled loops can save more."""
 
@@ -279,140 +290,95 @@ class LatencyEntry(Keys):
 class Instruction(Keys):
     """One execution of an instruction; in very long runs, one of several that an engine took together."""
 
-    line: Line
-    """Line of the source."""
-    op: str
-    """The instruction."""
-    pipe: str
-    """Its pipe."""
-    start_cycle: Cycles
-    """First cycle."""
-    end_cycle: Cycles
-    """First cycle after its last effect."""
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    start_cycle: Cycles = says("First cycle.")
+    end_cycle: Cycles = says("First cycle after its last effect.")
     executions: int = Field(default_factory=absent)
     """How many executions the entry stands for; only in runs of more than 65,536."""
-    last_end_cycle: Cycles = Field(default_factory=absent)
-    """Where the last of them ends; beside `executions`."""
+    last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", default_factory=absent)
 
 
 class ChoiceEntry(Keys):
     """An option that decides results which the text leaves open."""
 
-    option: str
-    """Name of the option."""
-    value: str
-    """Its value in this run."""
-    legal: list[str]
-    """The values that it may have."""
-    effect: str
-    """What follows from the value."""
-    lines: list[Line]
-    """The lines of the source where it counts."""
+    option: str = says("Name of the option.")
+    value: str = says("Its value in this run.")
+    legal: list[str] = says("The values that it may have.")
+    effect: str = says("What follows from the value.")
+    lines: list[Line] = says("The lines of the source where it counts.")
 
 
 class PartialOutput(Keys):
     """An output of which not all elements are computed."""
 
-    name: str
-    """Name of the argument."""
-    file: str | None
-    """Its `.npy` file; null if it was not written."""
+    name: str = says("Name of the argument.")
+    file: str | None = says("Its `.npy` file; null if it was not written.")
     computed_file: str | None
     """The `.npy` file that tells which elements are computed; null if it was not written."""
-    format: str
-    """Name of its format."""
-    shape: list[Elements]
-    """Extent of each dimension."""
-    elements: Elements
-    """How many are not computed."""
-    first: list[int]
-    """Index of the first of them."""
+    format: str = says("Name of its format.")
+    shape: list[Elements] = says("Extent of each dimension.")
+    elements: Elements = says("How many are not computed.")
+    first: list[int] = says("Index of the first of them.")
 
 
 class UndefinedOutput(Keys):
     """An output that rests in part on bytes of a buffer that nothing wrote; they count as 0."""
 
-    name: str
-    """Name of the argument."""
-    mask_file: str | None
-    """The `.npy` file that tells which elements do; null if it was not written."""
-    elements: Elements
-    """How many do."""
-    first: list[int]
-    """Index of the first of them."""
+    name: str = says("Name of the argument.")
+    mask_file: str | None = says("The `.npy` file that tells which elements do; null if it was not written.")
+    elements: Elements = says("How many do.")
+    first: list[int] = says("Index of the first of them.")
 
 
 class InsertedEntry(Keys):
     """A flag or a barrier that was inserted."""
 
-    line: Line
-    """Line of the source at which it stands."""
-    place: Place
-    """Where, beside that line."""
-    text: str
-    """The instruction."""
-    executions: int
-    """How often it was executed."""
+    line: Line = says("Line of the source at which it stands.")
+    place: Place = says("Where, beside that line.")
+    text: str = says("The instruction.")
+    executions: int = says("How often it was executed.")
 
 
 class Synchronisation(Keys):
     """Who synchronises the pipes."""
 
-    by: str
-    """`insertion`, `program` or `interlock`."""
-    inserted: list[InsertedEntry]
-    """What was inserted."""
+    by: str = says("`insertion`, `program` or `interlock`.")
+    inserted: list[InsertedEntry] = says("What was inserted.")
 
 
 class Race(Keys):
     """What the order of the program does not guarantee."""
 
-    kind: str
-    """Kind of the finding."""
-    message: str
-    """The finding in words."""
-    missing: str | None
-    """What would cure it; null if that cannot be said."""
-    lines: list[Line]
-    """Lines of the instructions."""
-    pipes: list[str]
-    """Their pipes."""
-    space: str | None
-    """The memory; null where no bytes are concerned."""
-    first_byte: int | None
-    """Address of the first byte; null as `space`."""
-    last_byte: int | None
-    """Address of the last byte; null as `space`."""
+    kind: str = says("Kind of the finding.")
+    message: str = says("The finding in words.")
+    missing: str | None = says("What would cure it; null if that cannot be said.")
+    lines: list[Line] = says("Lines of the instructions.")
+    pipes: list[str] = says("Their pipes.")
+    space: str | None = says("The memory; null where no bytes are concerned.")
+    first_byte: int | None = says("Address of the first byte; null as `space`.")
+    last_byte: int | None = says("Address of the last byte; null as `space`.")
 
 
 class Operation(Keys):
     """A vector operation on one element type."""
 
-    op: str
-    """The operation."""
-    element: str
-    """Name of the element's format."""
-    validated: bool
-    """Whether its cycles were compared with published ones."""
-    not_bit_exact: str | None
-    """Why its values are not claimed to be bit-exact; null if they are."""
+    op: str = says("The operation.")
+    element: str = says("Name of the element's format.")
+    validated: bool = says("Whether its cycles were compared with published ones.")
+    not_bit_exact: str | None = says("Why its values are not claimed to be bit-exact; null if they are.")
 
 
 class Read(Keys):
     """A read of memory on which the path rests."""
 
-    read: str
-    """The element that was read."""
-    file: str
-    """The source file."""
-    line: Line
-    """Line of the read."""
-    column: Column
-    """Column of the read."""
-    value: Value
-    """What it gave."""
-    origin: Origin
-    """Where the value is from."""
+    read: str = says("The element that was read.")
+    file: str = says("The source file.")
+    line: Line = says("Line of the read.")
+    column: Column = says("Column of the read.")
+    value: Value = says("What it gave.")
+    origin: Origin = says("Where the value is from.")
 
 
 class CastLine(Keys):
@@ -421,67 +387,45 @@ class CastLine(Keys):
     Of vector instructions and TPC code: what conversions of one line between the same formats did, in active lanes.
     """
 
-    line: Line
-    """Line of the source."""
-    op: str
-    """The instruction."""
-    src: str
-    """Name of the source format."""
-    dst: str
-    """Name of the destination format."""
-    elements: Elements
-    """How many numbers were cast."""
-    rounded: Elements
-    """How many became another number, and were within the range of the destination."""
-    clamped: Elements
-    """How many were beyond the range and became its end."""
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    elements: Elements = says("How many numbers were cast.")
+    rounded: Elements = says("How many became another number, and were within the range of the destination.")
+    clamped: Elements = says("How many were beyond the range and became its end.")
     wrapped: Elements
     """How many were beyond the range and became another number, as a rule by their low bits."""
-    overflow: Elements
-    """How many became infinity, or NaN."""
-    nan: Elements
-    """How many were NaN and became a number."""
+    overflow: Elements = says("How many became infinity, or NaN.")
+    nan: Elements = says("How many were NaN and became a number.")
 
 
 class PlaceholderUse(Keys):
     """An operation that is not simulated."""
 
-    op: str
-    """The operation."""
-    pipe: str
-    """The pipe that it keeps."""
-    executions: int
-    """How often."""
-    cycles_each: Cycles
-    """How long each time, as `--opaque` says."""
+    op: str = says("The operation.")
+    pipe: str = says("The pipe that it keeps.")
+    executions: int = says("How often.")
+    cycles_each: Cycles = says("How long each time, as `--opaque` says.")
 
 
 class Placeholders(Keys):
     """The opaque operations."""
 
-    operations: list[PlaceholderUse]
-    """What they are."""
-    cycles_resting_on_them: Cycles
-    """How much of the total rests on them."""
-    cycles_without_them: Cycles
-    """The total if they took no time."""
+    operations: list[PlaceholderUse] = says("What they are.")
+    cycles_resting_on_them: Cycles = says("How much of the total rests on them.")
+    cycles_without_them: Cycles = says("The total if they took no time.")
 
 
 class Gain(Keys):
     """What lifting a limit of the target gains."""
 
-    name: str
-    """The limit."""
-    title: str
-    """What lifting it means."""
-    facts: dict[Name, Scalar]
-    """The facts that it sets, by path."""
-    total_cycles: Cycles
-    """Cycles of the run without the limit."""
-    gained_cycles: Cycles
-    """Cycles saved; negative if it costs."""
-    reason: str | None
-    """What takes the cycles where it costs; else null."""
+    name: str = says("The limit.")
+    title: str = says("What lifting it means.")
+    facts: dict[Name, Scalar] = says("The facts that it sets, by path.")
+    total_cycles: Cycles = says("Cycles of the run without the limit.")
+    gained_cycles: Cycles = says("Cycles saved; negative if it costs.")
+    reason: str | None = says("What takes the cycles where it costs; else null.")
 
 
 class RestShare(Keys):
@@ -491,135 +435,96 @@ class RestShare(Keys):
     """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
     standing: Standing
     """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
-    cycles: Cycles
-    """How many they are."""
-    operations: list[str]
-    """On what they are spent, most first."""
+    cycles: Cycles = says("How many they are.")
+    operations: list[str] = says("On what they are spent, most first.")
 
 
 class IntervalEntry(Keys):
     """Where measured cycles lie, by the errors of measured rows that were not fitted."""
 
-    share: int
-    """In how many percent of the cases."""
-    covered: Cycles
-    """The cycles of which this is told: those of kinds of operations with such rows."""
-    low: Cycles
-    """The lower end for these."""
-    high: Cycles
-    """The upper end."""
-    rows: int
-    """The number of these rows."""
+    share: int = says("In how many percent of the cases.")
+    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
+    low: Cycles = says("The lower end for these.")
+    high: Cycles = says("The upper end.")
+    rows: int = says("The number of these rows.")
 
 
 class SensitivityEntry(Keys):
     """The weight of a number of a fact."""
 
-    fact: str
-    """Its path in the description."""
-    status: Status
-    """How well the fact is known."""
-    value: float
-    """The number."""
-    less: int
-    """By how much cycles change if it is 10 percent less."""
-    more: int
-    """By how much they change if it is 10 percent more."""
+    fact: str = says("Its path in the description.")
+    status: Status = says("How well the fact is known.")
+    value: float = says("The number.")
+    less: int = says("By how much cycles change if it is 10 percent less.")
+    more: int = says("By how much they change if it is 10 percent more.")
 
 
 class TrustEntry(Keys):
     """What the cycles rest on."""
 
-    shares: list[RestShare]
-    """All cycles by evidence; they add up to the total."""
-    interval: IntervalEntry | None
-    """Where measured cycles lie; null if too few rows were measured."""
+    shares: list[RestShare] = says("All cycles by evidence; they add up to the total.")
+    interval: IntervalEntry | None = says("Where measured cycles lie; null if too few rows were measured.")
     sensitivities: list[SensitivityEntry] | None
     """Numbers of facts by weight, most first; null if the program is too long to time it again without `--facts`."""
-    clock_status: Status
-    """How well the clock is known by which seconds are computed."""
+    clock_status: Status = says("How well the clock is known by which seconds are computed.")
 
 
 class CoreEntry(Keys):
     """A core of a kernel in C++ that ran on all of its cores."""
 
-    block: int
-    """Its number, from 0."""
-    cycles: Cycles
-    """Its cycles."""
+    block: int = says("Its number, from 0.")
+    cycles: Cycles = says("Its cycles.")
 
 
-class Run(Form):
+class Run(Form, name="run"):
     """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
 
-    NAME: ClassVar[str] = "run"
-
-    program: str
-    """The file."""
-    entry: str | None
-    """The function; null where there is none."""
-    target: str
-    """Name of the target."""
-    engine: str | None
-    """The engine: `fast` or `event`."""
-    total_cycles: Cycles | None
-    """Cycles of the run."""
-    seconds: Seconds | None
-    """The same at the target's frequency."""
+    program: str = says("The file.")
+    entry: str | None = says("The function; null where there is none.")
+    target: str = says("Name of the target.")
+    engine: str | None = says("The engine: `fast` or `event`.")
+    total_cycles: Cycles | None = says("Cycles of the run.")
+    seconds: Seconds | None = says("The same at the target's frequency.")
     launch_cycles: Cycles = Field(default_factory=absent)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
-    untimed: str = Field(default_factory=absent)
-    """Why no cycles are modelled."""
-    pipes: dict[Name, Pipe] | None
-    """The pipes by name."""
-    lost_most: LostMost | None
-    """The instruction on which most cycles were lost; null if none were."""
+    untimed: str = says("Why no cycles are modelled.", default_factory=absent)
+    pipes: dict[Name, Pipe] | None = says("The pipes by name.")
+    lost_most: LostMost | None = says("The instruction on which most cycles were lost; null if none were.")
     latency_bound: LatencyEntry | None = Field(default_factory=absent)
     """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
-    instructions: list[Instruction] | None
-    """Every execution, in program order."""
+    instructions: list[Instruction] | None = says("Every execution, in program order.")
     launches: list[Launches] = Field(default_factory=absent)
     """Inside of the launches that a program of vector instructions writes."""
     path_decided_by: list[Read] = Field(default_factory=absent)
     """The reads on which the path rests, if there are any."""
-    choices: list[ChoiceEntry] = Field(default_factory=absent)
-    """The options on which results rest, if there are any."""
-    placeholders: Placeholders = Field(default_factory=absent)
-    """The opaque operations, if there are any."""
-    outputs: list[Output]
-    """The output arrays."""
+    choices: list[ChoiceEntry] = says("The options on which results rest, if there are any.", default_factory=absent)
+    placeholders: Placeholders = says("The opaque operations, if there are any.", default_factory=absent)
+    outputs: list[Output] = says("The output arrays.")
     outputs_not_computed: list[PartialOutput] = Field(default_factory=absent)
     """Outputs of which not all is computed, if there are any."""
     outputs_undefined: list[UndefinedOutput] = Field(default_factory=absent)
     """Outputs that rest in part on what nothing wrote, if there are any."""
-    printed: list[str] = Field(default_factory=absent)
-    """What a kernel in C printed, with file and line, if it did."""
+    printed: list[str] = says("What a kernel in C printed, with file and line, if it did.", default_factory=absent)
     errors: list[ErrorEntry] = Field(default_factory=absent)
     """Why the run fails although it came to its end: races, outputs that are not computed."""
     casts: list[CastLine] = Field(default_factory=absent)
     """What the casts did to their numbers, by instruction; where values were computed."""
     facts_assumed: list[FactEntry] | None
     """The facts that the run rests on and no document states, by weight where it is known."""
-    trust: TrustEntry | None
-    """What the cycles rest on."""
-    warnings: list[str]
-    """What the program asks for in vain, or does in a surprising way."""
-    synchronisation: Synchronisation = Field(default_factory=absent)
-    """Who synchronises; of tile programs."""
+    trust: TrustEntry | None = says("What the cycles rest on.")
+    warnings: list[str] = says("What the program asks for in vain, or does in a surprising way.")
+    synchronisation: Synchronisation = says("Who synchronises; of tile programs.", default_factory=absent)
     races: list[Race] = Field(default_factory=absent)
     """The races found; of tile programs and those of vector instructions."""
     operations: list[Operation] = Field(default_factory=absent)
     """The vector operations of a tile program, if it has any."""
     stale_reads: list[StaleRead] = Field(default_factory=absent)
     """The reads that came too early; of exposed pipelines that were checked."""
-    what_if: list[Gain] | None = Field(default_factory=absent)
-    """With `--what-if`: what lifting each limit gains."""
-    lint: list[LintEntry] = Field(default_factory=absent)
-    """With `--lint`: the certain findings."""
+    what_if: list[Gain] | None = says("With `--what-if`: what lifting each limit gains.", default_factory=absent)
+    lint: list[LintEntry] = says("With `--lint`: the certain findings.", default_factory=absent)
     lint_possible: list[LintEntry] = Field(default_factory=absent)
     """With `--lint`: findings that depend on the path, on predicates or on start values."""
-    kernel: Kernel | None = Field(default_factory=absent)
-    """With `--report kernel`: the whole kernel."""
+    kernel: Kernel | None = says("With `--report kernel`: the whole kernel.", default_factory=absent)
     cores: list[CoreEntry] = Field(default_factory=absent)
     """With `--all-blocks`: every core; the document is of the longest."""
 
@@ -627,22 +532,14 @@ class Run(Form):
 class Entry(Keys):
     """A function of a file."""
 
-    entry: str
-    """Name of the function."""
-    cycles: Cycles | None
-    """Its cycles; null if it cannot be run, or they are not modelled."""
-    error: str | None
-    """Why it cannot be run; null if it can."""
+    entry: str = says("Name of the function.")
+    cycles: Cycles | None = says("Its cycles; null if it cannot be run, or they are not modelled.")
+    error: str | None = says("Why it cannot be run; null if it can.")
 
 
-class AllEntries(Form):
+class AllEntries(Form, name="run-all-entries"):
     """With `--all-entries`: every function of a file by itself."""
 
-    NAME: ClassVar[str] = "run-all-entries"
-
-    program: str
-    """The file."""
-    entries: list[Entry]
-    """The functions."""
-    failed: int
-    """How many cannot be run."""
+    program: str = says("The file.")
+    entries: list[Entry] = says("The functions.")
+    failed: int = says("How many cannot be run.")

@@ -125,8 +125,7 @@ class Recorder(IgnoresBlocks):
 #
 # An engine that tells each cycle of a pipe takes more time than a long run allows. An operation's cycles by cause, and
 # the cycle in which its pipe begins to work for it, say nearly as much: what it waits for comes before its work, and
-# the
-# fill of a pipe before its work as the drain comes behind it. The order of other causes within an operation is not
+# the fill of a pipe before its work as the drain comes behind it. The order of other causes within an operation is not
 # known.
 
 _WORK = tuple(cause for cause in Cause if cause not in WAITING and cause is not Cause.DRAIN)

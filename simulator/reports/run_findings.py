@@ -1,0 +1,286 @@
+"""The sections of a run's report on what is wrong: stale reads, warnings, races, lint; and what was inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.reports.documents import Document, document
+from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.terminal import indented
+from castsim.running import Loaded
+from castsim.synchronisation.flags import Note, Place
+from castsim.synchronisation.race_findings import Finding
+
+if TYPE_CHECKING:
+    from castsim.machines.vliw.findings import Site, StaleRead
+
+
+def stale_entry(found: StaleRead) -> Document:
+    """Return one stale read: both instructions, their bundles, the distances in bundles."""
+    return {
+        **document(found, "kind", "place", "role", place="register", role="operand"),
+        "reader": _site(found.reader),
+        "writer": None if found.writer is None else _site(found.writer),
+        **document(found, *_DISTANCES, **_IN_BUNDLES),
+    }
+
+
+_DISTANCES = ("distance", "needed", "missing", "first", "times")
+_IN_BUNDLES = {
+    "distance": "distance_bundles",
+    "needed": "needed_bundles",
+    "missing": "missing_bundles",
+    "first": "first_issued_bundle",
+}
+
+
+def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
+    """Return the number and first place of stale values that a run left; None if it left none, or was not checked."""
+    stale = [each for each in found or () if each.stale]
+    if not stale:
+        return None
+    times = sum(each.times for each in stale)
+    often = f", {times} times in all" if times > len(stale) else ""
+    what = "1 stale read" if len(stale) == 1 else f"{len(stale)} stale reads"
+    return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
+
+
+def _site(site: Site) -> Document:
+    return {"text": site.text, "line": site.span.line, "bundle": site.bundle, "slot": site.slot.name}
+
+
+# Above all else: that a run has left stale values, and what to do.
+
+
+def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    notice = stale_notice(report.result.stale_reads)
+    if notice is not None:
+        yield Text.assemble(("warning: ", "bold yellow"), notice)
+        yield indented(Text("move readers later by the missing bundles; --stale-reads stop exits with 1 at the first"))
+        yield Text()
+
+
+NOTICE = ReportSection(_notice_text)
+
+
+# What the program asks for in vain, or does in a surprising way.
+
+
+def _warnings_data(report: RunReport) -> Document:
+    notice = stale_notice(report.result.stale_reads)
+    return {"warnings": [*([notice] if notice else []), *report.result.warnings]}
+
+
+def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    for warning in report.result.warnings:
+        yield Text.assemble(("warning: ", "bold yellow"), warning)
+    if report.result.warnings:
+        yield Text()
+
+
+WARNINGS = ReportSection(_warnings_text, _warnings_data)
+
+
+# Races: what the order of a tile program does not guarantee.
+
+
+def _races_data(report: RunReport) -> Document:
+    races = report.result.races
+    return {} if races is None else {"races": [_entry(found) for found in races]}
+
+
+def _entry(found: Finding) -> Document:
+    """Return a finding as JSON; bytes are null where none are concerned, `last_byte` belongs to them."""
+    region = found.region
+    return {
+        **document(found, "kind", "message"),
+        "missing": found.missing or None,
+        "lines": [span.line for span in found.spans],
+        "pipes": list(found.pipes),
+        "space": region.space if region else None,
+        "first_byte": region.start if region else None,
+        "last_byte": region.end - 1 if region else None,
+    }
+
+
+def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    for finding in report.result.races or ():
+        yield Text.assemble((f"{finding.kind}: ", "bold red"), finding.message)
+        if finding.missing:
+            yield indented(Text(f"missing: {finding.missing}"))
+    if report.result.races:
+        yield Text()
+
+
+RACES = ReportSection(_races_text, _races_data, options=("--races",))
+
+
+# Registers that were read too early, by kind.
+
+_HEADS = {
+    "EARLY": "stale reads: the old value is read inside the latency window of a write",
+    "OVERTAKEN": "overtaken writes: an earlier load lands later and overwrites the result",
+    "UNWRITTEN": "reads of places that nothing wrote",
+    "SAME_BUNDLE": "reads beside a write in the same bundle: the old value, by the definition of a bundle",
+}
+"""What stands above the findings of each `StaleReadKind`, by its name."""
+
+
+def _stale_reads_data(report: RunReport) -> Document:
+    found = report.result.stale_reads
+    return {} if found is None else {"stale_reads": [stale_entry(each) for each in found]}
+
+
+def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield what the checked mode found; nothing for machines that interlock or were not checked."""
+    del width
+    found = report.result.stale_reads
+    if found is None:
+        return
+    from castsim.machines.vliw.findings import StaleReadKind  # noqa: PLC0415 - runs of tiles have no registers
+
+    yield Text()
+    if not any(each.kind is not StaleReadKind.SAME_BUNDLE for each in found):
+        yield Text("stale reads: none")
+    for name, head in _HEADS.items():
+        kind = StaleReadKind[name]
+        own = [each for each in found if each.kind is kind]
+        if not own:
+            continue
+        yield Text(f"{head} ({len(own)})", style="dim" if kind is StaleReadKind.SAME_BUNDLE else "bold yellow")
+        for each in own:
+            times = f", {each.times} times" if each.times > 1 else ""
+            yield indented(Text(f"{each.sentence()}{times}"))
+
+
+STALE_READS = ReportSection(_stale_reads_text, _stale_reads_data, options=("--stale-reads",))
+
+
+# What the linter found in an assembly program, and its notices; `castsim lint` prints the same.
+
+
+def _lint_data(report: RunReport) -> Document:
+    if report.findings is None:
+        return {}
+    from castsim.reports.listing import lint_entries  # noqa: PLC0415 - runs of tiles are not linted
+
+    return lint_entries(report.findings)
+
+
+def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    if report.findings is not None:
+        from castsim.reports.listing import lint_section  # noqa: PLC0415 - as above
+
+        yield from lint_section(report.findings)
+
+
+LINT = ReportSection(_lint_text, _lint_data, options=("--lint",))
+
+
+# Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
+
+MARK = "+"
+"""What stands in place of the line number of an inserted instruction."""
+
+
+def _synchronisation_data(report: RunReport) -> Document:
+    """Return who synchronises, and every inserted instruction with line, place and executions."""
+    loaded = report.result.loaded
+    if not loaded.target.has_tiles:
+        return {}
+    return {"synchronisation": _synchronisation(loaded)}
+
+
+def _synchronisation(loaded: Loaded) -> Document:
+    if loaded.synchronised is None:
+        return {"by": "interlock" if loaded.tree.interlocked else "program", "inserted": []}
+    return {
+        "by": "insertion",
+        "inserted": [
+            {"line": note.span.line, "place": str(note.place), "text": note.text, "executions": note.times}
+            for note in _notes(loaded)
+        ],
+    }
+
+
+def _synchronisation_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield the listing if it was asked for, or why there is none."""
+    del width
+    if not report.show_synchronisation:
+        return
+    loaded = report.result.loaded
+    if loaded.synchronised is None:
+        reason = (
+            "the instructions wait for each other's bytes" if loaded.tree.interlocked else "the program has its own"
+        )
+        yield Text(f"synchronisation: nothing inserted, {reason}")
+        yield Text()
+        return
+    yield Text(f"synchronisation: lines marked {MARK} are inserted", style="bold")
+    for number, line in synchronisation_listing(loaded):
+        style = "green" if number == MARK else "dim"
+        yield Text(f"{number:>5}  {line}", style=style, no_wrap=True, overflow="ignore")
+    yield Text()
+
+
+def synchronisation_listing(loaded: Loaded) -> list[tuple[str, str]]:
+    """Return the lines of the entry function, each with its number, or with `MARK` if it was inserted."""
+    lines = loaded.source.splitlines()
+    first, last = _function(lines, loaded.entry)
+    above: dict[int, list[str]] = {}
+    below: dict[int, list[str]] = {}
+    for note in _notes(loaded):
+        line = note.span.line
+        spelt = _indented(note.text if note.times == 1 else f"{note.text}  // {note.times} times", lines[line - 1])
+        match note.place:
+            case Place.BEFORE | Place.AT_END:
+                above.setdefault(line, []).append(spelt)
+            case Place.AFTER:
+                below.setdefault(line, []).append(spelt)
+            case Place.BEHIND:
+                below.setdefault(_closing(lines, line), []).append(spelt)
+    return [row for number in range(first, last + 1) for row in _rows(number, lines[number - 1], above, below)]
+
+
+def _rows(
+    number: int, line: str, above: dict[int, list[str]], below: dict[int, list[str]]
+) -> Iterator[tuple[str, str]]:
+    yield from ((MARK, text) for text in above.get(number, ()))
+    yield str(number), line
+    yield from ((MARK, text) for text in below.get(number, ()))
+
+
+def _notes(loaded: Loaded) -> tuple[Note, ...]:
+    return () if loaded.synchronised is None else loaded.synchronised.notes
+
+
+def _indented(text: str, line: str) -> str:
+    return " " * (len(line) - len(line.lstrip())) + text
+
+
+def _function(lines: list[str], name: str) -> tuple[int, int]:
+    """Return the first and the last line of a function."""
+    first = next(n for n, line in enumerate(lines, 1) if "func.func" in line and f"@{name}(" in line.replace(" (", "("))
+    return first, _closing(lines, first)
+
+
+def _closing(lines: list[str], start: int) -> int:
+    """Return the line of the brace that closes the last region opened in line `start`, or in the first one after."""
+    depth = 0
+    for number in range(start, len(lines) + 1):
+        code = lines[number - 1].split("//")[0]
+        depth += code.count("{") - code.count("}")
+        if depth <= 0 and "}" in code and (number > start or not code.rstrip().endswith("{")):
+            return number
+    return len(lines)
+
+
+SYNCHRONISATION = ReportSection(_synchronisation_text, _synchronisation_data, options=("--sync", "--show-sync"))

@@ -1,0 +1,366 @@
+"""The sections of a run's report on values: outputs, casts, operations, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite, prod
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from castsim.execution.entry_and_target import Choice
+from castsim.execution.interpreter.memory import Origin, ReadElement
+from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
+from castsim.execution.tree import Tree
+from castsim.isa.formats import IntFormat, format_named
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.reports.documents import Document, json_of, key
+from castsim.reports.numbers import grouped
+from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
+from castsim.reports.terminal import indented, table
+from castsim.running.program_runs import PlaceholderUse
+from castsim.targets import Target, TileTarget
+from castsim.targets.loader import measured_operation
+
+
+def _outputs_data(report: RunReport) -> Document:
+    partial = {"outputs_not_computed": json_of(report.partial)} if report.partial else {}
+    undefined = {"outputs_undefined": json_of(report.undefined)} if report.undefined else {}
+    printed = {"printed": list(report.result.loaded.printed)} if report.result.loaded.printed else {}
+    return {"outputs": json_of(report.outputs), **partial, **undefined, **printed}
+
+
+def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    for line in report.result.loaded.printed:
+        yield Text.assemble(("printed: ", "bold"), line)
+    if not report.outputs and not report.partial:
+        yield Text("outputs: none computed" if report.result.loaded.arguments else "outputs: none")
+        return
+    for output in report.outputs:
+        shape = " x ".join(map(str, output.shape))
+        yield Text(f"output {output.name}: {output.format} [{shape}], sha256 {output.sha256}")
+        if output.file is not None:
+            yield indented(Text(f"written to {output.file}"))
+    if report.outputs and all(output.file is None for output in report.outputs):
+        yield indented(Text("not written; --out DIR writes DIR/NAME.npy"))
+    for undefined in report.undefined:
+        first = ", ".join(map(str, undefined.first))
+        text = f"output {undefined.name}: {undefined.elements} elements rest on bytes that nothing wrote, the first at"
+        yield Text(f"{text} [{first}]", style="yellow")
+        if undefined.mask_file is not None:
+            yield indented(Text(f"{undefined.mask_file} marks them"))
+    for partial in report.partial:
+        yield from _partial(partial)
+
+
+def _partial(output: PartialOutput) -> Iterator[RenderableType]:
+    shape, first = " x ".join(map(str, output.shape)), ", ".join(map(str, output.first))
+    text = f"output {output.name}: {output.format} [{shape}], {output.elements} of {prod(output.shape)} elements are"
+    yield Text(f"{text} not computed, the first at [{first}]: they depend on opaque operations", style="bold red")
+    if output.file is None:
+        yield indented(Text("not written; --out DIR --partial writes it, and which elements are computed"))
+    else:
+        yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
+
+
+OUTPUTS = ReportSection(_outputs_text, _outputs_data, options=("--out", "--partial"))
+
+
+# What casts did to their numbers: how many were rounded, clamped, wrapped, overflowed.
+
+OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
+
+
+@dataclass(frozen=True, slots=True)
+class CastLine:
+    """The casts of one instruction, all its executions together; of vector instructions and TPC code, of one line."""
+
+    line: int
+    op: str
+    src: str
+    dst: str
+    elements: int
+    rounded: int
+    clamped: int
+    wrapped: int
+    overflow: int
+    nan: int
+
+
+def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
+    """Return the casts whose numbers were computed, in the order of the program."""
+    return tuple(_line(place, counts) for place, counts in report.result.casts.items())
+
+
+def _line(place: CastPlace, counts: Outcomes) -> CastLine:
+    each = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
+    return CastLine(place.line, place.op, place.src, place.dst, *each)
+
+
+def _casts_data(report: RunReport) -> Document:
+    found = cast_lines(report)
+    return {"casts": json_of(found)} if found else {}
+
+
+def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield one row per instruction; without a column for what happened to no number."""
+    del width
+    found = cast_lines(report)
+    if not found:
+        return
+    shown = [name for name in OUTCOMES if any(getattr(each, name) for each in found)]
+    if not shown:
+        yield Text(f"casts: all {grouped(sum(each.elements for each in found))} numbers exact")
+        yield Text()
+        return
+    headings = ("elements", *(heading_of(name) for name in shown))
+    made = table("line", "cast", *headings, numbers=("line", *headings))
+    for each in found:
+        made.add_row(str(each.line), each.op, grouped(each.elements), *(_number(getattr(each, name)) for name in shown))
+    yield made
+    yield Text()
+
+
+def heading_of(name: str) -> str:
+    """Return what readers are told of an outcome: its name, but for NaN, which is the number that is lost."""
+    return "NaN lost" if name == "nan" else name
+
+
+def _number(count: int) -> str:
+    return grouped(count) if count else ""
+
+
+CASTS = ReportSection(_casts_text, _casts_data)
+
+
+# Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
+
+
+@dataclass(frozen=True, slots=True)
+class OperationNote:
+    """One operation on one element type: `validated` tells that its cycles were compared with published ones.
+
+    `approximate` is the reason for which its values are not claimed to be bit-exact, None if they are.
+    """
+
+    mnemonic: str = field(metadata=key("op"))
+    element: str
+    validated: bool
+    approximate: str | None = field(metadata=key("not_bit_exact"))
+
+
+def operation_notes(tree: Tree, target: Target) -> tuple[OperationNote, ...]:
+    """Return a note per vector operation and element type of a program, sorted."""
+    if not target.has_tiles:
+        return ()
+    found = set()
+    for instruction in tree.instructions:
+        if instruction.mnemonic in VECTOR_OPERATIONS and instruction.element is not None:
+            found.add((instruction.mnemonic, instruction.element))
+    return tuple(_note(target, mnemonic, element) for mnemonic, element in sorted(found))
+
+
+def _operations_data(report: RunReport) -> Document:
+    notes = operation_notes(report.result.loaded.tree, report.result.loaded.target)
+    return {"operations": json_of(notes)} if notes else {}
+
+
+def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield what a reader must know of the operations: nothing, if all are validated and bit-exact."""
+    del width
+    notes = operation_notes(report.result.loaded.tree, report.result.loaded.target)
+    doubtful = [f"{note.mnemonic} {note.element}" for note in notes if not note.validated]
+    if doubtful:
+        yield Text(f"cycles not validated (none published): {', '.join(doubtful)}")
+    reasons: dict[str, list[str]] = {}
+    for note in notes:
+        if note.approximate is not None:
+            reasons.setdefault(note.approximate, []).append(f"{note.mnemonic} {note.element}")
+    for reason, operations in reasons.items():
+        yield Text(f"values not bit-exact: {', '.join(operations)}: {reason}")
+
+
+def _note(target: TileTarget, mnemonic: str, element: str) -> OperationNote:
+    rule = target.tile_operation(mnemonic)
+    assert rule is not None
+    is_integer = isinstance(format_named(element), IntFormat)
+    # Integer results are exact whatever the order; only divisions are not certain for them.
+    doubtful = not is_integer or not VECTOR_OPERATIONS[mnemonic].integers_exact
+    measured = measured_operation(target.name, mnemonic, element, element) is not None
+    return OperationNote(
+        mnemonic, element, measured or element in rule.validated, rule.approximate if doubtful else None
+    )
+
+
+OPERATIONS = ReportSection(_operations_text, _operations_data)
+
+
+# Operations that placeholders stand in for, and how much of the time rests on them.
+
+
+def _opaque_data(report: RunReport) -> Document:
+    found = report.result.placeholders
+    if found is None:
+        return {}
+    return {
+        "placeholders": {
+            "operations": [
+                {"op": use.name, "pipe": use.pipe, "executions": use.executions, "cycles_each": use.cycles}
+                for use in found.uses
+            ],
+            "cycles_resting_on_them": found.resting,
+            "cycles_without_them": found.without,
+        }
+    }
+
+
+def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    found = report.result.placeholders
+    if found is None:
+        return
+    times = sum(use.executions for use in found.uses)
+    words = "1 operation is" if times == 1 else f"{grouped(times)} operations are"
+    text = f"at least {grouped(found.without)} cycles; {words} not modelled"
+    if found.resting:
+        share = 100 * found.resting / found.total
+        text += f", and {grouped(found.resting)} of {grouped(found.total)} cycles ({share:.1f} %) stand in for them"
+    yield Text(text, style="yellow")
+    for use in found.uses:
+        yield indented(Text(_placeholder_line(use)))
+    unset = sorted({use.name for use in found.uses if not use.cycles})
+    if unset:
+        yield indented(Text(f"the total lacks the time of {', '.join(unset)}; --opaque NAME=CYCLES sets it"))
+
+
+def _placeholder_line(use: PlaceholderUse) -> str:
+    times = "once" if use.executions == 1 else f"{use.executions} times"
+    return f"{use.name} on {use.pipe}, {times}, {use.cycles} cycles each"
+
+
+OPAQUE = ReportSection(_opaque_text, _opaque_data, options=("--opaque",))
+
+
+# The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
+
+_MOST_LINES = 12
+"""Lines that one effect names."""
+
+
+def _choices_data(report: RunReport) -> Document:
+    """Return each choice with its legal values and with what follows from it, by lines; nothing if there are none."""
+    options, found = report.result.loaded.target.options, _effects(report)
+    return (
+        {
+            "choices": [
+                {
+                    "option": choice.option,
+                    "value": choice.value,
+                    "legal": [str(value) for value in options[choice.option].legal],
+                    "effect": choice.effect,
+                    "lines": list(lines),
+                }
+                for choice, lines in found.items()
+            ]
+        }
+        if found
+        else {}
+    )
+
+
+def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    found = _effects(report)
+    if not found:
+        return
+    yield Text("results depend on")
+    options = report.result.loaded.target.options
+    for option in dict.fromkeys(choice.option for choice in found):
+        own = {choice: lines for choice, lines in found.items() if choice.option == option}
+        value = next(iter(own)).value
+        others = ", ".join(str(each) for each in options[option].legal if str(each) != value)
+        yield indented(Text(f"{option} = {value} (also {others}: --{option})"))
+        for choice, lines in own.items():
+            yield indented(indented(Text(f"{_places(lines)}: {choice.effect}")))
+
+
+def _effects(report: RunReport) -> dict[Choice, tuple[int, ...]]:
+    """Return every choice with the lines of the source where it counts, in the order of the walk."""
+    found: dict[Choice, dict[int, None]] = {}
+    for choice, span in report.result.loaded.executed.choices:
+        found.setdefault(choice, {})[span.line] = None
+    return {choice: tuple(sorted(lines)) for choice, lines in found.items()}
+
+
+def _places(lines: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, lines[:_MOST_LINES]))
+    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
+    return f"line{'s' if len(lines) > 1 else ''} {shown}{more}"
+
+
+CHOICES = ReportSection(_choices_text, _choices_data)
+
+
+# The reads of memory on which the path of a program rests, or an address, or an extent.
+
+_MOST_READS = 4
+_SOURCES = {
+    Origin.GIVEN: "from its input",
+    Origin.ARGUMENT: "given by --arg",
+    Origin.COMPUTED: "written by this run",
+    Origin.DEFAULT: "taken for 0",
+    Origin.OPAQUE: "opaque, taken for 0",
+}
+
+
+def _path_data(report: RunReport) -> Document:
+    found = report.result.loaded.executed.decided_by
+    if not found:
+        return {}
+    return {
+        "path_decided_by": [
+            {
+                "read": read.text,
+                "file": read.span.file,
+                "line": read.span.line,
+                "column": read.span.column,
+                "value": _finite(read.value),
+                "origin": str(read.origin),
+            }
+            for read in found
+        ]
+    }
+
+
+def _finite(value: int | float) -> int | float | str:
+    """Return a value as JSON has it, which knows no infinity and no NaN."""
+    return value if isfinite(value) else str(value)
+
+
+def _path_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    found = report.result.loaded.executed.decided_by
+    if not found:
+        return
+    yield Text("path decided by")
+    by_place = sorted(found, key=_place)
+    for _, reads in groupby(by_place, key=_place):
+        yield indented(Text(_read_line(list(reads))))
+
+
+def _place(read: ReadElement) -> tuple[int, int]:
+    return read.span.line, read.span.column
+
+
+def _read_line(reads: list[ReadElement]) -> str:
+    """Say what one line of the source has read, how often, and where that came from."""
+    values = ", ".join(f"{read.text} = {read.value}" for read in reads[:_MOST_READS])
+    more = f" and {len(reads) - _MOST_READS} more" if len(reads) > _MOST_READS else ""
+    sources = ", ".join(_SOURCES[origin] for origin in dict.fromkeys(read.origin for read in reads))
+    return f"line {reads[0].span.line}: {values}{more} ({sources})"
+
+
+PATH = ReportSection(_path_text, _path_data)
