@@ -327,7 +327,7 @@ struct Element<T> {
   std::array<int64_t, 5> shape{}, stride{};
 };
  struct Operand {
-  enum Kind { TILE, SCALAR, INDEX, GLOBAL, ATTRIBUTE, INPUTS } kind;
+  enum Kind { TILE, SCALAR, INDEX, GLOBAL, ATTRIBUTE, INPUTS, POINTERS } kind;
   const TileState *tile = nullptr;
   const GlobalState *global = nullptr;
   unsigned long long code = 0;
@@ -346,6 +346,7 @@ inline Operand attribute(const char *key, long long number) {
   return {Operand::ATTRIBUTE, nullptr, nullptr, (unsigned long long)number, key, nullptr};
 }
 inline Operand inputs() { return {Operand::INPUTS}; }
+inline Operand behind_pointers() { return {Operand::POINTERS}; }
  template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
   std::string text = head;
   ((text += ',', text += std::to_string(parts)), ...);
@@ -373,11 +374,12 @@ inline Operand inputs() { return {Operand::INPUTS}; }
     case Operand::INDEX: return joined("i", (long long)operand.code);
     case Operand::ATTRIBUTE: break;
     case Operand::INPUTS: return "|";
+    case Operand::POINTERS: return "&";
   }
   const std::string head = std::string("a,") + operand.element;
   return operand.text ? head + ',' + operand.text : joined(head, (long long)operand.code);
 }
- inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
+ inline void operation(const void *place, const std::string &mnemonic, const std::vector<Operand> &operands) {
   settle_writes();
   say("o", trail_of(place), mnemonic);
   for (const Operand &operand : operands) say(words_of(operand, place));
