@@ -2,6 +2,7 @@
 // Everything in namespace castsim is castsim's own; the vendor's library shares names and behaviour alone with it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -226,44 +227,23 @@ inline void settle_writes() {
 
 // The code of a float in a narrower format of the same layout, rounded to nearest, ties to even.
 constexpr uint32_t narrowed(float value, int exponent_bits, int fraction_bits) {
-  const uint32_t bits = bits_of(value), sign = bits >> 31 << (exponent_bits + fraction_bits);
-  const uint32_t magnitude = bits & 0x7FFFFFFF, top = (1u << exponent_bits) - 1;
-  if (magnitude > 0x7F800000) return sign | top << fraction_bits | 1u << (fraction_bits - 1);
-  if (magnitude == 0x7F800000) return sign | top << fraction_bits;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent = int(magnitude >> 23) - 127;
-  if (magnitude < 0x00800000) exponent = -126;
-  uint64_t significand = (magnitude & 0x7FFFFF) | (magnitude < 0x00800000 ? 0 : 0x800000);
-  int drop = 23 - fraction_bits, field = exponent + bias;
-  if (field < 1) {
-    drop += 1 - field;
-    field = 1;
+  const uint32_t sign = bits_of(value) >> 31 << (exponent_bits + fraction_bits), magnitude = bits_of(value) & 0x7FFFFFFF;
+  const uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits, drop = 23 - fraction_bits;
+  const uint32_t shift = 128 - (1u << (exponent_bits - 1));  // between the biases
+  if (magnitude > 0x7F800000) return sign | infinity | 1u << (fraction_bits - 1);
+  if (shift && magnitude < (shift + 1) << 23) {  // a sum of f32 rounds a subnormal number where it is to end
+    const float unit = __builtin_bit_cast(float, (shift + drop + 1) << 23);
+    return sign | (bits_of(__builtin_bit_cast(float, magnitude) + unit) - bits_of(unit));
   }
-  if (drop > 40) return sign;
-  const uint64_t half = 1ull << (drop - 1), rest = significand & ((1ull << drop) - 1);
-  uint64_t kept = significand >> drop;
-  kept += rest > half || (rest == half && (kept & 1));
-  const uint64_t code = kept + (uint64_t(field - 1) << fraction_bits);
-  return code >= uint64_t(top) << fraction_bits ? sign | top << fraction_bits : sign | uint32_t(code);
+  const uint32_t code = (magnitude - (shift << 23) + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
+  return sign | (code < infinity ? code : infinity);
 }
  constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
-  const uint32_t top = (1u << exponent_bits) - 1;
-  const uint32_t sign = code >> (exponent_bits + fraction_bits) << 31;
-  uint32_t exponent = code >> fraction_bits & top, fraction = code & ((1u << fraction_bits) - 1);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  if (exponent == top) return __builtin_bit_cast(float, sign | 0x7F800000 | fraction << (23 - fraction_bits));
-  if (exponent == 0) {
-    if (fraction == 0) return __builtin_bit_cast(float, sign);
-    if (exponent_bits == 8) return __builtin_bit_cast(float, sign | fraction << (23 - fraction_bits));
-    int shift = 0;
-    while (!(fraction >> fraction_bits)) {
-      fraction <<= 1;
-      ++shift;
-    }
-    fraction &= (1u << fraction_bits) - 1;
-    return __builtin_bit_cast(float, sign | uint32_t(1 - shift - bias + 127) << 23 | fraction << (23 - fraction_bits));
-  }
-  return __builtin_bit_cast(float, sign | uint32_t(int(exponent) - bias + 127) << 23 | fraction << (23 - fraction_bits));
+  const uint32_t bits = exponent_bits + fraction_bits, shift = 128 - (1u << (exponent_bits - 1));
+  const uint32_t magnitude = (code & ((1u << bits) - 1)) << (23 - fraction_bits), sign = code >> bits << 31;
+  if (magnitude >= ((1u << exponent_bits) - 1) << 23) return __builtin_bit_cast(float, sign | 0x7F800000 | magnitude);
+  const float scale = __builtin_bit_cast(float, (127 + shift) << 23);
+  return __builtin_bit_cast(float, sign | bits_of(__builtin_bit_cast(float, magnitude) * scale));
 }
 
 // A float of 16 bits; arithmetic is done in f32, as the host compiler of the library does it.
