@@ -5,6 +5,7 @@ The facts on transfers and on operands that the library lets pass: docs/referenc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +28,11 @@ _NARROW = 2
 """The first MxQuantAlg of MXFP4; of two neighbours the second has NVIDIA's rule."""
 _BY_POINTER = 3
 _JOINED = 2
+_FORMS = {
+    "tload": "tg", "tstore": "gt", "tcvt": "ttt?", "tgather": "tt|tttt?|ttstt", "tquant": "ttt?t?(&t+)?",
+    "tsetval": "tis", "textract": "tt(ii)?", "tinsert": "tt(ii)?",
+}  # fmt: skip
+"""Operands as they are sent: tiles, scalars, indices, global tensors, tiles by pointer."""
 
 
 def _boolean(number: str) -> str:
@@ -170,6 +176,9 @@ class Maker:
         bar = words.index("|") if "|" in words else len(words)
         outputs, inputs = words[:bar], [word for word in words[bar + 1 :] if word[0] != "a"]
         attributes = dict(word.split(",")[1:] for word in words if word[0] == "a")
+        form = _FORMS.get(mnemonic, "t[tsi]*" if mnemonic in VECTOR_OPERATIONS else ".*")
+        if re.fullmatch(form, "".join(word[0] for word in outputs + inputs)) is None:
+            raise self._unwritten(mnemonic)
         if mnemonic in ("tload", "tstore"):
             if attributes.get("atomic", "0") != "0":
                 raise IllegalError("TSTORE adds atomically, which castsim does not model", span=self._span)
@@ -185,7 +194,12 @@ class Maker:
         else:
             self._work(mnemonic, outputs, inputs, attributes)
 
+    def _unwritten(self, mnemonic: str, legal: Sequence[str] = ()) -> IllegalError:
+        return IllegalError(f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=legal)
+
     def _gather(self, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
+        if len(inputs) < _JOINED:
+            raise self._unwritten("tgather")
         if inputs[1][0] != "s":  # of numbers of elements the library looks at the width alone
             self._work("tgather", outputs, [inputs[0], *(word.replace(",u", ",i") for word in inputs[1:])], {})
             return
@@ -207,7 +221,7 @@ class Maker:
             wrong = "to HiF4 is not in the A5's library"
         elif not bytes_alone and len(pointed) != _BY_POINTER:
             wrong = "of a scale tile is to INT8_SYM or INT8_ASYM; MXFP8 is given three tiles by pointer"
-        elif bytes_alone and len(pointed) > 1:
+        elif bytes_alone and (len(pointed) > 1 or len(given) < _JOINED):
             wrong = "to bytes is given a scale tile, not three tiles by pointer"
         elif bytes_alone and bool(pointed) != (_QUANTISED[kind] == "INT8_ASYM"):
             wrong = f"to {_QUANTISED[kind]} {'has no' if pointed else 'needs an'} offset"
@@ -243,9 +257,7 @@ class Maker:
             names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
         results = [self._tile(SentTile.of(word)) for word in outputs]
         if known is not None and form_of(known, kinds) is None:
-            raise IllegalError(
-                f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=known.spellings
-            )
+            raise self._unwritten(mnemonic, known.spellings)
         found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
@@ -272,8 +284,8 @@ class Maker:
 
     def _cast(self, output: str, inputs: list[str], attributes: dict[str, str]) -> None:
         tiles = [SentTile.of(word) for word in (output, *inputs)]
-        if len(tiles) not in (2, 3) or "rmode" not in attributes:
-            raise IllegalError("TCVT is not written with these operands", span=self._span, legal=(_CAST,))
+        if "rmode" not in attributes:
+            raise self._unwritten("tcvt", (_CAST,))
         dst, src, *tmp = map(self._tile, _alike(tiles))
         saturation = Saturation[attributes["sat"]] if "sat" in attributes else None
         name, kind = tmp[0] if tmp else (None, None)

@@ -21,7 +21,7 @@ template <int Which, typename... T> struct ElementAmong<Which, Tiles<T...>> : El
 constexpr int OF_RESULT = 0, OF_SOURCE = 1, FLOAT = -1, LENGTH = -2, PLACE = -3;
 inline const char *const ROUNDINGS[] = {"NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"};
 
-template <int Number, typename Among, typename V> castsim::Operand number(V value) {
+template <int Number, typename Among, typename V> std::string number(V value) {
   if constexpr (Number == PLACE) return castsim::index((long long)value);
   else if constexpr (Number == LENGTH) return castsim::scalar<int32_t>(int32_t(value));
   else if constexpr (Number == FLOAT) return castsim::scalar<float>(float(value));
@@ -32,23 +32,20 @@ template <int Number, typename Among, typename V> castsim::Operand number(V valu
 }
 
 template <int Number = OF_SOURCE, typename... A>
-RecordEvent issue(const void *place, pipe_t pipe, const char *name, std::initializer_list<castsim::Operand> words,
-                  A &...given) {
+RecordEvent issue(const void *place, pipe_t pipe, const char *name, const castsim::Words &words, A &...given) {
   using Among = typename Kept<Tiles<>, std::remove_cv_t<A>...>::Type;
-  std::vector<castsim::Operand> sent;
+  castsim::Words sent;
   bool pointed = false;
-  [[maybe_unused]] auto tile = [&](const auto &state) {
-    sent.push_back(castsim::given(state));
-    if (sent.size() == 1) sent.push_back(castsim::inputs());
-  };
   [[maybe_unused]] auto one = [&](auto &operand) {
     using O = std::remove_cvref_t<decltype(operand)>;
+    if (sent.size() == 1) sent.push_back("|");
     if constexpr (Waited<O>) castsim_events::wait_for(place, pipe, operand);
-    else if constexpr (AnyTile<O> || AnyGlobal<O>) tile(operand);
+    else if constexpr (AnyTile<O>) sent.push_back(castsim::given(operand));
+    else if constexpr (AnyGlobal<O>) sent.push_back(castsim::given(place, operand));
     else if constexpr (std::is_pointer_v<O>) {
-      if (!pointed) sent.push_back(castsim::behind_pointers());
+      if (!pointed) sent.push_back("&");
       pointed = true;
-      tile(*operand);
+      sent.push_back(castsim::given(*operand));
     } else if constexpr (std::is_same_v<O, CmpMode>) sent.push_back(castsim::attribute("cmpMode", (long long)operand));
     else if constexpr (std::is_same_v<O, RoundMode>) sent.push_back(castsim::attribute("rmode", ROUNDINGS[int(operand)]));
     else if constexpr (std::is_same_v<O, SaturationMode>)
@@ -58,6 +55,7 @@ RecordEvent issue(const void *place, pipe_t pipe, const char *name, std::initial
     else sent.push_back(number<Number, Among>(operand));
   };
   (one(given), ...);
+  if (sent.empty()) castsim::refuse(place, name + std::string(" without operands"));
   sent.insert(sent.end(), words.begin(), words.end());
   std::string mnemonic = name;
   if (mnemonic.ends_with("_IMPL")) mnemonic.resize(mnemonic.size() - 5);
