@@ -101,6 +101,16 @@ template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::cor
 CASTSIM_LESS(int) CASTSIM_LESS(unsigned) CASTSIM_LESS(long) CASTSIM_LESS(unsigned long) CASTSIM_LESS(long long)
 CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 
+// A macro of each of up to 256 names.
+#define CASTSIM_PARENTHESES ()
+#define CASTSIM_AGAIN1(...) __VA_ARGS__
+#define CASTSIM_AGAIN2(...) CASTSIM_AGAIN1(CASTSIM_AGAIN1(CASTSIM_AGAIN1(CASTSIM_AGAIN1(__VA_ARGS__))))
+#define CASTSIM_AGAIN3(...) CASTSIM_AGAIN2(CASTSIM_AGAIN2(CASTSIM_AGAIN2(CASTSIM_AGAIN2(__VA_ARGS__))))
+#define CASTSIM_AGAIN4(...) CASTSIM_AGAIN3(CASTSIM_AGAIN3(CASTSIM_AGAIN3(CASTSIM_AGAIN3(__VA_ARGS__))))
+#define CASTSIM_EACH(MACRO, ...) CASTSIM_AGAIN4(CASTSIM_AGAIN4(CASTSIM_NEXT(MACRO, __VA_ARGS__)))
+#define CASTSIM_NEXT(MACRO, NAME, ...) MACRO(NAME) __VA_OPT__(CASTSIM_REST CASTSIM_PARENTHESES (MACRO, __VA_ARGS__))
+#define CASTSIM_REST() CASTSIM_NEXT
+
 // What castsim cannot follow is refused where it is called.
 #define CASTSIM_REFUSED(NAME, WHY) template <auto... V, typename... A> CASTSIM_CALL long NAME(A &&...) { \
     castsim::refuse(CASTSIM_HERE, #NAME " " WHY); } template <typename T, auto... V, typename... A> \
@@ -108,20 +118,16 @@ CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 #define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below tiles; castsim follows operations on tiles")
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim follows one vector core")
 #define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "asks for atomic stores, which castsim does not model")
- CASTSIM_RAW(vadd) CASTSIM_RAW(vsub) CASTSIM_RAW(vmul) CASTSIM_RAW(vdiv) CASTSIM_RAW(vmax) CASTSIM_RAW(vmin)
-CASTSIM_RAW(vadds) CASTSIM_RAW(vmuls) CASTSIM_RAW(vexp) CASTSIM_RAW(vln) CASTSIM_RAW(vabs) CASTSIM_RAW(vsqrt)
-CASTSIM_RAW(vconv) CASTSIM_RAW(vlds) CASTSIM_RAW(vsts) CASTSIM_RAW(vcvt) CASTSIM_RAW(vector_dup) CASTSIM_RAW(vcgadd)
-CASTSIM_RAW(vcgmax) CASTSIM_RAW(vcmax) CASTSIM_RAW(vcadd) CASTSIM_RAW(vbrcb) CASTSIM_RAW(vgather) CASTSIM_RAW(vcopy)
-CASTSIM_RAW(vreducev2) CASTSIM_RAW(vsel) CASTSIM_RAW(vcmpv) CASTSIM_RAW(vaxpy) CASTSIM_RAW(vnchwconv)
-CASTSIM_RAW(copy_gm_to_ubuf) CASTSIM_RAW(copy_ubuf_to_gm) CASTSIM_RAW(copy_ubuf_to_ubuf)
-CASTSIM_RAW(copy_gm_to_ubuf_align_b8) CASTSIM_RAW(copy_gm_to_ubuf_align_b16) CASTSIM_RAW(copy_gm_to_ubuf_align_b32)
-CASTSIM_RAW(copy_ubuf_to_gm_align_b8) CASTSIM_RAW(copy_ubuf_to_gm_align_b16) CASTSIM_RAW(copy_ubuf_to_gm_align_b32)
-CASTSIM_RAW(set_mask_count) CASTSIM_RAW(set_ctrl) CASTSIM_RAW(get_ctrl) CASTSIM_RAW(sbitset1) CASTSIM_RAW(sbitset0)
-CASTSIM_RAW(set_deqscale)
-CASTSIM_CORES(ffts_cross_core_sync) CASTSIM_CORES(wait_flag_dev) CASTSIM_CORES(set_intra_block)
-CASTSIM_CORES(wait_intra_block) CASTSIM_CORES(set_cross_core) CASTSIM_CORES(set_ffts_base_addr)
-CASTSIM_ATOMIC(set_atomic_add) CASTSIM_ATOMIC(set_atomic_max) CASTSIM_ATOMIC(set_atomic_min)
-CASTSIM_ATOMIC(set_atomic_f32) CASTSIM_ATOMIC(set_atomic_f16) CASTSIM_ATOMIC(set_atomic_s32)
+ CASTSIM_EACH(CASTSIM_RAW, vadd, vsub, vmul, vdiv, vmax, vmin, vadds, vmuls, vexp, vln, vabs, vsqrt, vconv, vlds, vsts,
+             vcvt, vector_dup, vcgadd, vcgmax, vcmax, vcadd, vbrcb, vgather, vcopy, vreducev2, vsel, vcmpv, vaxpy,
+             vnchwconv, copy_gm_to_ubuf, copy_ubuf_to_gm, copy_ubuf_to_ubuf, copy_gm_to_ubuf_align_b8,
+             copy_gm_to_ubuf_align_b16, copy_gm_to_ubuf_align_b32, copy_ubuf_to_gm_align_b8,
+             copy_ubuf_to_gm_align_b16, copy_ubuf_to_gm_align_b32, set_mask_count, set_ctrl, get_ctrl, sbitset1,
+             sbitset0, set_deqscale)
+CASTSIM_EACH(CASTSIM_CORES, ffts_cross_core_sync, wait_flag_dev, set_intra_block, wait_intra_block, set_cross_core,
+             set_ffts_base_addr)
+CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set_atomic_f32, set_atomic_f16,
+             set_atomic_s32)
  namespace pto {
  using event_t = ::event_t;
 
@@ -149,9 +155,8 @@ enum class QuantScaleAlg { OCP, NV };
 enum class MxQuantAlg { OcpMxFp8E4M3, NvMxFp8E4M3, OcpMxFp4E2M1, NvMxFp4E2M1, Hif4 };
 enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
 #define CASTSIM_ALGORITHM(NAME) enum class NAME { DEFAULT, HIGH_PRECISION };
-CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITHM(SqrtAlgorithm)
-CASTSIM_ALGORITHM(RsqrtAlgorithm) CASTSIM_ALGORITHM(RecipAlgorithm) CASTSIM_ALGORITHM(DivAlgorithm)
-CASTSIM_ALGORITHM(RemAlgorithm) CASTSIM_ALGORITHM(FmodAlgorithm) CASTSIM_ALGORITHM(PowAlgorithm)
+CASTSIM_EACH(CASTSIM_ALGORITHM, ExpAlgorithm, LogAlgorithm, SqrtAlgorithm, RsqrtAlgorithm, RecipAlgorithm,
+             DivAlgorithm, RemAlgorithm, FmodAlgorithm, PowAlgorithm)
  template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
 template <typename T> constexpr PadValue PadValueCustom(T value) {
   return PadValue(1ull << 32 | castsim::bits_of(float(value)));
