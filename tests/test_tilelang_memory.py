@@ -80,7 +80,7 @@ def test_elements_that_address_and_end_loops(schedule: bool, count: int) -> None
     x, index = rng.normal(size=(64, 64)).astype(np.float32), rng.integers(0, 64, 16).astype(np.int32)
     index[count : count + 1] = -1
     found = ran("rows_by_index", schedule=schedule, x=x, index=index)
-    wanted = np.zeros((16, 64), np.float32)
+    wanted = np.full((16, 64), 0.5, np.float32)
     wanted[:count] = x[index[:count]] * index[:count, None].astype(np.float32)
     assert np.array_equal(found.outputs["y"], wanted) and (found.outputs["count"] == count).all()
     assert found.cycles > 0

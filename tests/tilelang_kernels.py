@@ -211,10 +211,8 @@ def rows_by_index():
                 if index_ub[row] < 0:
                     T.loop_break()
                 found = found + 1
+            T.fill(y_ub, 0.5)
             with T.SimdVF():
-                for row in T.serial(16):
-                    S.vsts(y_ub[row, 0], S.vdup(0.0, T.float32))
-                S.mem_bar("VST_VST")
                 for row in T.serial(found):
                     value = S.vld(x_ub[index_ub[row], 0])
                     S.vsts(y_ub[row, 0], S.vmuls(value, T.cast(index_ub[row], T.float32)))

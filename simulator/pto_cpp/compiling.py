@@ -44,16 +44,6 @@ class Candidate:
         return "template" in self.head
 
     @property
-    def marked(self) -> bool:
-        """Whether it is a kernel by its own words."""
-        return "__global__" in self.head
-
-    @property
-    def takes_memory(self) -> bool:
-        """Whether it is a function of the device with global memory among its parameters."""
-        return self.on_device and bool(self.parameters)
-
-    @property
     def on_device(self) -> bool:
         """Whether it is compiled for the device."""
         return bool(re.search(r"\b(AICORE|__aicore__|aicore)\b", self.head))
@@ -80,7 +70,7 @@ def for_host(text: str) -> str:
     """
 
     def call(found: re.Match[str]) -> str:
-        cores = _first_argument(found[2])
+        cores = _parts(found[2])[0].strip()
         lines = "\n" * (found.group().count("\n") - found[1].count("\n") - cores.count("\n"))
         return f"::castsim::launched((long long)({cores})), {found[1]}{lines}"
 
@@ -160,8 +150,8 @@ def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str,
     free = [one for one in found if not one.is_template and one.name != "main"]
     args = [one for one in free if len(one.parameters) == 1 and one.parameters[0] == "args"]
     for group in (
-        [one for one in free if one.marked],
-        [one for one in free if one.takes_memory and one not in args],
+        [one for one in free if "__global__" in one.head],
+        [one for one in free if one.on_device and one.parameters and one not in args],
         [one for one in free if one.on_device and one not in args],
         free,
     ):
@@ -176,13 +166,16 @@ def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str,
     raise ReadError(f"{file}: no function to run", legal=templates or ("a function at the outer level",))
 
 
-def _first_argument(text: str) -> str:
-    depth = 0
-    for place, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
+def _parts(text: str, brackets: str = "([{)]}") -> list[str]:
+    """Return what commas outside of brackets separate."""
+    parts, depth, half = [""], 0, len(brackets) // 2
+    for character in text:
+        depth += (character in brackets[:half]) - (character in brackets[half:])
         if character == "," and depth == 0:
-            return text[:place].strip()
-    return text.strip()
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 def _closing(text: str, opening: int) -> int:
@@ -212,15 +205,8 @@ def _function(head: str) -> tuple[str, tuple[str, ...], str] | None:
 
 
 def _parameters(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for place, character in enumerate(text):
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
-    parts.append(text[start:])
     names = []
-    for number, part in enumerate(parts):
+    for number, part in enumerate(_parts(text, "([{<)]}>")):
         plain = re.sub(r"=.*|\[[^\]]*\]", "", part, flags=re.DOTALL).strip()
         words = re.findall(r"[A-Za-z_]\w*", plain)
         if not plain or plain == "void":

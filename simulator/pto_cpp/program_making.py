@@ -5,6 +5,7 @@ The facts on transfers and on operands that the library lets pass: docs/referenc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +21,33 @@ from castsim.isa.warning_text import WarningKind, WarningText
 _INDEX = pto.ScalarType("index")
 _I64 = pto.ScalarType("i64")
 _LARGEST_PAD = 3
+_CAST = "TCVT(dst, src[, tmp], RoundMode[, SaturationMode])"
+_QUANTISED = ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM")
+"""QuantType."""
+_NARROW = 2
+"""The first MxQuantAlg of MXFP4; of two neighbours the second has NVIDIA's rule."""
+_BY_POINTER = 3
+_JOINED = 2
+_FORMS = {
+    "tload": "tg", "tstore": "gt", "tcvt": "ttt?", "tgather": "tt|tttt?|ttstt", "tquant": "ttt?t?(&t+)?",
+    "tsetval": "tis", "textract": "tt(ii)?", "tinsert": "tt(ii)?",
+}  # fmt: skip
+"""Operands as they are sent: tiles, scalars, indices, global tensors, tiles by pointer."""
+
+
+def _boolean(number: str) -> str:
+    return "true" if number == "1" else "false"
+
+
+_ATTRIBUTES: Mapping[str, Callable[[str], str]] = {
+    "cmpMode": lambda number: f"#pto<cmp {COMPARISONS[int(number)]}>",
+    "maskPattern": lambda number: f"#pto.mask_pattern<{PATTERNS[int(number) - 1]}>",
+    "offset": lambda number: f"{number} : i32", "quant_type": lambda word: f"#pto<quant_type {word}>",
+    "quantScaleAlg": lambda word: f"#pto<quant_scale_alg {word}>",
+    "grpAxis": lambda number: f"#pto<mx_group_axis axis{number}>", "isBinary": str, "descending": _boolean,
+    "interleave": _boolean,
+}  # fmt: skip
+"""Attributes as `.pto` spells what the kernel sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,25 +176,80 @@ class Maker:
         bar = words.index("|") if "|" in words else len(words)
         outputs, inputs = words[:bar], [word for word in words[bar + 1 :] if word[0] != "a"]
         attributes = dict(word.split(",")[1:] for word in words if word[0] == "a")
+        form = _FORMS.get(mnemonic, "t[tsi]*" if mnemonic in VECTOR_OPERATIONS else ".*")
+        if re.fullmatch(form, "".join(word[0] for word in outputs + inputs)) is None:
+            raise self._unwritten(mnemonic)
         if mnemonic in ("tload", "tstore"):
+            if attributes.get("atomic", "0") != "0":
+                raise IllegalError("TSTORE adds atomically, which castsim does not model", span=self._span)
             self._transfer(mnemonic, outputs[0], inputs[0])
         elif mnemonic == "tcvt":
             self._cast(outputs[0], inputs, attributes)
         elif mnemonic == "tsetval":
             self._set_element(words)
-        elif any(word[0] == "g" for word in words):
-            raise IllegalError(f"castsim has no {mnemonic.upper()}", span=self._span)
+        elif mnemonic == "tquant":
+            self._work(*self._quantised(outputs, inputs, attributes))
+        elif mnemonic == "tgather" and "maskPattern" not in attributes:
+            self._gather(outputs, inputs, attributes)
         else:
             self._work(mnemonic, outputs, inputs, attributes)
 
+    def _unwritten(self, mnemonic: str, legal: Sequence[str] = ()) -> IllegalError:
+        return IllegalError(f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=legal)
+
+    def _gather(self, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
+        if len(inputs) < _JOINED:
+            raise self._unwritten("tgather")
+        if inputs[1][0] != "s":  # of numbers of elements the library looks at the width alone
+            self._work("tgather", outputs, [inputs[0], *(word.replace(",u", ",i") for word in inputs[1:])], {})
+            return
+        source, value, counts, tmp = inputs
+        words = {"cmpMode": "0", "offset": "0"} | attributes
+        self._work("tgather.compare", [*outputs, counts], [source, value, tmp], words)
+
+    def _quantised(
+        self, outputs: list[str], inputs: list[str], attributes: dict[str, str]
+    ) -> tuple[str, list[str], list[str], dict[str, str]]:
+        """Return a TQUANT as its operation in `.pto`: operands that are given by pointer stand behind `&`."""
+        bar = inputs.index("&") if "&" in inputs else len(inputs)
+        given, pointed = inputs[:bar], inputs[bar + 1 :]
+        algorithm, kind = int(attributes.get("algorithm", -1)), int(attributes.get("kind", 0))
+        bytes_alone = "kind" in attributes and kind >= _QUANTISED.index("INT8_SYM")
+        narrow = _QUANTISED[kind] == "MXFP4_E2M1" or algorithm >= _NARROW
+        wrong = None
+        if algorithm > _NARROW + 1:
+            wrong = "to HiF4 is not in the A5's library"
+        elif not bytes_alone and len(pointed) != _BY_POINTER:
+            wrong = "of a scale tile is to INT8_SYM or INT8_ASYM; MXFP8 is given three tiles by pointer"
+        elif bytes_alone and (len(pointed) > 1 or len(given) < _JOINED):
+            wrong = "to bytes is given a scale tile, not three tiles by pointer"
+        elif bytes_alone and bool(pointed) != (_QUANTISED[kind] == "INT8_ASYM"):
+            wrong = f"to {_QUANTISED[kind]} {'has no' if pointed else 'needs an'} offset"
+        elif not bytes_alone and narrow != (SentTile.of(outputs[0]).type.element == "e2m1"):
+            wrong = "to MXFP4_E2M1 writes tiles of float4_e2m1x2_t" if narrow else "to MXFP8 writes bytes"
+        if wrong:
+            raise IllegalError(f"TQUANT {wrong}", span=self._span)
+        if bytes_alone:
+            source, scale, *tmp = given
+            return "tquant", [*outputs, *tmp], [source, scale, *pointed], {"quant_type": _QUANTISED[kind]}
+        return "tquant.mx", [*outputs, *pointed], given, {
+            "quant_type": "MXFP4_E2M1" if narrow else "MXFP8",
+            "quantScaleAlg": "nv" if attributes.get("rule") == "1" or algorithm % 2 == 1 else "ocp",
+            "grpAxis": attributes.get("grpAxis", "1"), "interleave": attributes.get("interleave", "0")
+        }  # fmt: skip
+
     def _work(self, mnemonic: str, outputs: list[str], inputs: list[str], attributes: dict[str, str]) -> None:
-        if mnemonic == "tgather" and not attributes:  # the library looks at the width of numbers of elements alone
-            inputs = [inputs[0], *(word.replace(",u", ",i") for word in inputs[1:])]
+        if mnemonic in ("textract", "tinsert"):
+            inputs = inputs if len(inputs) > 1 else [*inputs, "i,0", "i,0"]
+        elif mnemonic == "tci":
+            attributes.setdefault("descending", "0")
+        elif mnemonic == "tconcat" and len(inputs) > _JOINED:
+            mnemonic = "tconcatidx"
+        elif mnemonic not in VECTOR_OPERATIONS:  # refused by name, or given cycles: its tiles are enough
+            inputs, attributes = [word for word in inputs if word[0] == "t"], {}
         names, kinds = self._operands(inputs)
-        if mnemonic == "tgather" and "maskPattern" in attributes:
+        if "maskPattern" in attributes:
             mnemonic += ".mask"
-        elif mnemonic == "tgather" and len(outputs) > 1:
-            mnemonic += ".compare"
         elif mnemonic == "tmov":
             mnemonic = variant_of(mnemonic, {}, kinds, [SentTile.of(word).type for word in outputs])
         known = VECTOR_OPERATIONS.get(mnemonic)
@@ -174,24 +257,11 @@ class Maker:
             names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
         results = [self._tile(SentTile.of(word)) for word in outputs]
         if known is not None and form_of(known, kinds) is None:
-            raise IllegalError(
-                f"{mnemonic.upper()} is not written with these operands", span=self._span, legal=known.spellings
-            )
-        found = {}
-        if "cmpMode" in attributes:
-            found["cmpMode"] = f"#pto<cmp {COMPARISONS[int(attributes['cmpMode'])]}>"
-        if "maskPattern" in attributes:
-            found["maskPattern"] = f"#pto.mask_pattern<{PATTERNS[int(attributes['maskPattern']) - 1]}>"
-        if "offset" in attributes:
-            found["offset"] = f"{attributes['offset']} : i32"
-        words = ("quant_type", "quant_type"), ("quantScaleAlg", "quant_scale_alg"), ("grpAxis", "mx_group_axis")
-        for key, word in words:
-            if key in attributes:
-                found[key] = f"#pto<{word} {attributes[key]}>"
-        found |= {key: attributes[key] for key in ("isBinary", "descending", "interleave") if key in attributes}
+            raise self._unwritten(mnemonic, known.spellings)
+        found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
-            tuple(kind for _, kind in results), tuple(sorted(found.items()))
+            tuple(kind for _, kind in results), tuple(found)
         )  # fmt: skip
 
     def _operands(self, words: list[str]) -> tuple[list[str], list[pto.Type]]:
@@ -214,8 +284,10 @@ class Maker:
 
     def _cast(self, output: str, inputs: list[str], attributes: dict[str, str]) -> None:
         tiles = [SentTile.of(word) for word in (output, *inputs)]
+        if "rmode" not in attributes:
+            raise self._unwritten("tcvt", (_CAST,))
         dst, src, *tmp = map(self._tile, _alike(tiles))
-        saturation = {"ON": Saturation.ON, "OFF": Saturation.OFF}.get(attributes["sat"])
+        saturation = Saturation[attributes["sat"]] if "sat" in attributes else None
         name, kind = tmp[0] if tmp else (None, None)
         rounding = pto.RoundMode[attributes["rmode"]]
         self._append(pto.Tcvt, dst[0], src[0], dst[1], src[1], name, kind, rounding, saturation)

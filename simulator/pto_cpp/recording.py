@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import selectors
 import signal
+import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,69 +169,45 @@ def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: in
         EngineError: it ends otherwise than by returning.
         ReadError: it cannot be started.
     """
-    sent, answers = os.pipe(), os.pipe()
+    own, others = socket.socketpair()
+    number = others.fileno()
     # The shell sets the limits: a function between fork and exec is not safe in a process of several threads.
     limits = f"ulimit -t {SECONDS}; ulimit -d {_MEMORY >> 10}; ulimit -f {_FILES >> 9}; ulimit -c 0; exec"
-    command = ["/bin/sh", "-c", f'{limits} "$0" "$@"', str(program), str(sent[1]), str(answers[0]), *words]
+    command = ["/bin/sh", "-c", f'{limits} "$0" "$@"', str(program), str(number), *words]
     nothing = subprocess.DEVNULL
-    try:
-        child = subprocess.Popen(
-            command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(sent[1], answers[0]),
-            cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"}
-        )  # fmt: skip
-    except OSError as error:
-        for end in (*sent, *answers):
-            os.close(end)
-        raise ReadError(f"cannot start the compiled kernel: {error.strerror or error}") from None
-    os.close(sent[1])
-    os.close(answers[0])
-    ended = False
-    try:
-        for count, line in enumerate(_lines(sent[0])):
-            if line[0] in "qp":
-                _write_all(answers[1], answer(line))
-            if count >= most:
-                raise LimitError(
-                    f"the kernel issues more than {most} operations", legal=(f"--max-statements {10 * most}",)
-                )
-            ended = ended or line[0] in "zE"
-            yield line
-        code = child.wait()
-        if not ended:
-            raise _unended(code)
-    finally:
-        os.close(sent[0])
-        os.close(answers[1])
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-
-
-def _lines(end: int) -> Iterator[str]:
-    """Yield whole lines until the other end is closed.
-
-    Raises:
-        LimitError: nothing comes for too long.
-    """
-    rest = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(end, selectors.EVENT_READ)
-        last = time.monotonic()
-        while True:
-            if not selector.select(max(0.0, last + SILENT_SECONDS - time.monotonic())):
-                raise LimitError(f"the kernel has done nothing for {SILENT_SECONDS} s and is ended")
-            piece = os.read(end, 1 << 16)
-            if not piece:
-                return
-            *whole, rest = (rest + piece).split(b"\n")
-            for line in whole:
-                yield line.decode("utf-8", "replace")
-            last = time.monotonic()
-
-
-def _write_all(end: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(end, data) :]
+    with own, own.makefile("rb") as lines:
+        own.settimeout(SILENT_SECONDS)
+        try:
+            with others:
+                child = subprocess.Popen(
+                    command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=(number,),
+                    cwd=program.parent, start_new_session=True, env={"LC_ALL": "C"}
+                )  # fmt: skip
+        except OSError as error:
+            raise ReadError(f"cannot start the compiled kernel: {error.strerror or error}") from None
+        ended = False
+        try:
+            for count, sent in enumerate(lines):
+                if not sent.endswith(b"\n"):
+                    break
+                line = sent[:-1].decode("utf-8", "replace")
+                if line[0] in "qp":
+                    own.sendall(answer(line))
+                if count >= most:
+                    raise LimitError(
+                        f"the kernel issues more than {most} operations", legal=(f"--max-statements {10 * most}",)
+                    )
+                ended = ended or line[0] in "zE"
+                yield line
+            code = child.wait()
+            if not ended:
+                raise _unended(code)
+        except TimeoutError:
+            raise LimitError(f"the kernel has done nothing for {SILENT_SECONDS} s and is ended") from None
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
 def _unended(code: int) -> LimitError | EngineError:

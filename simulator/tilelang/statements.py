@@ -287,7 +287,8 @@ class Walk(Registers):
             self._store(s)
             return
         key = s.buffer.data, self._place_of(s.indices[0])
-        self.cells[key] = self.value(s.value)
+        lanes = type(s.indices[0]).__name__ == "Ramp"
+        self.cells[key] = self.number(s.value) if lanes else self.value(s.value)
 
     def _store(self, s: Any) -> None:
         dtype = str(s.buffer.dtype)

@@ -18,7 +18,7 @@ CASTSIM_CALL void TCVT_FP16_TO_INT4_PACKED(D &dst, S &src, pto::RoundMode mode) 
       from.valid_cols = into.valid_cols = int(count);
       from.address = src.address + (row * S::RowStride + first) * 2;
       into.address = dst.address + row * D::RowStride + first / 2;
-      castsim_cast::cast(CASTSIM_HERE, into, from, nullptr, mode, "-");
+      castsim_calls::issue(CASTSIM_HERE, PIPE_V, "TCVT", {}, into, from, mode);
       first += count;
     }
 }

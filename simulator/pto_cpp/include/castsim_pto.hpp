@@ -64,6 +64,11 @@ enum mem_dsb_t { DSB_ALL, DSB_DDR, DSB_UB, DSB_SEQ };
  namespace castsim {
 inline const char *const PIPES[] = {"PIPE_S",    "PIPE_V",   "PIPE_M",    "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3",
                                     "PIPE_ALL",  "PIPE_MTE4", "PIPE_MTE5", "PIPE_V2",   "PIPE_FIX"};
+#ifdef PTO_NPU_ARCH_A5
+constexpr bool A5 = true;
+#else
+constexpr bool A5 = false;
+#endif
 inline void barrier(const void *place, pipe_t pipe) { order(place, "barrier", PIPES[pipe], "", 0); }
 inline void flag(const void *place, const char *what, pipe_t from, pipe_t to, int event) {
   order(place, what, PIPES[from], PIPES[to], event);
@@ -96,6 +101,16 @@ template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::cor
 CASTSIM_LESS(int) CASTSIM_LESS(unsigned) CASTSIM_LESS(long) CASTSIM_LESS(unsigned long) CASTSIM_LESS(long long)
 CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 
+// A macro of each of up to 256 names.
+#define CASTSIM_PARENTHESES ()
+#define CASTSIM_AGAIN1(...) __VA_ARGS__
+#define CASTSIM_AGAIN2(...) CASTSIM_AGAIN1(CASTSIM_AGAIN1(CASTSIM_AGAIN1(CASTSIM_AGAIN1(__VA_ARGS__))))
+#define CASTSIM_AGAIN3(...) CASTSIM_AGAIN2(CASTSIM_AGAIN2(CASTSIM_AGAIN2(CASTSIM_AGAIN2(__VA_ARGS__))))
+#define CASTSIM_AGAIN4(...) CASTSIM_AGAIN3(CASTSIM_AGAIN3(CASTSIM_AGAIN3(CASTSIM_AGAIN3(__VA_ARGS__))))
+#define CASTSIM_EACH(MACRO, ...) CASTSIM_AGAIN4(CASTSIM_AGAIN4(CASTSIM_NEXT(MACRO, __VA_ARGS__)))
+#define CASTSIM_NEXT(MACRO, NAME, ...) MACRO(NAME) __VA_OPT__(CASTSIM_REST CASTSIM_PARENTHESES (MACRO, __VA_ARGS__))
+#define CASTSIM_REST() CASTSIM_NEXT
+
 // What castsim cannot follow is refused where it is called.
 #define CASTSIM_REFUSED(NAME, WHY) template <auto... V, typename... A> CASTSIM_CALL long NAME(A &&...) { \
     castsim::refuse(CASTSIM_HERE, #NAME " " WHY); } template <typename T, auto... V, typename... A> \
@@ -103,20 +118,16 @@ CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
 #define CASTSIM_RAW(NAME) CASTSIM_REFUSED(NAME, "is an instruction below tiles; castsim follows operations on tiles")
 #define CASTSIM_CORES(NAME) CASTSIM_REFUSED(NAME, "waits for or signals another core; castsim follows one vector core")
 #define CASTSIM_ATOMIC(NAME) CASTSIM_REFUSED(NAME, "asks for atomic stores, which castsim does not model")
- CASTSIM_RAW(vadd) CASTSIM_RAW(vsub) CASTSIM_RAW(vmul) CASTSIM_RAW(vdiv) CASTSIM_RAW(vmax) CASTSIM_RAW(vmin)
-CASTSIM_RAW(vadds) CASTSIM_RAW(vmuls) CASTSIM_RAW(vexp) CASTSIM_RAW(vln) CASTSIM_RAW(vabs) CASTSIM_RAW(vsqrt)
-CASTSIM_RAW(vconv) CASTSIM_RAW(vlds) CASTSIM_RAW(vsts) CASTSIM_RAW(vcvt) CASTSIM_RAW(vector_dup) CASTSIM_RAW(vcgadd)
-CASTSIM_RAW(vcgmax) CASTSIM_RAW(vcmax) CASTSIM_RAW(vcadd) CASTSIM_RAW(vbrcb) CASTSIM_RAW(vgather) CASTSIM_RAW(vcopy)
-CASTSIM_RAW(vreducev2) CASTSIM_RAW(vsel) CASTSIM_RAW(vcmpv) CASTSIM_RAW(vaxpy) CASTSIM_RAW(vnchwconv)
-CASTSIM_RAW(copy_gm_to_ubuf) CASTSIM_RAW(copy_ubuf_to_gm) CASTSIM_RAW(copy_ubuf_to_ubuf)
-CASTSIM_RAW(copy_gm_to_ubuf_align_b8) CASTSIM_RAW(copy_gm_to_ubuf_align_b16) CASTSIM_RAW(copy_gm_to_ubuf_align_b32)
-CASTSIM_RAW(copy_ubuf_to_gm_align_b8) CASTSIM_RAW(copy_ubuf_to_gm_align_b16) CASTSIM_RAW(copy_ubuf_to_gm_align_b32)
-CASTSIM_RAW(set_mask_count) CASTSIM_RAW(set_ctrl) CASTSIM_RAW(get_ctrl) CASTSIM_RAW(sbitset1) CASTSIM_RAW(sbitset0)
-CASTSIM_RAW(set_deqscale)
-CASTSIM_CORES(ffts_cross_core_sync) CASTSIM_CORES(wait_flag_dev) CASTSIM_CORES(set_intra_block)
-CASTSIM_CORES(wait_intra_block) CASTSIM_CORES(set_cross_core) CASTSIM_CORES(set_ffts_base_addr)
-CASTSIM_ATOMIC(set_atomic_add) CASTSIM_ATOMIC(set_atomic_max) CASTSIM_ATOMIC(set_atomic_min)
-CASTSIM_ATOMIC(set_atomic_f32) CASTSIM_ATOMIC(set_atomic_f16) CASTSIM_ATOMIC(set_atomic_s32)
+ CASTSIM_EACH(CASTSIM_RAW, vadd, vsub, vmul, vdiv, vmax, vmin, vadds, vmuls, vexp, vln, vabs, vsqrt, vconv, vlds, vsts,
+             vcvt, vector_dup, vcgadd, vcgmax, vcmax, vcadd, vbrcb, vgather, vcopy, vreducev2, vsel, vcmpv, vaxpy,
+             vnchwconv, copy_gm_to_ubuf, copy_ubuf_to_gm, copy_ubuf_to_ubuf, copy_gm_to_ubuf_align_b8,
+             copy_gm_to_ubuf_align_b16, copy_gm_to_ubuf_align_b32, copy_ubuf_to_gm_align_b8,
+             copy_ubuf_to_gm_align_b16, copy_ubuf_to_gm_align_b32, set_mask_count, set_ctrl, get_ctrl, sbitset1,
+             sbitset0, set_deqscale)
+CASTSIM_EACH(CASTSIM_CORES, ffts_cross_core_sync, wait_flag_dev, set_intra_block, wait_intra_block, set_cross_core,
+             set_ffts_base_addr)
+CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set_atomic_f32, set_atomic_f16,
+             set_atomic_s32)
  namespace pto {
  using event_t = ::event_t;
 
@@ -144,9 +155,8 @@ enum class QuantScaleAlg { OCP, NV };
 enum class MxQuantAlg { OcpMxFp8E4M3, NvMxFp8E4M3, OcpMxFp4E2M1, NvMxFp4E2M1, Hif4 };
 enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
 #define CASTSIM_ALGORITHM(NAME) enum class NAME { DEFAULT, HIGH_PRECISION };
-CASTSIM_ALGORITHM(ExpAlgorithm) CASTSIM_ALGORITHM(LogAlgorithm) CASTSIM_ALGORITHM(SqrtAlgorithm)
-CASTSIM_ALGORITHM(RsqrtAlgorithm) CASTSIM_ALGORITHM(RecipAlgorithm) CASTSIM_ALGORITHM(DivAlgorithm)
-CASTSIM_ALGORITHM(RemAlgorithm) CASTSIM_ALGORITHM(FmodAlgorithm) CASTSIM_ALGORITHM(PowAlgorithm)
+CASTSIM_EACH(CASTSIM_ALGORITHM, ExpAlgorithm, LogAlgorithm, SqrtAlgorithm, RsqrtAlgorithm, RecipAlgorithm,
+             DivAlgorithm, RemAlgorithm, FmodAlgorithm, PowAlgorithm)
  template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
 template <typename T> constexpr PadValue PadValueCustom(T value) {
   return PadValue(1ull << 32 | castsim::bits_of(float(value)));
@@ -226,27 +236,17 @@ struct GlobalTensor : castsim::GlobalState {
     element = castsim::Element<RawDType>::name();
     castsim::GlobalState::layout = int(L) < 3 ? names[int(L)] : "other";
     element_bits = castsim::bits_per_element<RawDType>;
-    for (int place = 0; place < 5; ++place) {
-      shape[place] = given_shape.shape[place];
-      castsim::GlobalState::stride[place] = given_stride.stride[place];
-    }
+    SetShape(given_shape);
+    SetStride(given_stride);
   }
   T *data() const { return reinterpret_cast<T *>(address); }
-  int64_t GetShape(int dimension) const { return shape[size_t(dimension)]; }
-  int64_t GetShape(GlobalTensorDim dimension) const { return shape[size_t(dimension)]; }
-  template <auto Dimension> int64_t GetShape() const { return shape[size_t(Dimension)]; }
-  int64_t GetStride(int dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
-  int64_t GetStride(GlobalTensorDim dimension) const { return castsim::GlobalState::stride[size_t(dimension)]; }
-  template <auto Dimension> int64_t GetStride() const { return castsim::GlobalState::stride[size_t(Dimension)]; }
-  template <auto Dimension> void SetShape(int64_t value) { shape[size_t(Dimension)] = value; }
-  template <auto Dimension> void SetStride(int64_t value) {
-    castsim::GlobalState::stride[size_t(Dimension)] = value;
-  }
-  void SetShape(const ShapeT &other) { for (int place = 0; place < 5; ++place) shape[place] = other.shape[place]; }
-  void SetShape(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) { shape = {n1, n2, n3, n4, n5}; }
-  void SetStride(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) {
-    castsim::GlobalState::stride = {n1, n2, n3, n4, n5};
-  }
+#define CASTSIM_EXTENTS(NAME, TYPE, MEMBER)                                                              \
+  template <typename I> int64_t Get##NAME(I dimension) const { return MEMBER[size_t(dimension)]; }       \
+  template <auto Dimension> int64_t Get##NAME() const { return MEMBER[size_t(Dimension)]; }              \
+  template <auto Dimension> void Set##NAME(int64_t value) { MEMBER[size_t(Dimension)] = value; }         \
+  void Set##NAME(const TYPE &other) { std::copy_n(&other.MEMBER[0], 5, MEMBER.begin()); }                \
+  void Set##NAME(int64_t n1, int64_t n2, int64_t n3, int64_t n4, int64_t n5) { MEMBER = {n1, n2, n3, n4, n5}; }
+  CASTSIM_EXTENTS(Shape, ShapeT, shape) CASTSIM_EXTENTS(Stride, StrideT, stride)
   void SetAddr(const volatile void *pointer) { address = reinterpret_cast<uintptr_t>(pointer); }
 };
 
@@ -267,34 +267,24 @@ struct Tile : castsim::TileState {
   static constexpr bool isRowMajor = BL == BLayout::RowMajor, isBoxedLayout = SL != SLayout::NoneBox;
   static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
   static_assert(VR <= R && VC <= C, "the valid region is larger than the tile");
- Tile() { describe(VR < 0 ? R : VR, VC < 0 ? C : VC); }
+  Tile() { describe(); }
   template <typename N>
     requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
   CASTSIM_CALL Tile(N extent) {
-    describe(VR < 0 ? int64_t(extent) : VR, VC < 0 ? int64_t(extent) : VC);
-    check(CASTSIM_HERE);
+    describe();
+    resize(CASTSIM_HERE, VR < 0 ? int64_t(extent) : VR, VC < 0 ? int64_t(extent) : VC);
   }
   template <typename N, typename M>
     requires(VR < 0 && VC < 0 && std::is_convertible_v<N, int64_t> && std::is_convertible_v<M, int64_t>)
-  CASTSIM_CALL Tile(N extent_of_rows, M extent_of_columns) {
-    describe(int64_t(extent_of_rows), int64_t(extent_of_columns));
-    check(CASTSIM_HERE);
+  CASTSIM_CALL Tile(N rows_now, M cols_now) {
+    describe();
+    resize(CASTSIM_HERE, int64_t(rows_now), int64_t(cols_now));
   }
   int GetValidRow() const { return valid_rows; }
   int GetValidCol() const { return valid_cols; }
-  CASTSIM_CALL void SetValidRow(int64_t extent) {
-    valid_rows = int(extent);
-    check(CASTSIM_HERE);
-  }
-  CASTSIM_CALL void SetValidCol(int64_t extent) {
-    valid_cols = int(extent);
-    check(CASTSIM_HERE);
-  }
-  CASTSIM_CALL void SetValidShape(int64_t extent_of_rows, int64_t extent_of_columns) {
-    valid_rows = int(extent_of_rows);
-    valid_cols = int(extent_of_columns);
-    check(CASTSIM_HERE);
-  }
+  CASTSIM_CALL void SetValidRow(int64_t extent) { resize(CASTSIM_HERE, extent, valid_cols); }
+  CASTSIM_CALL void SetValidCol(int64_t extent) { resize(CASTSIM_HERE, valid_rows, extent); }
+  CASTSIM_CALL void SetValidShape(int64_t rows_now, int64_t cols_now) { resize(CASTSIM_HERE, rows_now, cols_now); }
   CASTSIM_CALL E GetValue(int64_t number) const {
     const unsigned long long code = castsim::element_of(CASTSIM_HERE, *this, number);
     E value;
@@ -308,17 +298,14 @@ struct Tile : castsim::TileState {
   static constexpr int GetRows() { return R; }
   static constexpr int GetCols() { return C; }
  private:
-  void describe(int64_t extent_of_rows, int64_t extent_of_columns) {
+  void describe() {
     static const char *const locations[] = {"vec", "mat", "left", "right", "acc", "bias", "scaling", "left", "right"};
     static const char *const scatter[] = {"none_box", "row_major", "col_major"};
     number = ++castsim::tiles_made;
     element = castsim::Element<E>::name();
     element_bits = castsim::bits_per_element<E>;
     location = locations[int(Loc_)];
-    rows = R;
-    cols = C;
-    valid_rows = int(extent_of_rows);
-    valid_cols = int(extent_of_columns);
+    rows = R, cols = C, valid_rows = VR < 0 ? R : VR, valid_cols = VC < 0 ? C : VC;
     block_layout = isRowMajor ? "row_major" : "col_major";
     scatter_layout = scatter[int(SL)];
     fractal = FractalBytes;
@@ -326,7 +313,8 @@ struct Tile : castsim::TileState {
     pad = (unsigned long long)(Pad);
     dynamic = VR < 0 || VC < 0;
   }
-  void check(const void *place) const {
+  void resize(const void *place, int64_t rows_now, int64_t cols_now) {
+    valid_rows = int(rows_now), valid_cols = int(cols_now);
     if (valid_rows < 0 || valid_cols < 0 || valid_rows > R || valid_cols > C)
       castsim::refuse(place, "valid region " + std::to_string(valid_rows) + " x " + std::to_string(valid_cols) +
                                  " in a tile of " + std::to_string(R) + " x " + std::to_string(C));
@@ -351,45 +339,39 @@ template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
 }
 
 // ------------------------------------------------------------------------------------------------ events
- enum class Op : uint16_t {
-  SCALAR, TRESHAPE, VECTOR, TADD, TADDS, TSUB, TSUBS, TMUL, TMULS, TDIV, TDIVS, TMAX, TMAXS, TMIN, TMINS, TAND, TANDS,
+ enum class Op : uint16_t {  // by pipes, each list closed by what CastsimPipeOf compares with
+  SCALAR, TRESHAPE, TCI, SETFMATRIX, CASTSIM_S,
+  VECTOR, TADD, TADDS, TSUB, TSUBS, TMUL, TMULS, TDIV, TDIVS, TMAX, TMAXS, TMIN, TMINS, TAND, TANDS,
   TOR, TORS, TXOR, TXORS, TSHL, TSHLS, TSHR, TSHRS, TREM, TREMS, TFMOD, TFMODS, TEXP, TLOG, TSQRT, TRSQRT, TRECIP,
   TABS, TNEG, TNOT, TRELU, TLRELU, TPRELU, TAXPY, TADDC, TSUBC, TADDSC, TSUBSC, TCVT, TCMP, TCMPS, TSEL, TSELS,
-  TEXPANDS, TEXPANDS_MAT, TROWSUM, TROWMAX, TROWMIN, TROWPROD, TROWARGMAX, TROWARGMIN, TROWEXPAND, TROWEXPANDADD,
+  TEXPANDS, TROWSUM, TROWMAX, TROWMIN, TROWPROD, TROWARGMAX, TROWARGMIN, TROWEXPAND, TROWEXPANDADD,
   TROWEXPANDSUB, TROWEXPANDMUL, TROWEXPANDDIV, TROWEXPANDMAX, TROWEXPANDMIN, TROWEXPANDEXPDIF, TCOLSUM, TCOLMAX,
   TCOLMIN, TCOLPROD, TCOLARGMAX, TCOLARGMIN, TCOLEXPAND, TCOLEXPANDADD, TCOLEXPANDSUB, TCOLEXPANDMUL, TCOLEXPANDDIV,
   TCOLEXPANDMAX, TCOLEXPANDMIN, TCOLEXPANDEXPDIF, TPARTADD, TPARTMUL, TPARTMAX, TPARTMIN, TPARTARGMAX, TPARTARGMIN,
   TGATHER, TGATHERB, TSCATTER, TSORT32, TMRGSORT, TTRANS, TCONCAT, TTRI, TQUANT, TDEQUANT, TPOW, TPOWS, TPACK,
-  TFILLPAD, TFILLPAD_VEC, TFILLPAD_MAT, TMOV, TMOV_V2V, TMOV_V2M, TMOV_A2V, TMOV_A2M, TMOV_M2L, TMOV_M2R, TMOV_M2B,
-  TMOV_M2S, TEXTRACT, TEXTRACT_M2LR, TEXTRACT_V2M, TINSERT, TCI, TLOAD, TPREFETCH, TSTORE, TSTORE_VEC, TSTORE_ACC,
-  TSTORE_MAT, MGATHER, MGATHER_VEC, MGATHER_MAT, MSCATTER, TMATMUL, TGEMV, TIMG2COL, SETFMATRIX, TPRINT, ALL, OP_COUNT
+  TFILLPAD, TFILLPAD_VEC, TMOV, TMOV_V2V, TEXTRACT, TINSERT, MGATHER, MGATHER_VEC, MSCATTER, CASTSIM_V,
+  TLOAD, TPREFETCH, TEXPANDS_MAT, TFILLPAD_MAT, MGATHER_MAT, CASTSIM_MTE2, TSTORE, TSTORE_VEC, TSTORE_MAT, CASTSIM_MTE3,
+  TMATMUL, TGEMV, CASTSIM_M, TMOV_M2L, TMOV_M2R, TMOV_M2B, TEXTRACT_M2LR, TIMG2COL, CASTSIM_MTE1,
+  TSTORE_ACC, TMOV_A2V, TMOV_A2M, TMOV_V2M, TMOV_M2S, TEXTRACT_V2M, CASTSIM_FIX, TPRINT, ALL, OP_COUNT
 };
  constexpr pipe_t CastsimPipeOf(Op op) {
-  switch (op) {
-    case Op::TLOAD: case Op::TPREFETCH: case Op::TEXPANDS_MAT: case Op::TFILLPAD_MAT: case Op::MGATHER_MAT:
-      return PIPE_MTE2;
-    case Op::TSTORE: case Op::TSTORE_VEC: case Op::TSTORE_MAT:
-      return PIPE_MTE3;
-    case Op::SCALAR: case Op::TRESHAPE: case Op::TCI: case Op::SETFMATRIX:
-      return PIPE_S;
-    case Op::TMATMUL: case Op::TGEMV:
-      return PIPE_M;
-    case Op::TMOV_M2L: case Op::TMOV_M2R: case Op::TMOV_M2B: case Op::TEXTRACT_M2LR: case Op::TIMG2COL:
-      return PIPE_MTE1;
-    case Op::TSTORE_ACC: case Op::TMOV_A2V: case Op::TMOV_A2M: case Op::TMOV_V2M: case Op::TMOV_M2S:
-    case Op::TEXTRACT_V2M:
-      return PIPE_FIX;
-    case Op::TPRINT: case Op::ALL: case Op::OP_COUNT:
-      return PIPE_ALL;
-    default:
-      return PIPE_V;
-  }
+  return op < Op::CASTSIM_S      ? PIPE_S
+         : op < Op::CASTSIM_V    ? PIPE_V
+         : op < Op::CASTSIM_MTE2 ? PIPE_MTE2
+         : op < Op::CASTSIM_MTE3 ? PIPE_MTE3
+         : op < Op::CASTSIM_M    ? PIPE_M
+         : op < Op::CASTSIM_MTE1 ? PIPE_MTE1
+         : op < Op::CASTSIM_FIX  ? PIPE_FIX
+                                 : PIPE_ALL;
 }
 
 // The token that an operation returns. Waiting on it directly signals and waits at once.
 struct RecordEvent {
   pipe_t from = PIPE_ALL;
 };
+namespace castsim_events {
+inline std::array<int, 256> counters{};
+}
  template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
   static constexpr pipe_t from = CastsimPipeOf(SrcOp), to = CastsimPipeOf(DstOp);
   int token;
@@ -408,33 +390,16 @@ struct RecordEvent {
     return *this;
   }
   Event &wait(const void *place) {
-    if (from != to) {
-      castsim::flag(place, "wait", from, to, token);
-      return *this;
-    }
-#ifdef PTO_NPU_ARCH_A5
-    if (from == PIPE_MTE2 || from == PIPE_MTE3) castsim::barrier(place, from);
-#else
-    castsim::barrier(place, from);
-#endif
+    if (from != to) castsim::flag(place, "wait", from, to, token);
+    else if (!castsim::A5 || from == PIPE_MTE2 || from == PIPE_MTE3) castsim::barrier(place, from);
     return *this;
   }
  private:
   static int next() {
     if (!AutoToken) return int(Id);
-    static int &counter = counters()[from * 16 + to];
-    const int found = counter;
-    counter = (counter + 1) % 8;
-    return found;
+    return castsim_events::counters[from * 16 + to]++ % 8;
   }
-  static std::array<int, 256> &counters();
 };
- namespace castsim_events {
-inline std::array<int, 256> counters{};
-}
-template <Op S, Op D, bool A, event_t I> std::array<int, 256> &Event<S, D, A, I>::counters() {
-  return castsim_events::counters;
-}
  namespace castsim_events {
 template <typename T>
 concept Waited = requires(T event, const void *place) { event.wait(place); } || std::is_same_v<T, RecordEvent>;
@@ -459,11 +424,10 @@ using castsim_events::Waited;
   castsim_events::wait_for(CASTSIM_HERE, PIPE_ALL, events...);
 }
 template <Op Of> CASTSIM_CALL void TSYNC() {
-#ifdef PTO_NPU_ARCH_A5
   constexpr pipe_t pipe = CastsimPipeOf(Of);
-  static_assert(pipe == PIPE_MTE2 || pipe == PIPE_MTE3 || pipe == PIPE_ALL, "A5 has barriers of MTE2, MTE3 and all pipes");
-#endif
-  castsim::barrier(CASTSIM_HERE, CastsimPipeOf(Of));
+  static_assert(!castsim::A5 || pipe == PIPE_MTE2 || pipe == PIPE_MTE3 || pipe == PIPE_ALL,
+                "A5 has barriers of MTE2, MTE3 and all pipes");
+  castsim::barrier(CASTSIM_HERE, pipe);
 }
 
 #include "castsim_operations.hpp"

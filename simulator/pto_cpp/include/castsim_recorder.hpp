@@ -2,6 +2,7 @@
 // Everything in namespace castsim is castsim's own; the vendor's library shares names and behaviour alone with it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -25,7 +26,7 @@
 #define CASTSIM_CALL __attribute__((noinline))
 #define CASTSIM_HERE __builtin_return_address(0)
  namespace castsim {
- inline int sent_by = 3, answered_by = 4;      // file descriptors
+ inline int channel = 3;                       // a socket's file descriptor
 constexpr uintptr_t FIRST = 0x100000000000;   // where the first buffer begins
 constexpr uintptr_t DISTANCE = 1ull << 36;    // from one buffer to the next
 constexpr uintptr_t MARGIN = 1ull << 34;      // before the pointer that a kernel is given
@@ -37,7 +38,7 @@ const void *const NOWHERE = nullptr;
  inline std::string sending;
  inline void flush() {
   for (size_t done = 0; done < sending.size();) {
-    const ssize_t count = ::write(sent_by, sending.data() + done, sending.size() - done);
+    const ssize_t count = ::write(channel, sending.data() + done, sending.size() - done);
     if (count <= 0 && errno != EINTR) _exit(3);
     done += size_t(count > 0 ? count : 0);
   }
@@ -80,7 +81,7 @@ inline bool answer(void *into, size_t size) {
   char known = 0;
   auto take = [](void *to, size_t count) {
     for (size_t done = 0; done < count;) {
-      ssize_t got = ::read(answered_by, static_cast<char *>(to) + done, count - done);
+      ssize_t got = ::read(channel, static_cast<char *>(to) + done, count - done);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) _exit(3);
       done += size_t(got);
@@ -226,44 +227,23 @@ inline void settle_writes() {
 
 // The code of a float in a narrower format of the same layout, rounded to nearest, ties to even.
 constexpr uint32_t narrowed(float value, int exponent_bits, int fraction_bits) {
-  const uint32_t bits = bits_of(value), sign = bits >> 31 << (exponent_bits + fraction_bits);
-  const uint32_t magnitude = bits & 0x7FFFFFFF, top = (1u << exponent_bits) - 1;
-  if (magnitude > 0x7F800000) return sign | top << fraction_bits | 1u << (fraction_bits - 1);
-  if (magnitude == 0x7F800000) return sign | top << fraction_bits;
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent = int(magnitude >> 23) - 127;
-  if (magnitude < 0x00800000) exponent = -126;
-  uint64_t significand = (magnitude & 0x7FFFFF) | (magnitude < 0x00800000 ? 0 : 0x800000);
-  int drop = 23 - fraction_bits, field = exponent + bias;
-  if (field < 1) {
-    drop += 1 - field;
-    field = 1;
+  const uint32_t sign = bits_of(value) >> 31 << (exponent_bits + fraction_bits), magnitude = bits_of(value) & 0x7FFFFFFF;
+  const uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits, drop = 23 - fraction_bits;
+  const uint32_t shift = 128 - (1u << (exponent_bits - 1));  // between the biases
+  if (magnitude > 0x7F800000) return sign | infinity | 1u << (fraction_bits - 1);
+  if (shift && magnitude < (shift + 1) << 23) {  // a sum of f32 rounds a subnormal number where it is to end
+    const float unit = __builtin_bit_cast(float, (shift + drop + 1) << 23);
+    return sign | (bits_of(__builtin_bit_cast(float, magnitude) + unit) - bits_of(unit));
   }
-  if (drop > 40) return sign;
-  const uint64_t half = 1ull << (drop - 1), rest = significand & ((1ull << drop) - 1);
-  uint64_t kept = significand >> drop;
-  kept += rest > half || (rest == half && (kept & 1));
-  const uint64_t code = kept + (uint64_t(field - 1) << fraction_bits);
-  return code >= uint64_t(top) << fraction_bits ? sign | top << fraction_bits : sign | uint32_t(code);
+  const uint32_t code = (magnitude - (shift << 23) + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
+  return sign | (code < infinity ? code : infinity);
 }
  constexpr float widened(uint32_t code, int exponent_bits, int fraction_bits) {
-  const uint32_t top = (1u << exponent_bits) - 1;
-  const uint32_t sign = code >> (exponent_bits + fraction_bits) << 31;
-  uint32_t exponent = code >> fraction_bits & top, fraction = code & ((1u << fraction_bits) - 1);
-  const int bias = (1 << (exponent_bits - 1)) - 1;
-  if (exponent == top) return __builtin_bit_cast(float, sign | 0x7F800000 | fraction << (23 - fraction_bits));
-  if (exponent == 0) {
-    if (fraction == 0) return __builtin_bit_cast(float, sign);
-    if (exponent_bits == 8) return __builtin_bit_cast(float, sign | fraction << (23 - fraction_bits));
-    int shift = 0;
-    while (!(fraction >> fraction_bits)) {
-      fraction <<= 1;
-      ++shift;
-    }
-    fraction &= (1u << fraction_bits) - 1;
-    return __builtin_bit_cast(float, sign | uint32_t(1 - shift - bias + 127) << 23 | fraction << (23 - fraction_bits));
-  }
-  return __builtin_bit_cast(float, sign | uint32_t(int(exponent) - bias + 127) << 23 | fraction << (23 - fraction_bits));
+  const uint32_t bits = exponent_bits + fraction_bits, shift = 128 - (1u << (exponent_bits - 1));
+  const uint32_t magnitude = (code & ((1u << bits) - 1)) << (23 - fraction_bits), sign = code >> bits << 31;
+  if (magnitude >= ((1u << exponent_bits) - 1) << 23) return __builtin_bit_cast(float, sign | 0x7F800000 | magnitude);
+  const float scale = __builtin_bit_cast(float, (127 + shift) << 23);
+  return __builtin_bit_cast(float, sign | bits_of(__builtin_bit_cast(float, magnitude) * scale));
 }
 
 // A float of 16 bits; arithmetic is done in f32, as the host compiler of the library does it.
@@ -326,37 +306,19 @@ struct Element<T> {
   int element_bits = 8;
   std::array<int64_t, 5> shape{}, stride{};
 };
- struct Operand {
-  enum Kind { TILE, SCALAR, INDEX, GLOBAL, ATTRIBUTE, INPUTS } kind;
-  const TileState *tile = nullptr;
-  const GlobalState *global = nullptr;
-  unsigned long long code = 0;
-  const char *element = "", *text = "";
-};
- inline Operand given(const TileState &tile) { return {Operand::TILE, &tile}; }
-inline Operand given(const GlobalState &global) { return {Operand::GLOBAL, nullptr, &global}; }
-template <typename T> inline Operand scalar(T value) {
-  return {Operand::SCALAR, nullptr, nullptr, code_of(value), Element<T>::name()};
-}
-inline Operand index(long long value) { return {Operand::INDEX, nullptr, nullptr, (unsigned long long)value}; }
-inline Operand attribute(const char *key, const char *text) {
-  return {Operand::ATTRIBUTE, nullptr, nullptr, 0, key, text};
-}
-inline Operand attribute(const char *key, long long number) {
-  return {Operand::ATTRIBUTE, nullptr, nullptr, (unsigned long long)number, key, nullptr};
-}
-inline Operand inputs() { return {Operand::INPUTS}; }
- template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
+
+// Operands, and other words of an operation, as they are sent.
+template <typename... Parts> std::string joined(const std::string &head, const Parts &...parts) {
   std::string text = head;
   ((text += ',', text += std::to_string(parts)), ...);
   return text;
 }
- inline std::string words_of(const TileState &tile) {
+ inline std::string given(const TileState &tile) {
   const std::string text = joined("t", tile.number, tile.address, tile.rows, tile.cols, tile.valid_rows, tile.valid_cols,
                                   tile.fractal, tile.compact, tile.pad, tile.dynamic);
   return text + ',' + tile.element + ',' + tile.location + ',' + tile.block_layout + ',' + tile.scatter_layout;
 }
- inline std::string words_of(const GlobalState &global, const void *place) {
+ inline std::string given(const void *place, const GlobalState &global) {
   const int buffer = buffer_of(global.address);
   if (buffer < 0) refuse(place, "moves global memory that no argument points to");
   const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
@@ -365,25 +327,20 @@ inline Operand inputs() { return {Operand::INPUTS}; }
     for (int64_t number : five) text = joined(text, number);
   return text;
 }
- inline std::string words_of(const Operand &operand, const void *place) {
-  switch (operand.kind) {
-    case Operand::TILE: return words_of(*operand.tile);
-    case Operand::GLOBAL: return words_of(*operand.global, place);
-    case Operand::SCALAR: return std::string("s,") + operand.element + ',' + hexadecimal(operand.code);
-    case Operand::INDEX: return joined("i", (long long)operand.code);
-    case Operand::ATTRIBUTE: break;
-    case Operand::INPUTS: return "|";
-  }
-  const std::string head = std::string("a,") + operand.element;
-  return operand.text ? head + ',' + operand.text : joined(head, (long long)operand.code);
+ inline std::string scalar(const char *element, unsigned long long code) {
+  return std::string("s,") + element + ',' + hexadecimal(code);
 }
- inline void operation(const void *place, const char *mnemonic, std::initializer_list<Operand> operands) {
+template <typename T> inline std::string scalar(T value) { return scalar(Element<T>::name(), code_of(value)); }
+inline std::string index(long long value) { return joined("i", value); }
+inline std::string attribute(const char *key, const char *text) { return std::string("a,") + key + ',' + text; }
+inline std::string attribute(const char *key, long long number) { return joined(std::string("a,") + key, number); }
+ using Words = std::vector<std::string>;
+inline void operation(const void *place, const std::string &mnemonic, const Words &words) {
   settle_writes();
   say("o", trail_of(place), mnemonic);
-  for (const Operand &operand : operands) say(words_of(operand, place));
+  for (const std::string &word : words) say(word);
   end();
-  const Operand &first = *operands.begin();
-  if (first.kind == Operand::GLOBAL) forget_buffer(buffer_of(first.global->address));  // a store
+  if (words[0][0] == 'g') forget_buffer(atoi(&words[0][2]));  // a store
 }
  inline void order(const void *place, const char *what, const char *from, const char *to, int event) {
   settle_writes();
@@ -392,7 +349,7 @@ inline Operand inputs() { return {Operand::INPUTS}; }
 }
  inline unsigned long long element_of(const void *place, const TileState &tile, long long number) {
   settle_writes();
-  say("q", trail_of(place), words_of(tile), number);
+  say("q", trail_of(place), given(tile), number);
   end();
   flush();
   unsigned long long code = 0;
@@ -400,7 +357,7 @@ inline Operand inputs() { return {Operand::INPUTS}; }
   return code;
 }
  inline void set_element(const void *place, const TileState &tile, long long number, unsigned long long code) {
-  operation(place, "tsetval", {given(tile), index(number), {Operand::SCALAR, nullptr, nullptr, code, tile.element}});
+  operation(place, "tsetval", {given(tile), index(number), scalar(tile.element, code)});
 }
 
 // ------------------------------------------------------------------------------------------------ the entry's call
@@ -464,23 +421,18 @@ inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>
 }
  template <typename... Parameters>
 inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names, int count, char **words) {
-  sent_by = atoi(words[1]);
-  answered_by = atoi(words[2]);
+  channel = atoi(words[1]);
   for (const char *name : given_names) names.emplace_back(name);
   if (names.size() != sizeof...(Parameters)) {
     names.clear();
     for (size_t position = 0; position < sizeof...(Parameters); ++position)
       names.push_back("arg" + std::to_string(position));
   }
-  core.block = atoll(words[3]);
-  core.blocks = atoll(words[4]);
-  core.fixed = core.blocks > 0;
+  core = {atoll(words[2]), atoll(words[3]), atoll(words[4]), atoll(words[5]), atoll(words[3]) > 0};
   if (!core.fixed) core.blocks = 1;
   block_idx = core.block;
   block_num = core.blocks;
-  core.sub = atoll(words[5]);
-  core.subs = atoll(words[6]);
-  for (int word = 7; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
+  for (int word = 6; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
   if (sizeof...(Parameters) > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
   prepare_memory(sizeof...(Parameters));
   call(entry, std::index_sequence_for<Parameters...>());
