@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
@@ -149,9 +149,17 @@ class Cores(Fact):
 
 
 class KernelLaunch(Fact):
-    """What a whole kernel takes beyond its pipes: launch and end."""
+    """What a whole kernel takes beyond its pipes: launch and end.
+
+    `cycles_of` is that of kernels with operations of a kind.
+    """
 
     cycles: Cycles
+    cycles_of: dict[str, Cycles] = Field(default_factory=dict)
+
+    def of(self, kinds: Iterable[str]) -> int:
+        """Return the cycles of a kernel with operations of such kinds."""
+        return int(max((self.cycles_of[kind] for kind in kinds if kind in self.cycles_of), default=self.cycles))
 
 
 def with_cores(target: _Target, cores: int | str) -> _Target:

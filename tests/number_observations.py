@@ -7,7 +7,7 @@ of them repeats a fact: what `castsim targets` prints of a number is no use of i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -126,10 +126,9 @@ def shared(path: Path, cores: int, limit: str | None, target: Any) -> object:
     return run(path, chip, timing_only=True, inputs=_inputs(path), cores=cores).cycles
 
 
-def launched(target: Any) -> object:
+def launched(path: Path, args: Mapping[str, float], target: Any) -> object:
     """Cycles of a kernel beyond its pipes."""
-    path = programs(target.name)[0]
-    report = RunReport.of(run(path, target, timing_only=path.suffix == ".pto", inputs=_inputs(path)), {})
+    report = RunReport.of(run(path, target, timing_only=True, inputs={}, args=args), {})
     return section("head").data(report).get("launch_cycles")
 
 
@@ -281,7 +280,9 @@ def of_tiles(name: str) -> Iterator[tuple[str, Observation]]:
         for limit in (None, "instant-loads", "instant-stores"):
             about = "cores" if limit is None else f"what_if.{limit}"
             yield about, partial(shared, programs(name)[0], chip.cores.count + more, limit)
-    yield "kernel_launch", launched
+    norm = PROGRAMS / "kernels" / f"rms_norm_{name}.pto"  # a column broadcast
+    for path, args in ((programs(name)[0], {}), (norm, {"eps": 1e-6})):
+        yield "kernel_launch", partial(launched, path, args)
     for mnemonic, element, cols in (("tadd", "f32", 72), ("tadd", "f16", 144), ("tmax", "f32", 200)):
         yield "estimated_tiles", partial(alone, mnemonic, element, 5, cols, False)
     top = load_target(name).memories["ub"].capacity_bytes

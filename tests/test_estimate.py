@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from castsim import estimate
 from castsim.estimating import Estimates
 from castsim.estimating.cast_estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
@@ -232,3 +233,20 @@ def test_a_tile_without_rows_is_refused_as_where_it_is_simulated(target: str) ->
     with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
         estimate("f32", "f16", 0, 64, target=target)
     assert "of 0 rows and 64 columns has no element" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "operation", "element", "cols"),
+    [
+        ("a2a3", "tcmp", "f16", 64),  # compares 256 bytes of a row at once, whatever it holds
+        ("a2a3", "tcmps", "f32", 40),
+        ("a2a3", "tquant", "f32", 72),  # takes scratch; its bytes fill no block
+        ("a2a3", "tsort32", "f32", 72),  # pads its rows in scratch
+        ("a5", "tcmp", "f32", 72),  # has a byte of bits per element, in a tile of the same shape
+        ("a5", "tpack", "i32", 8),
+        ("a5", "tquant", "f32", 72),
+    ],
+)
+def test_operands_of_any_width_find_tiles(target: str, operation: str, element: str, cols: int) -> None:
+    one, several = (estimate_tile_operation(operation, element, rows, cols, target=target).cycles for rows in (1, 5))
+    assert 0 < one < several

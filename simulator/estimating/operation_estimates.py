@@ -1,6 +1,7 @@
 """Estimating the cycles of one vector operation other than a cast without writing a program."""
 
 from __future__ import annotations
+from castsim.execution.vector_operations.shapes import whole_units
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,8 @@ _REGISTER_GROUPS = 128
 """Groups of 16 bits of which a register of a block quantisation holds one element each; of f32 64."""
 _BOX_ROWS = 16
 """Rows of a box of shared exponents, and those to which the rows of codes are filled."""
+_WITH_SCRATCH = (Kind.QUANTISE, Kind.SORT)
+"""Kinds that get a tmp tile where the target uses one."""
 _ZERO_PAD = 1
 """`pad` of a tile type whose padding is zero."""
 
@@ -72,12 +75,18 @@ def estimate_tile_operation(
     known = VECTOR_OPERATIONS.get(operation.lower())
     if known is None:
         raise ReadError(f"unknown operation '{operation}'", legal=closest(operation.lower(), VECTOR_OPERATIONS))
-    lowerer = lowerer_of(chip)
+    lowerer, tiles, fmt = lowerer_of(chip), tile_target(chip), format_named(element)
     region = (rows if valid_rows is None else valid_rows, cols if valid_cols is None else valid_cols)
-    operands = _Operands(
-        lowerer, known, format_named(element), (rows, cols), region, tile_target(chip).estimated_alignment
-    )
-    operands.runtime_valid = runtime_valid
+    behind = 0
+    if known.kind is Kind.COMPARE:  # its bits have the shape of what is compared, or whole units are compared
+        unit = tiles.tile_arithmetic.compare_bytes
+        whole = whole_units(region[1], lowerer.element_bits(fmt), unit) if unit else 0
+        cols = cols if unit else -(-cols // BLOCK) * BLOCK
+        behind = max(0, whole - cols) * lowerer.element_bits(fmt) // 8
+    operands = _Operands(lowerer, known, fmt, (rows, cols), region, tiles.estimated_alignment)
+    operands.runtime_valid, operands.behind = runtime_valid, behind
+    facts = tiles.tile_operation(known.mnemonic)
+    scratch = scratch or (known.kind in _WITH_SCRATCH and facts is not None and facts.tmp == "used")
     laid_out = operands.lay_out(scratch=scratch, in_place=in_place or known.in_place)
     return timed_alone(chip, lowerer.work(laid_out), f"{known.mnemonic} {element}")
 
@@ -102,6 +111,8 @@ class _Operands:
         self.next = 0
         self.alignment = alignment
         self.runtime_valid = False
+        self.behind = 0
+        """Bytes behind a tile that its operation reads."""
 
     def lay_out(self, *, scratch: bool, in_place: bool) -> ResolvedTileOp:
         """Return the operation on tiles; sources first, then destination, mask and tmp."""
@@ -141,7 +152,7 @@ class _Operands:
         """Place the exponents, maxima and reciprocals of a block quantisation, each in one row."""
         if self.operation.kind is not Kind.BLOCK_QUANTISE:
             return ()
-        count = self.region[0] * self.region[1] // MX_GROUP
+        count = -(-self.region[0] * self.region[1] // MX_GROUP)
         formats = format_named("u8"), self.format, self.format
         room = -(-2 * count // _REGISTER_GROUPS) * _REGISTER_GROUPS
         return tuple(self._place(fmt.name, fmt, (1, room), (1, count)) for fmt in formats)
@@ -198,7 +209,9 @@ class _Operands:
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
             case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
-                return self._place("dst", format_named(self._other_format()), self.shape, self.region)
+                fmt = format_named(self._other_format())
+                per_block = BLOCK * 8 // self.lowerer.element_bits(fmt)
+                return self._place("dst", fmt, (rows, -(-cols // per_block) * per_block), self.region)
             case Kind.FILL:
                 return self._place("dst", self.format, self.shape, self.shape, pad=_ZERO_PAD)
             case _:
@@ -282,5 +295,5 @@ class _Operands:
         kind = TileType("vec", fmt.name, *shape, rows, cols, block_layout=layout, pad=pad)
         tile = Tile(name, fmt, kind, self.next, *region, self.lowerer.element_bits(fmt))
         self.lowerer.check_tile(tile, HERE)
-        self.next = -(-tile.end // self.alignment) * self.alignment
+        self.next = -(-(tile.end + self.behind) // self.alignment) * self.alignment
         return tile
