@@ -169,7 +169,7 @@ class Conversions(Intrinsics):
         return self.by_value(self.converted(arguments[0], source), target, switches, into)
 
     def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements: by one instruction, or in linear order by as many as it takes."""
+        """Convert values of equal numbers of elements, by one instruction, or linearly by as many as it takes."""
         old, new = _parts(value.type), _parts(target)
         if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
             raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
@@ -194,9 +194,7 @@ class Conversions(Intrinsics):
             sequence = build(path, one, two, Order.LINEAR, lambda hop: hop.word or word, self.target)
         except CastsimError as error:
             raise error.at(self.span()) from None
-        given = (
-            [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
-        )
+        given = [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
         named = self.appended(sequence, given, " clip_fp" if switches & CLIP_FP else "")
         found = self.temp(target)
         for place, held in enumerate(sequence.outputs[0].registers):
@@ -627,7 +625,3 @@ class Library(Conversions):
             group = wide
         self.emit(f"or.{word} {found.text}, {element.text}, {group.text}")
         return found
-
-    def unknown_intrinsics(self) -> list[str]:
-        """Return the operations that the rule knows."""
-        return sorted(intrinsics())
