@@ -157,6 +157,34 @@ def test_parts_cover_the_index_space_once() -> None:
         assert all(size[0] == 2 and size[2] == 3 for _, size in parts)
 
 
+IN_ORDER = """void main(tensor x, tensor y, tensor z)
+{
+    const int5 start = get_index_space_offset();
+    const int5 end = get_index_space_size() + start;
+    for (int row = start[1]; row < end[1]; row++)
+    {
+        int5 at = {0, row}, behind = {64, row};
+        float128 f = {v_f32_ld_tnsr_b(at, x), v_f32_ld_tnsr_b(behind, x)};
+        float128 promoted = (bfloat128)f;
+        v_bf16_st_tnsr(at, y, convert_float128_to_bfloat128(promoted, SW_LINEAR | SW_RD));
+        v_i16_st_tnsr(at, z, as_short128(f, SW_RZ));
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("target", MODERN)
+def test_casts_between_aggregates_keep_the_order_of_elements(tmp_path: Path, target: str) -> None:
+    path = tmp_path / "in_order.c"
+    path.write_text(IN_ORDER, encoding="utf-8")
+    given = {"x": "f32[128,3]", "y": "out:bf16[128,3]", "z": "out:i16[128,3]"}
+    request = LaunchRequest({name: tensor_given(name, text) for name, text in given.items()}, (1, 3), 2)
+    x = drawn(3, 128, scale=300.0)
+    found = run_loaded(load(path, target, None, {}, launch=request), {"x": x}, stale_reads="stop").outputs
+    assert same_bits(np.asarray(found["y"]), x.astype(ml_dtypes.bfloat16))
+    assert same_bits(np.asarray(found["z"]), np.trunc(x).astype(np.int16))
+
+
 LOOKED_UP = """void main(tensor n, tensor table, tensor y)
 {
     const int5 start = get_index_space_offset();

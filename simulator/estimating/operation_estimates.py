@@ -1,7 +1,6 @@
 """Estimating the cycles of one vector operation other than a cast without writing a program."""
 
 from __future__ import annotations
-from castsim.execution.vector_operations.shapes import whole_units
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
+from castsim.execution.vector_operations.shapes import whole_units
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.lexer import closest

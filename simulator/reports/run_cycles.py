@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import Launches, LaunchLine
 from castsim.reports.documents import Document, Json, document, json_of
 from castsim.reports.facts import described
@@ -84,8 +85,11 @@ def _next(report: RunReport) -> str:
 
 def _launch(report: RunReport) -> int | None:
     """Return the cycles of a kernel beyond its pipes, None if nothing is known of them."""
-    launch = report.result.loaded.target.kernel_launch
-    return None if launch is None else int(launch.cycles)
+    loaded = report.result.loaded
+    if (launch := loaded.target.kernel_launch) is None:
+        return None
+    known = (VECTOR_OPERATIONS.get(each.mnemonic) for each in loaded.tree.instructions)
+    return launch.of(each.kind for each in known if each is not None)
 
 
 def clock(target: Target) -> str:

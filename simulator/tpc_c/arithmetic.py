@@ -326,6 +326,8 @@ class Arithmetic(Emitter):
             return self.compared(sign, one, two, into)
         kind = promoted(one.type) if sign in ("<<", ">>") else common(one.type, two.type)
         if sign in ("<<", ">>"):
+            if two.type.is_float:
+                raise self.wrong(f"operator {sign} does not take {two.type}")
             return self._shifted(sign, self.converted(one, kind), self.converted(two, INT), kind, into)
         return self._on_scalars(sign, self.converted(one, kind), self.converted(two, kind), kind, into)
 
@@ -402,6 +404,8 @@ class Arithmetic(Emitter):
             message = f"division of floats is not an instruction: {sign}"
             raise self.refused(message, "v_reciprocal_f32 and a product", "a factor that is computed on the host")
         power = int(two.const or 0)
+        if two.known and not power:
+            raise self.wrong("division by zero")
         if two.known and power > 0 and power & (power - 1) == 0:
             return self._by_power(sign, one, power, kind, into)
         if not kind.signed:

@@ -103,17 +103,9 @@ class Compiler(Statements):
         lines, blocked = tuple(self.lines), tuple(self.blocked)
         self._check_unused()
         return Compiled(
-            self.parsed,
-            self.target,
-            parameters,
-            lines,
-            dict(self.tables),
-            frozenset(self.rounded),
-            dict(self.notes),
-            _stored(lines),
-            blocked,
-            dict(self.prints),
-        )
+            self.parsed, self.target, parameters, lines, dict(self.tables), frozenset(self.rounded), dict(self.notes),
+            _stored(lines), blocked, dict(self.prints),
+        )  # fmt: skip
 
     def _outside(self) -> None:
         """Compile what stands outside of functions."""

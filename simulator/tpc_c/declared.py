@@ -8,7 +8,6 @@ from typing import Any
 from castsim.tpc_c.code import Emitter
 from castsim.tpc_c.source import GLOBAL, LOCAL
 from castsim.tpc_c.types import (
-    UNSIGNED,
     Array,
     CType,
     Group,
@@ -17,7 +16,6 @@ from castsim.tpc_c.types import (
     Pointer,
     Scalar,
     Vector,
-    common,
     type_named,
 )
 
@@ -107,12 +105,6 @@ class Declared(Emitter):
         if isinstance(kind, Mask):
             return SLOT
         return self.size_of(kind)
-
-    def common_type(self, one: CType, two: CType) -> Scalar:
-        """Return the type in which an operator computes on two scalars."""
-        if isinstance(one, Scalar) and isinstance(two, Scalar):
-            return common(one, two)
-        return UNSIGNED
 
     functions: dict[str, Any]
 

@@ -28,6 +28,7 @@ from castsim.tpc_c.types import (
     Scalar,
     TensorType,
     Vector,
+    common,
 )
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
@@ -281,7 +282,7 @@ class Expressions(Library, Declared):
         if one.type == two.type:
             return one.type
         if isinstance(one.type, Scalar) and isinstance(two.type, Scalar):
-            return self.common_type(one.type, two.type)
+            return common(one.type, two.type)
         if isinstance(one.type, Vector) and isinstance(two.type, Scalar):
             return one.type
         if isinstance(two.type, Vector) and isinstance(one.type, Scalar):
@@ -313,7 +314,8 @@ class Expressions(Library, Declared):
     def _same(self, old: Value, right: Value, place: Place) -> bool:
         """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
         if isinstance(place.type, Scalar):
-            return isinstance(right.type, Scalar) and place.type == self.common_type(old.type, right.type)
+            both = isinstance(old.type, Scalar) and isinstance(right.type, Scalar)
+            return both and place.type == common(old.type, right.type)
         return True
 
     def _on_dimension(self, sign: str, place: Place, right: Value) -> Value:

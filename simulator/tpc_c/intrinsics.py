@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from castsim.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
@@ -105,11 +105,8 @@ class Intrinsics(Arithmetic):
         return self._predicated(name, call, rest[0], polarity, switches, held)
 
     def _income(self, value: Value, result: CType) -> Value:
-        if isinstance(result, Group | Mask | Index) or isinstance(value.type, type(result)):
-            if isinstance(result, Vector) and value.type != result and isinstance(value.type, Vector):
-                return self.bits_as(value, result)
-            return self.converted(value, result)
-        return self.converted(value, result)
+        same = isinstance(result, Vector) and isinstance(value.type, Vector)
+        return self.bits_as(value, result) if same else self.converted(value, result)
 
     def _predicated(
         self, name: str, call: Call, value: Value, polarity: bool, switches: int, income: Value | None
@@ -147,13 +144,19 @@ class Intrinsics(Arithmetic):
         *, partly: bool = False,
     ) -> Value:  # fmt: skip
         """Write the instruction of a call, its destination first."""
-        if tail.never:
-            return self._kept(tail, result)
-        income = tail.income if tail.predicate or partly else None
-        found = self.result(result, into, income, tail.predicate, list(texts))
         element = "b" if call.element == "i1" else call.element
         suffix = "" if call.row.shape in ("groups", "lookup") else f".{element}"
         head = " ".join([f"{call.row.mnemonic}{suffix}", *extra])
+        return self._emit_text(head, tail, result, texts, into, partly=partly)
+
+    def _emit_text(
+        self, head: str, tail: Tail, kind: CType, texts: Sequence[str], into: str | None, *, partly: bool = False
+    ) -> Value:
+        """Write an instruction, its destination first; `partly` says that it keeps some of its income."""
+        if tail.never:
+            return self._kept(tail, kind)
+        income = tail.income if tail.predicate or partly else None
+        found = self.result(kind, into, income, tail.predicate, list(texts))
         self.emit(f"{head} {', '.join((found.text, *texts))}", tail.predicate)
         return found
 
@@ -204,15 +207,10 @@ class Intrinsics(Arithmetic):
             if not isinstance(value.type, Index | Scalar):
                 raise self.wrong(f"{name} takes int5 or int, not {value.type}")
             texts.append(value.text if isinstance(value.type, Index) else self.operand(self.converted(value, INT)))
-        if tail.never:
-            return self._kept(tail, kind)
         if not unary and isinstance(arguments[1].type, Scalar) and call.row.mnemonic in _COMMUTATIVE and not compares:
             texts.reverse()
-        income = tail.income if tail.predicate or mask != 31 else None
-        found = self.result(kind, into, income, tail.predicate, texts)
         operation = "mov" if call.row.shape == "move" else f"{call.row.mnemonic}.i32"
-        self.emit(f"{operation} {word} {', '.join((found.text, *texts))}", tail.predicate)
-        return found
+        return self._emit_text(f"{operation} {word}", tail, kind, texts, into, partly=mask != 31)
 
     def _mask_of(self, name: str, value: Value) -> tuple[int | None, str]:
         """Return the dimensions that an operation on coordinates changes, if known, and how they are written."""
@@ -232,9 +230,7 @@ class Intrinsics(Arithmetic):
         if counted or call.row.mnemonic in ("abs", "not", "nearbyint") or isinstance(kind, Mask):
             value = self._wide(value, kind)
         if call.row.mnemonic == "abs" and isinstance(kind, Scalar | Vector) and "f8" in call.element:
-            sign = hex((1 << 7) - 1)
-            words_ = [value.text, sign]
-            return self._emit_as("and", call, tail, kind, words_, into)
+            return self._emit_text(f"and.{call.element}", tail, kind, [value.text, "0x7f"], into)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
         bits = Scalar(call.element).bits if call.element != "i1" else 1
         if call.row.words == "cnvrt":
@@ -244,13 +240,6 @@ class Intrinsics(Arithmetic):
         elif call.row.mnemonic == "extract_exp" and not self.since("gaudi"):
             extra = ["subtract_bias" for word in extra if word == "biased"]
         return self._emit(call, extra, tail, result, [self._text(value)], into)
-
-    def _emit_as(self, word: str, call: Call, tail: Tail, kind: CType, texts: list[str], into: str | None) -> Value:
-        if tail.never:
-            return self._kept(tail, kind)
-        found = self.result(kind, into, tail.income if tail.predicate else None, tail.predicate, texts)
-        self.emit(f"{word}.{call.element} {', '.join((found.text, *texts))}", tail.predicate)
-        return found
 
     @staticmethod
     def _unary_result(call: Call, kind: CType) -> CType:
@@ -279,22 +268,9 @@ class Intrinsics(Arithmetic):
         return self._emit_text(f"mov.{call.element}", tail, kind, [self.operand(held)], into)
 
     def _move_truth(self, tail: Tail, kind: CType, value: Value, into: str | None) -> Value:
-        if isinstance(value.type, Mask) or (isinstance(kind, Scalar) and value.type == BOOL and not value.known):
-            text = self._positive(value).text if value.type == BOOL else value.text
-        elif value.type == BOOL and not value.known:
-            text = self._positive(value).text
-        elif isinstance(value.type, Scalar):
-            text = self.operand(value)
-        else:
-            text = value.text
+        truth = value.type == BOOL and not value.known
+        text = self._positive(value).text if truth else self.operand(value)
         return self._emit_text("mov", tail, kind, [text], into)
-
-    def _emit_text(self, head: str, tail: Tail, kind: CType, texts: list[str], into: str | None) -> Value:
-        if tail.never:
-            return self._kept(tail, kind)
-        found = self.result(kind, into, tail.income if tail.predicate else None, tail.predicate, texts)
-        self.emit(f"{head} {', '.join((found.text, *texts))}", tail.predicate)
-        return found
 
     def _compare(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
@@ -332,20 +308,19 @@ class Intrinsics(Arithmetic):
     def _ternary(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 3, kind)
-        texts = [
-            self._wide(self._vector(each, each.type if isinstance(each.type, Vector) else kind), kind).text
-            for each in arguments[:3]
-        ]
+        texts = self._wide_texts(arguments[:3], kind)
         return self._emit(call, words_of(call.row.mnemonic, call.element, tail.switches), tail, kind, texts, into)
+
+    def _wide_texts(self, values: Sequence[Value], kind: CType) -> list[str]:
+        """Return vectors of any type, and scalars in all lanes."""
+        return [each.text if isinstance(each.type, Vector) else self._wide(self._vector(each, kind), kind).text
+                for each in values]  # fmt: skip
 
     def _special(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         """`calc_fp_special(classes, classes, function, income, ..)`: other lanes keep the income."""
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 2, kind)
-        texts = [
-            self._wide(self._vector(each, each.type if isinstance(each.type, Vector) else kind), kind).text
-            for each in arguments[:2]
-        ]
+        texts = self._wide_texts(arguments[:2], kind)
         if not 0 <= tail.switches < len(_SPECIAL):
             raise self.wrong(f"{name} has no function {tail.switches}", *_SPECIAL)
         return self._emit(call, [f"func={_SPECIAL[tail.switches]}"], tail, kind, texts, into, partly=True)
@@ -400,23 +375,19 @@ class Intrinsics(Arithmetic):
         self._need(name, arguments, place + 1, place + 4)
         accumulator = self.converted(arguments[place], result)
         tail = self.tail(name, call, arguments, place + 1, result, income=False)
-        if tail.never:
-            return accumulator
         one, two = self._pair(call, arguments, kind)
         texts = [one.text, self._text(two)]
         texts += [self._wide(self._vector(each, kind), kind).text for each in arguments[2:count]]
-        zero = ""
-        if "zp" in fixed:
-            self.emit(f"mov ZP_REG, {self._wide(self._vector(arguments[count], kind), kind).text}")
-            zero = "ZP_REG "
-        accumulator = self._held(accumulator)
-        found = self.result(result, into, accumulator, tail.predicate, texts)
-        head = " ".join([f"{call.row.mnemonic}.{call.element}", *self._words(call, tail.switches)])
-        self.emit(f"{head} {zero}{', '.join((found.text, *texts))}", tail.predicate)
-        return found
+        extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count], kind)]
+        tail = replace(tail, income=self.in_register(accumulator))
+        return self._emit(call, extra, tail, result, texts, into, partly=True)
 
-    def _held(self, value: Value) -> Value:
-        return self.in_register(value) if value.known else value
+    def _zero_points(self, fixed: Sequence[str], value: Value, kind: CType) -> list[str]:
+        """Put zero points where the form takes them from, and return what names them."""
+        if "zp" not in fixed:
+            return []
+        self.emit(f"mov ZP_REG, {self._wide(self._vector(value, kind), kind).text}")
+        return ["ZP_REG"]
 
     def _add_product(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         """`madd(a, b, c, [zero points,] switches, income, ..)`."""
@@ -426,18 +397,9 @@ class Intrinsics(Arithmetic):
         count = 3 + ("zp" in fixed)
         tail = self.tail(name, call, arguments, count, result)
         one, two = self._pair(call, arguments, kind)
-        third = self.converted(arguments[2], result)
-        zero = ""
-        if "zp" in fixed:
-            self.emit(f"mov ZP_REG, {self._wide(self._vector(arguments[3], kind), kind).text}")
-            zero = "ZP_REG "
-        texts = [one.text, self._text(two), self._held(third).text]
-        if tail.never:
-            return self._kept(tail, result)
-        found = self.result(result, into, tail.income if tail.predicate else None, tail.predicate, texts)
-        head = " ".join([f"{call.row.mnemonic}.{call.element}", *self._words(call, tail.switches)])
-        self.emit(f"{head} {zero}{', '.join((found.text, *texts))}", tail.predicate)
-        return found
+        third = self.in_register(self.converted(arguments[2], result))
+        extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count - 1], kind)]
+        return self._emit(call, extra, tail, result, [one.text, self._text(two), third.text], into)
 
     def _pairs(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         """The f32 forms on pairs: operands are a pair or a scalar, then vectors or scalars."""
@@ -452,18 +414,9 @@ class Intrinsics(Arithmetic):
             texts.append(self._text(self.converted(value, Scalar("f32")) if isinstance(value.type, Scalar)
                                     else self.converted(value, whole)))  # fmt: skip
         if mac:
-            accumulator = self.converted(arguments[count], pair)
-            if tail.never:
-                return accumulator
-            found = self.result(pair, into, accumulator, tail.predicate, texts)
-        else:
-            if tail.never:
-                return self._kept(tail, pair)
-            found = self.result(pair, into, tail.income if tail.predicate else None, tail.predicate, texts)
+            tail = replace(tail, income=self.converted(arguments[count], pair))
         extra = [each for each in words_of(call.row.mnemonic, "f32", tail.switches) if each != "fp16_ftz_in"]
-        self.emit(f"{' '.join([f'{call.row.mnemonic}.f32', *extra, 'x2'])} {', '.join((found.text, *texts))}",
-                  tail.predicate)  # fmt: skip
-        return found
+        return self._emit(call, [*extra, "x2"], tail, pair, texts, into, partly=mac)
 
     # -------------------------------------------------------------------------------------------------- rearrangement
 
@@ -474,12 +427,9 @@ class Intrinsics(Arithmetic):
         if call.row.mnemonic == "unpack" and self.since("greco"):
             extra.append(f"unpack_lane={tail.switches >> 11 & 3}")
         element = {"f8_143": "i8", "f8_152": "i8"}.get(call.element, call.element)
-        if tail.never:
-            return self._kept(tail, kind)
         texts = [self._wide(self._vector(arguments[0], kind), kind).text]
-        found = self.result(kind, into, tail.income, tail.predicate, texts)
-        self.emit(f"{' '.join([f'{call.row.mnemonic}.{element}', *extra])} {found.text}, {texts[0]}", tail.predicate)
-        return found
+        head = " ".join([f"{call.row.mnemonic}.{element}", *extra])
+        return self._emit_text(head, tail, kind, texts, into, partly=True)
 
     def _groups(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         kind, operation = self._kind(call), call.row.operation
@@ -582,10 +532,8 @@ class Intrinsics(Arithmetic):
         texts = [number, place]
         if partial:
             texts.append(self.special_register("LD_PARTIAL_REG", self.range_word(*arguments[2:4])))
-        keeps = tail.predicate or partial or call.row.mnemonic != "ld_tnsr"
-        found = self.result(kind, into, tail.income if keeps else None, tail.predicate, texts)
-        self.emit(f"{' '.join([call.row.mnemonic, *extra])} {', '.join((found.text, *texts))}", tail.predicate)
-        return found
+        keeps = partial or call.row.mnemonic != "ld_tnsr"
+        return self._emit_text(" ".join([call.row.mnemonic, *extra]), tail, kind, texts, into, partly=keeps)
 
     def _store_tensor(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         kind = register_type("s" if call.row.mnemonic == "st_tnsr_s" else "v", call.element)
@@ -650,8 +598,7 @@ class Intrinsics(Arithmetic):
             address = self.operand(held)
             head = " ".join(["ld_l", *words((tail.switches & 1, "mmio"), (tail.switches & 2, "lock"))])
             return self._emit_text(head, tail, kind, [address], into)
-        keeps = Tail(tail.switches, tail.income, tail.predicate, tail.never)
-        return self._emit_text(call.row.mnemonic, keeps, kind, [self.local_address(arguments[0])], into)
+        return self._emit_text(call.row.mnemonic, tail, kind, [self.local_address(arguments[0])], into)
 
     def _store_local(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)

@@ -169,7 +169,7 @@ class Conversions(Intrinsics):
         return self.by_value(self.converted(arguments[0], source), target, switches, into)
 
     def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements: by one instruction, or by several in linear order."""
+        """Convert values of equal numbers of elements, by one instruction, or linearly by as many as it takes."""
         old, new = _parts(value.type), _parts(target)
         if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
             raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
@@ -625,7 +625,3 @@ class Library(Conversions):
             group = wide
         self.emit(f"or.{word} {found.text}, {element.text}, {group.text}")
         return found
-
-    def unknown_intrinsics(self) -> list[str]:
-        """Return the operations that the rule knows."""
-        return sorted(intrinsics())

@@ -266,8 +266,7 @@ class Loops(Expressions):
             step = self.unary("-", step)
         end = self.label()
         texts = [self.operand(each) for each in (start, bound, step)]
-        sign = {"!=": "!="}.get(counted.sign, counted.sign)
-        self.emit(f"loop {', '.join(texts)}, {sign}, {end}")
+        self.emit(f"loop {', '.join(texts)}, {counted.sign}, {end}")
         sizes = self.target.registers
         iterator = Value(INT, f"S{sizes.S - sizes.loop_iterators + self.hardware}")
         self.hardware += 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.reading import is_file, read_text
 from castsim.isa.spans import Span
 from castsim.tpc_c.types import GENERATIONS, names_in
 
@@ -138,6 +139,7 @@ _SPACES = re.compile(r"\b(?:(__local__|__local)|(__global__|__global)|(volatile|
 _NUMBER = re.compile(r"\b((?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)(bf|BF|h|H)\b")
 _ASSEMBLY = re.compile(r"\b(?:__asm__|__asm|asm)\b")
 _WIDE = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)([uU]?)[lL]{1,2}([uU]?)\b")
+_CONDITION = re.compile(r"passed to evaluator: '(.*)'\)")
 _PLACE = re.compile(r"^(.*?):(\d+):(?:(\d+):)?\s*(.*)$", re.DOTALL)
 
 
@@ -188,18 +190,21 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
         message = "kernels in C need the libraries pcpp and pycparser"
         raise ReadError(message, legal=("pip install 'castsim[c]'",)) from None
     lines: dict[str, Sequence[str]] = {file: text.split("\n")}
-    output = _preprocessed(preprocessor, text, file, {**macros_of(generation), **defines}, folders, lines)
+    reader = _reader(preprocessor, file, lines)
+    output = _preprocessed(reader, text, file, {**macros_of(generation), **defines}, folders, lines)
     _refuse_assembly(output, file, lines)
     output = _ATTRIBUTE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), output)
     output = _SPACES.sub(_qualifier, output)
     output = _WIDE.sub(r"\1\2\3", output)
     output = _NUMBER.sub(lambda m: f"(({'bf16' if m[2].lower() == 'bf' else 'half'}){m[1]}f)", output)
     prelude = "".join(f"typedef int {name};\n" for name in names_in(output))
+    parser = parsers.CParser()
     try:
-        parser = parsers.CParser()
         tree = parser.parse(f'{prelude}#line 1 "{file}"\n{output}', file)
     except parsers.c_parser.ParseError as error:
         raise _parse_error(_placed(str(error), parser), file, lines) from None
+    except RecursionError:
+        raise _parse_error("the kernel is nested too deeply", file, lines) from None
     return Parsed(file, tree, lines)
 
 
@@ -209,21 +214,20 @@ def _qualifier(found: re.Match[str]) -> str:
     return GLOBAL.ljust(len(found[2])) if found[2] else " " * len(found[3])
 
 
-def _preprocessed(
-    library: Any,
-    text: str,
-    file: str,
-    macros: Mapping[str, str],
-    folders: Sequence[Path],
-    lines: dict[str, Sequence[str]],
-) -> str:
+def _reader(library: Any, file: str, lines: dict[str, Sequence[str]]) -> Any:
+    """Return a preprocessor that keeps pragmas and turns complaints into errors; `lines` gathers those of headers."""
     action, output_directive = library.Action, library.OutputDirective
 
     class Reader(library.Preprocessor):  # type: ignore[misc]  # the library carries no types
-        """Keeps pragmas, and turns complaints into errors."""
-
         def on_error(self, file: str, line: int, message: str) -> None:
-            raise ReadError(message, span=_span(file, line, 1, lines))
+            condition = _CONDITION.search(message)
+            text = f"the condition of #if cannot be evaluated: {condition[1]}" if condition else message.strip()
+            raise ReadError(text, span=_span(file, line, 1, lines))
+
+        def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
+            if directive.value == "error":
+                self.on_error(directive.source, directive.lineno, f"#error {''.join(each.value for each in toks)}")
+            return True if directive.value == "warning" else None
 
         def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
             if directive.value == "pragma":
@@ -239,12 +243,25 @@ def _preprocessed(
             raise ReadError(f"header '{name}' is not found", span=span, legal=legal)
 
         def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
-            found = super().on_file_open(is_system_include, includepath)
-            lines[includepath] = Path(includepath).read_text(encoding="utf-8", errors="replace").split("\n")
-            return found
+            if not is_file(Path(includepath)):
+                raise FileNotFoundError(includepath)
+            found = read_text(includepath, "header")
+            lines[includepath] = found.split("\n")
+            return io.StringIO(found)
 
     reader = Reader()
     reader.line_directive = "#line"
+    return reader
+
+
+def _preprocessed(
+    reader: Any,
+    text: str,
+    file: str,
+    macros: Mapping[str, str],
+    folders: Sequence[Path],
+    lines: Mapping[str, Sequence[str]],
+) -> str:
     for name, value in macros.items():
         reader.define(f"{name} {value}")
     for folder in (Path(file).parent, *folders):
@@ -284,11 +301,14 @@ def _placed(message: str, parser: Any) -> str:
     """Return a message of the parser with the place of the token that it stopped at, where it names none."""
     if _PLACE.match(message):
         return message
-    tokens = getattr(getattr(parser, "_tokens", None), "_buffer", None)
+    tokens = [each for each in getattr(getattr(parser, "_tokens", None), "_buffer", ()) if each is not None]
     if not tokens:
         return message
     last, text = tokens[-1], message.rpartition(": ")[2]
-    return f"{last.filename}:{last.lineno}:{last.column}: this is not C, {text.lower()} before '{last.value}'"
+    where = (
+        f"the text ends behind '{last.value}'" if "end of input" in text else f"{text.lower()} before '{last.value}'"
+    )
+    return f"{last.filename}:{last.lineno}:{last.column}: this is not C, {where}"
 
 
 def _parse_error(message: str, file: str, lines: Mapping[str, Sequence[str]]) -> ReadError:
@@ -298,4 +318,6 @@ def _parse_error(message: str, file: str, lines: Mapping[str, Sequence[str]]) ->
     text = found[4].strip()
     if text.startswith("before:"):
         text = f"this is not C, before '{text[7:].strip()}'"
+    elif text.startswith("Comments"):
+        text = "the comment is not closed"
     return ReadError(text or "this is not C", span=_span(found[1] or file, int(found[2]), int(found[3] or 1), lines))

@@ -60,30 +60,21 @@ class Statements(Loops, Expressions):
 
     def _do_Compound(self, node: Any) -> None:  # noqa: N802
         self.scopes.append({})
-        pragmas: list[str] = []
-        for each in node.block_items or []:
-            if type(each).__name__ == "Pragma":
-                pragmas.append(each.string)
-                self._pragma(each)
-                continue
-            self.statement(each, pragmas)
-            pragmas = []
+        self._all(node.block_items or [])
         self.scopes.pop()
 
-    def _pragma(self, node: Any) -> None:
-        self.here = node
+    def _all(self, nodes: list[Any]) -> None:
+        pragmas: list[str] = []
+        for each in nodes:
+            self.statement(each, pragmas)
+            pragmas = [*pragmas, each.string] if type(each).__name__ == "Pragma" else []
+
+    def _do_Pragma(self, node: Any) -> None:  # noqa: N802
         if _PRINTF.search(node.string):
             self.printing = "enable" in node.string
         elif (match := _IGNORED.search(node.string)) is not None:
-            self.pragma_note(match[1], node)
-
-    def pragma_note(self, word: str, node: Any) -> None:
-        """Say what becomes of a pragma about unrolling."""
-        del node
-        self.note(f"#pragma {word} is ignored unless a loop has to be unrolled: castsim's scheduler pipelines loops")
-
-    def _do_Pragma(self, node: Any) -> None:  # noqa: N802
-        self._pragma(node)
+            text = f"#pragma {match[1]} is ignored unless a loop has to be unrolled"
+            self.note(f"{text}: castsim's scheduler pipelines loops")
 
     # --------------------------------------------------------------------------------------------------- declarations
 
@@ -320,14 +311,7 @@ class Statements(Loops, Expressions):
         found = VOID_VALUE
         if kind != VOID and len(returns) == 1 and items and items[-1] is returns[0]:
             self.scopes.append({})
-            pragmas: list[str] = []
-            for each in items[:-1]:
-                if type(each).__name__ == "Pragma":
-                    pragmas.append(each.string)
-                    self._pragma(each)
-                    continue
-                self.statement(each, pragmas)
-                pragmas = []
+            self._all(items[:-1])
             self.here = returns[0]
             found = self.converted(self.value(returns[0].expr), kind)
         elif not returns:
@@ -357,6 +341,7 @@ class Statements(Loops, Expressions):
         """
         self.here = function
         listed = function.decl.type.args
+        names: set[str] = set()
         for each in listed.params if listed is not None else []:
             name = type(each).__name__
             if name == "EllipsisParam":
@@ -368,6 +353,9 @@ class Statements(Loops, Expressions):
             kind = self.type_of(each.type)
             if isinstance(kind, Void):
                 continue
+            if each.name in names:
+                raise self.wrong(f"the parameter {each.name} is declared twice", node=each)
+            names |= {each.name} if each.name else set()
             yield each.name or "", kind
 
     def result_type(self, function: Any) -> CType:

@@ -542,6 +542,7 @@ class _Run:
         self._places: dict[Operation, tuple[int, Slot]] = {}
         self._bundles: dict[int, list[Occupant]] = {}
         self._entered: dict[Occupant, int] = {}
+        self._earlier: dict[Occupant, int] = {}
 
     def placed(self) -> Placed:
         """Return the places."""
@@ -566,20 +567,31 @@ class _Run:
         return self._entered[key]
 
     def _earliest(self, operation: Operation, slot: Slot) -> int:
-        found = self.entered(operation, slot)
-        for other in self._before[operation]:
-            place, own = self._places[other]
-            needed = self._placer.distances.needed(other, own, operation, slot)
-            found = max(found, place + (needed or 0))
-        return found
+        """Return the first bundle that is far enough behind what must come before; all that is placed."""
+        if (operation, slot) not in self._earlier:
+            found = self.entered(operation, slot)
+            for other in self._before[operation]:
+                place, own = self._places[other]
+                needed = self._placer.distances.needed(other, own, operation, slot)
+                found = max(found, place + (needed or 0))
+            self._earlier[operation, slot] = found
+        return self._earlier[operation, slot]
 
     def _free(self, operation: Operation, slot: Slot, at: int) -> bool:
         if not self._placer.room.shared_by([*self._bundles.get(at, ()), (operation, slot)]):
             return False
-        if self._placer.clashes((operation, slot), at, self._places):
+        barred, most = self._placer.distances.barred, self._placer.distances.most_barred
+        near = {
+            other: (place, own)
+            for place in range(at - most, at + most + 1)
+            for other, own in self._bundles.get(place, ())
+        }
+        if self._placer.clashes((operation, slot), at, near):
             return False
-        barred = self._placer.distances.barred
-        return not any(at + each.gap in barred(each.operation, each.slot, operation, slot) for each in self._entering)
+        return not any(
+            at + each.gap <= most and at + each.gap in barred(each.operation, each.slot, operation, slot)
+            for each in self._entering
+        )
 
     def _put(self, operation: Operation, slot: Slot, at: int) -> None:
         self._places[operation] = at, slot

@@ -259,6 +259,8 @@ class Distances:
             if not rule.linted and rule.holds(self._target.dialect.features)
         ]
         self._after_store = self._target.issue_rules.forbidden_after_tensor_store
+        self.most_barred = max(self._after_store or 0, *(max((rule.distance, *rule.excluded)) for rule in self._rules))
+        """The largest distance that a rule of issue bars."""
         self._begin: dict[Operation, bool] = {}
         self._barred: dict[tuple[Operation, Slot, Operation, Slot], frozenset[int]] = {}
         self._found: dict[tuple[Operation, Slot, Operation, Slot], int | None] = {}
@@ -270,7 +272,7 @@ class Distances:
         return 1 + max(
             horizon(self._target), jumps.halt_distance, jumps.scalar_convert_after, jumps.scalar_convert_distance + 2,
             loops.iterator_before + 1, loops.iterator_before_access + 1, loops.register_distance, issue.random_distance,
-            issue.forbidden_after_tensor_store, *(max((rule.distance, *rule.excluded)) for rule in self._rules),
+            self.most_barred,
         )  # fmt: skip
 
     def needed(self, first: Operation, slot: Slot, second: Operation, second_slot: Slot) -> int | None:
@@ -279,12 +281,9 @@ class Distances:
         if key not in self._found:
             one, two = self._operations.plan(first, slot), self._operations.plan(second, second_slot)
             before, behind = self._operations.touched(first), self._operations.touched(second)
-            found = [
-                *self._registers(one, before, two, behind),
-                *self._state(one, two),
-                *self._memory(one, two),
-                *self._path(first, one, second, two),
-            ]
+            found = self._registers(one, before, two, behind)
+            if self._operations.has_state(first) or self._operations.has_state(second):
+                found += [*self._state(one, two), *self._memory(one, two), *self._path(first, one, second, two)]
             self._found[key] = max(found, default=None)
         return self._found[key]
 

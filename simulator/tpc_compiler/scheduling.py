@@ -442,10 +442,9 @@ class _Scheduler:
         else:
             refusal = base
         for candidate in self._candidates(padded):
-            result = self._finished(candidate)
+            result = self._finished(candidate, found, padding)
             if isinstance(result, Scheduled):
-                if found is None or (self._within(result.length, padding) and _key(result.length) < _key(found.length)):
-                    found = result
+                found = result
             elif refusal is None:
                 refusal = result
             if found is not None and process_time() > self._until:
@@ -496,8 +495,10 @@ class _Scheduler:
 
     # ------------------------------------------------------------------------------------------------- one candidate
 
-    def _finished(self, candidate: _Candidate) -> Scheduled | Pressure | CastsimError:
-        """Return a candidate as a program, or why it is none."""
+    def _finished(
+        self, candidate: _Candidate, held: Scheduled | None = None, padding: Length | None = None
+    ) -> Scheduled | Pressure | CastsimError | None:
+        """Return a candidate as a program, or why it is none; None if one that is `held` is as short."""
         lives = lives_of(candidate.shape, candidate.schedule, self._operations, self._declared)
         free = free_registers(self._target, self._real())
         numbers = allocated(lives, self._source.names, free)
@@ -505,13 +506,15 @@ class _Scheduler:
             return numbers
         try:
             program = assembled(self._source, candidate.shape, candidate.schedule, numbers, self._target)
+            length = Length(len(program.bundles), executed_bundles(program, self._source.file, self._target))
+            if held and padding and not (self._within(length, padding) and _key(length) < _key(held.length)):
+                return None
             findings = lint(program, self._target)
         except CastsimError as error:
             return error
         broken = [each for each in findings if each.rule not in _OF_THE_TEXT]
         if broken:
             return IllegalError(f"{broken[0].rule}: {broken[0].message}", span=broken[0].span)
-        length = Length(len(program.bundles), executed_bundles(program, self._source.file, self._target))
         return Scheduled(
             program, print_program(program), candidate.method, length, length, self._spelled(numbers), (), findings
         )
@@ -528,9 +531,10 @@ class _Scheduler:
         if isinstance(found, Scheduled):
             return found
         refusal = refusal or found
-        if isinstance(refusal, CastsimError):
-            raise refusal
-        raise self._too_many(refusal)
+        if isinstance(refusal, Pressure):
+            raise self._too_many(refusal)
+        assert refusal is not None
+        raise refusal
 
     def _too_many(self, pressure: Pressure) -> IllegalError:
         names = self._source.names

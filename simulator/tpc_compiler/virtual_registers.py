@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
@@ -79,6 +80,7 @@ def unit_of(register: Register) -> Unit | None:
     return Unit(GROUPED.get(register.file, (register.file, 1))[0], (register.index - FIRST) // STRIDE)
 
 
+@lru_cache(maxsize=1 << 16)
 def unit_of_cell(name: str) -> Unit | None:
     """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
     match = _PLACEHOLDER.fullmatch(name)
