@@ -313,9 +313,8 @@ class Expressions(Library, Declared):
 
     def _same(self, old: Value, right: Value, place: Place) -> bool:
         """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
-        if isinstance(place.type, Scalar):
-            both = isinstance(old.type, Scalar) and isinstance(right.type, Scalar)
-            return both and place.type == common(old.type, right.type)
+        if isinstance(place.type, Scalar) and isinstance(old.type, Scalar):
+            return isinstance(right.type, Scalar) and place.type == common(old.type, right.type)
         return True
 
     def _on_dimension(self, sign: str, place: Place, right: Value) -> Value:
