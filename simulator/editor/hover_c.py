@@ -9,7 +9,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.tpc import forms_of
 from castsim.tpc_c.source import MACROS
 from castsim.tpc_c.table import Call, Conversion, call_named
-from castsim.tpc_c.types import Group, Mask, Vector, first_generation, type_named
+from castsim.tpc_c.types import GENERATIONS, Group, Mask, Vector, first_generation, type_named
 
 _UNITS = {"v": "vectors", "s": "scalars", "i": "coordinates"}
 
@@ -32,7 +32,7 @@ def kernel_hover(text: Text, line: int, word: str, settings: Settings) -> Said |
 def _call_parts(word: str, call: Call) -> list[str]:
     row = call.row
     words = f" with `{row.words}`" if row.words else ""
-    since = "" if row.generation == "goya" else f"; from {row.generation} on"
+    since = "" if row.generation == GENERATIONS[0] else f"; from {row.generation} on"
     parts = [f"`{word}`: `{row.mnemonic}`{words} on {_UNITS[call.unit]} of {call.element}{since}"]
     if lines := "\n".join(dict.fromkeys(form.pattern() for form in forms_of(row.mnemonic))):
         parts.append(f"```tpc\n{lines}\n```")
@@ -49,8 +49,8 @@ def _conversion_parts(word: str, call: Conversion, text: Text, settings: Setting
 
 def _type_part(word: str) -> str | None:
     kind = type_named(word)
-    since = "goya" if kind is None else first_generation(kind)
-    later = "" if since == "goya" else f"; from {since} on"
+    since = GENERATIONS[0] if kind is None else first_generation(kind)
+    later = "" if since == GENERATIONS[0] else f"; from {since} on"
     if isinstance(kind, Vector):
         return f"`{word}` is a vector of {kind.lanes} {kind.element}: one V register{later}"
     if isinstance(kind, Group):
