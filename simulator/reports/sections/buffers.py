@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from castsim.reports.numbers import grouped
 from castsim.reports.pipes import share
 from castsim.reports.run_report import RunReport
 from castsim.reports.section import ReportSection
@@ -17,7 +18,8 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
     for use in report.buffers:
         used = use.end - use.start
         yield Text(
-            f"buffer {use.name}: bytes {use.start} .. {use.end - 1} touched, {used} of {use.capacity} "
+            f"buffer {use.name}: bytes {grouped(use.start)} .. {grouped(use.end - 1)} touched, "
+            f"{grouped(used)} of {grouped(use.capacity)} "
             f"({share(used, use.capacity)})"
         )
     if not report.buffers:

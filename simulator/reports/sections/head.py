@@ -83,12 +83,15 @@ def clock(target: Target) -> str:
     return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
 
 
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_MOST_WHOLE = 1000
+
+
 def duration(seconds: float) -> str:
-    """Return a time in the largest unit in which it is at least 1."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3f} {unit}"
-    return f"{seconds / 1e-9:.3f} ns"
+    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
+    unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
+    number = seconds / scale
+    return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
 SECTION = ReportSection(_text, _data)
