@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lsp_client import Editor, applied, session, uri
 from lsprotocol import types as lsp
+from pycparser import CParser, c_ast
 from pygls.exceptions import JsonRpcException
 
 from castsim.editor.document import Settings, Text
 from castsim.editor.formatting import formatted
-from castsim.editor.navigation import LEGEND
+from castsim.editor.navigation import LEGEND, _edit, _packed
 from castsim.editor.signatures import shown, signatures
 from castsim.editor.symbols import Kind
 from castsim.editor.symbols_assembly import AssemblyIndex
+from castsim.editor.symbols_c import CIndex
 from castsim.editor.symbols_tiles import TileIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
@@ -23,14 +28,17 @@ from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc import Immediate, LabelUse, Register, parse
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.program_sources import chosen_target
+from castsim.tpc_c.types import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 TILES, ASSEMBLY = sorted(PROGRAMS.rglob("*.pto")), sorted(PROGRAMS.rglob("*.tpc"))
+KERNELS = sorted((PROGRAMS / "tpc_c").glob("*.c"))
 SAMPLE = {
     "tile": PROGRAMS / "f32_to_f16_pipelined.pto",
     "micro": PROGRAMS / "micro" / "masked_tail.pto",
     "tpc": PROGRAMS / "tpc_f32_i16_quantise_gaudi2.tpc",
+    "c": PROGRAMS / "tpc_c" / "cast_f32_bf16.c",
 }
 
 # -------------------------------------------------------------------------------- the index against the readers
@@ -67,6 +75,94 @@ def test_the_index_resolves_values_as_the_reader_does(monkeypatch: pytest.Monkey
             assert place(text, use) in [(one.line, one.column) for one in symbol.occurrences], path.name
             count += 1
     assert count > 3000
+
+
+KERNEL = """\
+/* a comment
+ over lines */ __local__ float64 table[4];
+#define TWICE(a) ((a) + (a))
+enum mode { SLOW, FAST = 3 };
+typedef struct { float64 a, b; int n[2]; } pair_of;
+struct of_tag { int q; };
+static inline float64 helper(float64 a, int n);
+float64 helper(float64 a,
+               int n)
+{
+    if (n > 0) { int n = 3; a = a * n; }
+    else a = -a;
+    for (int i = 0, k = 2; i < n; i++)
+        for (int j = 0; j < i; ++j)
+            a += j * k;
+    int i = n, *p = &i, q[3] = {1, 2, i}; unsigned int z = FAST;
+    pair_of two = {a, a}; two.a = a; struct of_tag s; s.q = (int)two.n[0];
+    do { int w = i; } while (i-- > 0);
+    switch (i) { case SLOW: i = 1; break; default: { int v = 2; i = v; } }
+    return a;
+}
+void main(tensor x) {
+    for (int d = 0; d < 4; d++) { float64 v = helper(table[d], d); }
+    if (1) for (int e = 0; e < 2; e++) if (e) table[e] = 0; else table[0] = e;
+    int e = 3, f;
+    f = e;
+}
+"""
+
+
+def of_c(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield the place of each use of a name that a kernel declares, and that of its declaration, as pycparser reads it.
+
+    Of functions and labels of a type only the names of variables are followed.
+    """
+    plain = re.sub(r"/\*.*?\*/|(?://|#)[^\n]*", lambda found: re.sub(r"[^\n]", " ", found[0]), text, flags=re.DOTALL)
+    plain = re.sub(r"__(?:local|global)__|inline", lambda found: " " * len(found[0]), plain)
+    types = "".join(f"typedef int {name};" for name in names_in(plain))
+    scopes: list[dict[str, tuple[int, int]]] = [{}]
+
+    def walk(node: c_ast.Node) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        if isinstance(node, c_ast.ID):
+            declared = next((one[node.name] for one in reversed(scopes) if node.name in one), None)
+            if declared is not None:
+                yield (node.coord.line, node.coord.column), declared
+            return
+        if isinstance(node, c_ast.Struct | c_ast.StructRef):
+            yield from walk(node.name) if isinstance(node, c_ast.StructRef) else ()
+            return
+        own = isinstance(node, c_ast.FuncDef | c_ast.For | c_ast.Compound)
+        scopes.extend([{}] * own)
+        if isinstance(node, c_ast.FuncDef):
+            for one in node.decl.type.args.params:
+                scopes[-1] = {**scopes[-1], one.name: (one.coord.line, one.coord.column)}
+            yield from walk(node.body)
+        else:
+            if isinstance(node, c_ast.Enumerator) or (isinstance(node, c_ast.Decl) and node.name):
+                if isinstance(getattr(node, "type", None), c_ast.FuncDecl):
+                    return
+                scopes[-1] = {**scopes[-1], node.name: (node.coord.line, node.coord.column)}
+            for _, each in node.children():
+                yield from walk(each)
+        if own:
+            scopes.pop()
+
+    yield from walk(CParser().parse(f'{types}\n#line 1 "k.c"\n{plain}', "k.c"))
+
+
+def test_the_index_of_c_resolves_names_as_pycparser_does() -> None:
+    texts = {path.name: path.read_text(encoding="utf-8") for path in KERNELS} | {"all its forms": KERNEL}
+    count = 0
+    for name, text in texts.items():
+        lines = text.split("\n")
+        index = CIndex(lines)
+        for use, definition in of_c(text):
+            assert [(one.line, one.column) for one in index.definitions_for(*use)] == [definition], (name, use)
+            count += 1
+        for number in range(len(lines)):  # while a line is typed
+            spoilt = [*lines[:number], lines[number][: len(lines[number]) // 2], *lines[number + 1 :]]
+            later, fresh = CIndex(spoilt, index), CIndex(spoilt)
+            for line in range(len(lines)):
+                assert [one for one, _ in later.items(line)] == [one for one, _ in fresh.items(line)], (name, number)
+    assert count > 300
+    macro = CIndex(KERNEL.split("\n")).symbol_at(3, KERNEL.split("\n")[2].index("a) (") + 1)
+    assert macro is not None and [one.column for one in macro.occurrences] == [15, 20, 26]
 
 
 def registers_of(operand: Register) -> list[str]:
@@ -147,6 +243,8 @@ QUESTIONS = [
     ("tpc", "End; nop", [31], [9, 31]),
     ("tpc", "V1, S0; nop", [15], [15, 19]),
     ("tpc", "0x1, I1, V4", [5], [5, 26]),
+    ("c", "at[0] += 64", [11], [11, 13, 14, 15, 16, 17]), ("c", "pair.v2", [12], [12, 13, 15, 17]),
+    ("c", "y)", [3], [3, 17]),
 ]  # fmt: skip
 
 
@@ -203,6 +301,8 @@ def test_rename() -> None:
         assembly = SAMPLE["tpc"].read_text(encoding="utf-8")
         one.open(uri("ten.pto"), TEN)
         one.open(uri("t.tpc"), assembly)
+        kernel = SAMPLE["c"].read_text(encoding="utf-8")
+        one.open(uri("k.c"), kernel)
 
         async def renamed(name: str, text: str, word: str, new: str) -> str:
             document, at = lsp.TextDocumentIdentifier(uri(name)), position(text, word)
@@ -221,6 +321,7 @@ def test_rename() -> None:
         assert await renamed("t.tpc", assembly, "V1, S0", "v30") == assembly.replace("V1,", "V30,")
         assert await renamed("t.tpc", assembly, "End;", "done") == assembly.replace("End", "done")
         assert await renamed("t.tpc", assembly, "x in f32", "source") == assembly.replace("x in f32", "source in f32")
+        assert await renamed("k.c", kernel, "row}", "line") == kernel.replace("row", "line")
         for name, text, word, new, said in (
             ("ten.pto", TEN, "arith.addi", "x", "word of the language"),
             ("ten.pto", TEN, "%c1, %d", "n", "already named in line 1"),
@@ -230,6 +331,9 @@ def test_rename() -> None:
             ("t.tpc", assembly, "V1, S0", "V4", "already named in line"),
             ("t.tpc", assembly, "V1, S0", "S7", "not a register of the same file as V1"),
             ("t.tpc", assembly, "0x1, I1, V4", "x", "by its number"),
+            ("k.c", kernel, "row}", "float64", "cannot be a name"),
+            ("k.c", kernel, "row}", "column", "already named in line 9"),
+            ("k.c", kernel, "get_index_space_offset", "x", "is not defined"),
         ):
             document, at = lsp.TextDocumentIdentifier(uri(name)), position(text, word)
             with pytest.raises(JsonRpcException, match=said):
@@ -249,8 +353,10 @@ OUTLINES = {
     "micro": ["@masked_tail", "  %x", "  %y", "  %ux", "  %uy", "  pto.vecscope",
               "    %end = scf.for %i = %c0 to %n step %step iter_args(%left = %"],
     "tpc": ["x", "y", "S0", "I0", "I1", "loop 0, 8, 1, <, End", "End"],
+    "c": ["main", "  x", "  y"],
 }  # fmt: skip
-FOLDS = {"tile": {(3, 60), (4, 59), (25, 52)}, "micro": {(3, 33), (4, 32), (19, 26), (20, 25)}, "tpc": {(9, 30)}}
+FOLDS = {"tile": {(3, 60), (4, 59), (25, 52)}, "micro": {(3, 33), (4, 32), (19, 26), (20, 25)}, "tpc": {(9, 30)},
+         "c": {(3, 19), (7, 18), (9, 17)}}  # fmt: skip
 
 
 def names(found: object, indent: str = "") -> list[str]:
@@ -300,6 +406,9 @@ COLOURED = {
     "micro": {((20, "%left"), ("variable", 1)), ((22, "pto.vlds"), ("function", 0)), ((23, '"Z"'), ("string", 0))},
     "tpc": {((15, "V1"), ("variable", 1)), ((19, "V1"), ("variable", 0)), ((9, "loop"), ("function", 0)),
             ((31, "End"), ("label", 1)), ((21, "rhne"), ("enumMember", 0)), ((11, "0x0"), ("number", 0))},
+    "c": {((3, "void"), ("type", 0)), ((3, "x"), ("variable", 1)), ((7, "for"), ("keyword", 0)),
+          ((11, "int5"), ("type", 0)), ((13, "v_f32_ld_tnsr_b"), ("function", 0)),
+          ((17, "SW_RHNE"), ("enumMember", 0))},
 }  # fmt: skip
 
 
@@ -311,6 +420,18 @@ def decoded(data: list[int], lines: list[str]) -> dict[tuple[int, str], tuple[st
         line, start = line + down, right + (0 if down else start)
         found[line + 1, lines[line][start : start + length]] = str(LEGEND.token_types[kind]), modifiers
     return found
+
+
+def test_an_edit_of_colours_turns_the_old_ones_into_the_new() -> None:
+    words: list[list[int]] = [[], [0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11, 0, 0, 0, 0, 1]]
+    chosen = random.Random(1)
+    for _ in range(2000):
+        old = [chosen.choice(words) for _ in range(chosen.randrange(7))]
+        new = [*old[: chosen.randrange(len(old) + 1)], *chosen.choices(words, k=chosen.randrange(3)), *old[-2:]]
+        data, edit = _packed(old, 0, 0), _edit(old, new)
+        if edit is not None:
+            data[edit.start : edit.start + edit.delete_count] = edit.data or []
+        assert data == _packed(new, 0, 0), (old, new)
 
 
 # ------------------------------------------------------------------------------------------- signatures, format

@@ -37,6 +37,11 @@ HOVERS = [
     ("f32_to_f16_pipelined.pto", "%wide0 {rmode", ("pto.alloc_tile addr = %a_wide0",)),
     ("f32_to_f16_pipelined.pto", "ODD>", ("rounds to odd",)),
     ("f32_to_f16_pipelined.pto", "512xf16>", ("format f16: 16 bits, 5 of exponent (bias 15), 10 of fraction",)),
+    # docs/reference/tpc.md 2: an all-lanes conversion; v1 and v2 lie in registers in a row
+    ("tpc_c/cast_f32_bf16.c", "v_convert_f32_to_bf16_all_b", ("converts vectors of f32 to bf16",)),
+    ("tpc_c/cast_f32_bf16.c", "v_f32_ld_tnsr_b", ("`ld_tnsr` on vectors of f32", "```tpc\nld_tnsr")),
+    ("tpc_c/cast_f32_bf16.c", "float128", ("2 vectors", "`v2` float64")),
+    ("tpc_c/cast_f32_bf16.c", "SW_PACK", ("`SW_PACK` is 4",)),
     ("a5_f32_to_e4m3fn_padded.pto", "tcvt", ("f32 -> e4m3fn", "pto.vcvt", 'part = "P0"', "cycles")),
     # docs/reference/a5.md 5: by way of i32, whose extremes end in 16 ones and 16 zeros; padded rows take one step
     ("a5_f32_to_i16_both_routes.pto", "tcvt ins(%wide", ("form: 1d", "| INF | -1 |", "| -INF | 0 |")),

@@ -226,7 +226,16 @@ def test_wide_terminals_quote_the_source(
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(2.5, "2.500 s"), (1.5e-3, "1.500 ms"), (6.2e-7, "620.000 ns"), (1e-6, "1.000 us"), (0.0, "0.000 ns")],
+    [
+        (2.5, "2.5 s"),
+        (1.5e-3, "1.5 ms"),
+        (6.2e-7, "620 ns"),
+        (1e-6, "1 us"),
+        (0.0, "0 ns"),
+        (243.243e-9, "243.2 ns"),
+        (13.8198e-6, "13.82 us"),
+        (12345.6, "12,346 s"),
+    ],  # fmt: skip
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

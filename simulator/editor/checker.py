@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.checking import Finding, check_text
 from castsim.checking.check_finding import of_error
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 _MOST_CYCLES = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class LineCycles:
-    """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting."""
+class LineCycles(NamedTuple):
+    """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting.
+
+    A named tuple, as those of 10,000 lines come from the other process in a tenth of a dataclass's time.
+    """
 
     line: int
     cycles: int

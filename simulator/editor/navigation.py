@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 
 from lsprotocol import types as lsp
@@ -14,6 +15,7 @@ from castsim.editor.document import Text
 from castsim.editor.places import Places
 from castsim.editor.symbols import Block, Item, Kind, Line, Occurrence, Symbol, SymbolIndex, TokenType
 from castsim.editor.symbols_assembly import AssemblyIndex
+from castsim.editor.symbols_c import CIndex, means_something
 from castsim.editor.symbols_tiles import TileIndex
 from castsim.isa.errors import ReadError
 
@@ -24,25 +26,46 @@ class Indexes:
     def __init__(self) -> None:
         self._held: dict[str, tuple[Text, SymbolIndex]] = {}
 
-    def of(self, uri: str, text: Text) -> SymbolIndex | None:
-        """Return the index of a text; None if its language has none."""
+    def of(self, uri: str, text: Text) -> SymbolIndex:
+        """Return the index of a text."""
         known = self._held.get(uri)
         if known is not None and known[0] is text:
             return known[1]
         earlier = None if known is None else known[1]
-        found: SymbolIndex
-        if text.language == "pto":
-            found = TileIndex(text.lines, earlier if isinstance(earlier, TileIndex) else None)
-        elif text.language == "tpc":
-            found = AssemblyIndex(text.lines, earlier if isinstance(earlier, AssemblyIndex) else None)
+        if earlier is None:
+            with _kept_for_long():
+                found = _index(text, None)
         else:
-            return None
+            found = _index(text, earlier)
         self._held[uri] = text, found
         return found
 
     def forget(self, uri: str) -> None:
         """Forget a text that is closed."""
         self._held.pop(uri, None)
+
+
+def _index(text: Text, earlier: SymbolIndex | None) -> SymbolIndex:
+    if text.language == "pto":
+        return TileIndex(text.lines, earlier if isinstance(earlier, TileIndex) else None)
+    if text.language == "tpc":
+        return AssemblyIndex(text.lines, earlier if isinstance(earlier, AssemblyIndex) else None)
+    return CIndex(text.lines, earlier if isinstance(earlier, CIndex) else None)
+
+
+@contextmanager
+def _kept_for_long() -> Iterator[None]:
+    """Keep the garbage collector from what is made within: to look it through takes longer than an answer may.
+
+    An index has no cycles, so that it goes with its last reference.
+    """
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def range_of(found: Occurrence, places: Places) -> lsp.Range:
@@ -106,8 +129,8 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
             raise ReadError(f"'{new[:40]}' is not a register of the same file as {symbol.name}")
         new = key
     else:
-        pattern, legal = _NAMES.get(symbol.kind, _VALUE_NAME)
-        if not pattern.fullmatch(new):
+        pattern, legal = _NAMES[Kind.TENSOR] if index.language == "c" else _NAMES.get(symbol.kind, _VALUE_NAME)
+        if not pattern.fullmatch(new) or (index.language == "c" and means_something(new)):
             raise ReadError(f"'{new[:40]}' cannot be a name here", legal=(legal,))
         if symbol.name[0] in "%@":
             new = symbol.name[0] + new.lstrip("%@")
@@ -133,6 +156,7 @@ _LISTED = re.compile(r"=\s*(pto\.(?:alloc_\w+|make_tensor_view|castptr|subview))
 """Operations whose results an outline lists; of scalars and lanes there are too many."""
 
 
+_TYPE_BEFORE = re.compile(r"[^,(;{#]*$")
 _ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
 
 
@@ -150,13 +174,13 @@ class _Outline:
 
     def all(self) -> list[lsp.DocumentSymbol]:
         defined = self.index.all_definitions()
-        return self._below(None, defined) if self.index.language == "pto" else self._assembly(defined)
+        return self._assembly(defined) if self.index.language == "tpc" else self._below(None, defined)
 
     def _below(
         self, outer: Block | None, defined: Mapping[Block | None, list[tuple[Item, int]]]
     ) -> list[lsp.DocumentSymbol]:
         """Return the symbols straight inside of a block."""
-        found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line)]
+        found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line, outer)]
         for block in self.inner[outer]:
             inner = self._below(block, defined)
             if block.head == "func.func" or "." in block.head:
@@ -172,9 +196,11 @@ class _Outline:
             ]
         return sorted(found, key=lambda one: (one.range.start.line, one.range.start.character))
 
-    def _is_listed(self, item: Item, line: int) -> bool:
+    def _is_listed(self, item: Item, line: int, outer: Block | None) -> bool:
         if item.kind is Kind.ARGUMENT:
             return True
+        if self.index.language == "c":  # macros and tables
+            return item.kind is Kind.VALUE and outer is None
         return item.kind is Kind.VALUE and _LISTED.search(self.index.texts[line - 1]) is not None
 
     def _assembly(self, defined: Mapping[Block | None, list[tuple[Item, int]]]) -> list[lsp.DocumentSymbol]:
@@ -191,7 +217,9 @@ class _Outline:
         text = self.index.texts[line - 1]
         written = text[item.column - 1 : item.end - 1]
         detail = text.partition("castsim:")[2] if "castsim:" in text else text[item.end - 1 :]
-        if item.kind is Kind.ARGUMENT:
+        if self.index.language == "c":
+            detail = _TYPE_BEFORE.search(text[: item.column - 1])[0].strip()  # type: ignore[index]  # it matches any text
+        elif item.kind is Kind.ARGUMENT:
             detail = _ARGUMENT_TYPE.match(detail)[0]  # type: ignore[index]  # it matches any text
         kind = _SYMBOL_KINDS.get(item.kind, lsp.SymbolKind.Variable)
         return lsp.DocumentSymbol(written, kind, place, place, detail=detail.strip(" =:")[:80] or None)
@@ -227,10 +255,18 @@ _NUMBERS = {each: number for number, each in enumerate(TokenType)}
 
 def colours(index: SymbolIndex, places: Places, lines: range) -> list[int]:
     """Return the colours of lines, counted from 0."""
+    return _packed(_by_line(index, places, lines), lines.start, 0)
+
+
+def _by_line(index: SymbolIndex, places: Places, lines: range) -> list[list[int]]:
+    """Return the numbers of each line without the first, which depends on the lines before."""
+    return [_encoded(index, index.lines[number], number, places) for number in lines]
+
+
+def _packed(by_line: Sequence[list[int]], first: int, before: int) -> list[int]:
+    """Return the colours of lines from `first` on; `before` is the last line before them that has colours."""
     data: list[int] = []
-    before = 0
-    for number in lines:
-        encoded = _encoded(index, index.lines[number], number, places)
+    for number, encoded in enumerate(by_line, first):
         if encoded:
             data.append(number - before)
             data += encoded
@@ -239,39 +275,57 @@ def colours(index: SymbolIndex, places: Places, lines: range) -> list[int]:
 
 
 class Colours:
-    """The colours that the client has of each text, of which it is told what has changed."""
+    """The colours that the client has of each text, by line, of which it is told what has changed."""
 
     def __init__(self) -> None:
-        self._sent: dict[str, tuple[str, list[int]]] = {}
+        self._sent: dict[str, tuple[str, list[list[int]]]] = {}
         self._count = 0
+
+    def _held(self, uri: str, by_line: list[list[int]]) -> str:
+        """Take note of the colours that a client is given; return what these are called."""
+        self._count += 1
+        self._sent[uri] = str(self._count), by_line
+        return str(self._count)
 
     def all(self, uri: str, index: SymbolIndex, places: Places) -> lsp.SemanticTokens:
         """Return the colours of a text."""
-        data = colours(index, places, range(len(index.lines)))
-        self._count += 1
-        self._sent[uri] = str(self._count), data
-        return lsp.SemanticTokens(data, str(self._count))
+        by_line = _by_line(index, places, range(len(index.lines)))
+        return lsp.SemanticTokens(_packed(by_line, 0, 0), self._held(uri, by_line))
 
     def changed(
         self, uri: str, index: SymbolIndex, places: Places, known: str
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
         """Return how colours differ from the `known` ones; all if these are no longer held."""
         before, old = self._sent.get(uri, ("", []))
-        new = self.all(uri, index, places)
         if before != known:
-            return new
-        data = [*new.data]
-        same = min(len(old), len(data))
-        first = bisect_right(range(1, same + 1), False, key=lambda end: old[:end] != data[:end])
-        last = bisect_right(
-            range(1, same - first + 1), False, key=lambda count: old[len(old) - count :] != data[len(data) - count :]
-        )
-        edit = lsp.SemanticTokensEdit(first, len(old) - first - last, data[first : len(data) - last])
-        return lsp.SemanticTokensDelta([edit] if old != data else [], new.result_id)
+            return self.all(uri, index, places)
+        new = _by_line(index, places, range(len(index.lines)))
+        edit = _edit(old, new)
+        return lsp.SemanticTokensDelta([] if edit is None else [edit], self._held(uri, new))
 
     def forget(self, uri: str) -> None:
         """Forget a text that is closed."""
         self._sent.pop(uri, None)
+
+
+def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit | None:
+    """Return what turns the colours of the `old` lines into those of the `new` ones; None if nothing does.
+
+    Lines that are as they were share their list, so that 10,000 of them are compared in a millisecond.
+    """
+    if old == new:
+        return None
+    first = next(
+        (n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
+    )
+    most = min(len(old), len(new)) - first
+    last = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    # The first number of the coloured line behind counts the lines from the one before, which may be another now.
+    last = next((n for n in range(last - 1, -1, -1) if new[len(new) - 1 - n]), 0)
+    before = next((n for n in range(first - 1, -1, -1) if new[n]), 0)
+    start = sum(len(one) + 1 for one in new[:first] if one)
+    replaced = sum(len(one) + 1 for one in old[first : len(old) - last] if one)
+    return lsp.SemanticTokensEdit(start, replaced, _packed(new[first : len(new) - last], first, before))
 
 
 def _encoded(index: SymbolIndex, line: Line, number: int, places: Places) -> list[int]:

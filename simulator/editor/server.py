@@ -26,6 +26,7 @@ from castsim.editor.checker import Checker, LineCycles, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
 from castsim.editor.document import Settings, Text, normalised
 from castsim.editor.formatting import formatted
+from castsim.editor.hover_c import kernel_hover
 from castsim.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
 from castsim.editor.navigation import (
     LEGEND,
@@ -198,6 +199,7 @@ def finding_range(found: Finding, places: Places) -> Range:
 
 # What is said of the word under the pointer: operations, values, types, modes, registers.
 
+_HOVERS = {"pto": tile_hover, "tpc": assembly_hover, "c": kernel_hover}
 _WORD = re.compile(r"[%!@#]?[\w.$]+(?:-(?!>)[\w.$]+)*")
 
 
@@ -212,14 +214,11 @@ class Hover:
 
 def hover(text: Text, line: int, column: int, settings: Settings, cycles: Sequence[LineCycles] = ()) -> Hover | None:
     """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
-    if text.language == "c":
-        return None
     written = text.lines[line - 1]
     found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
     if found is None or "//" in written[: found.start()]:
         return None
-    of_language = tile_hover if text.language == "pto" else assembly_hover
-    said = of_language(text, line, found[0], settings)
+    said = _HOVERS[text.language](text, line, found[0], settings)
     if said is None:
         return None
     own = next((one for one in cycles if one.line == line), None)
@@ -266,10 +265,9 @@ class CastsimServer(LanguageServer):
         self.indexes, self.colours = Indexes(), Colours()
 
     def named(self, uri: str) -> tuple[SymbolIndex, Places] | None:
-        """Return the symbol index of an open text, with its places; None if it has none."""
+        """Return the symbol index of an open text, with its places; None if it is not open."""
         known = self.checker.texts.get(uri)
-        index = None if known is None else self.indexes.of(uri, known.text)
-        return None if known is None or index is None else (index, self.places(known))
+        return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
 
     def report_server_error(self, error: Exception, source: object) -> None:
         """Tell the client of defects; a request that is refused has its answer."""

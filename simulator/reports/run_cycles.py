@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -18,7 +18,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.running.program_runs import written_launches
-from castsim.running.source_lines import listed
+from castsim.running.source_lines import SourceLine, listed
 from castsim.targets import Target
 from castsim.targets.description import Status
 from castsim.timing import WAITING, Cause, limiter, repeated, share
@@ -98,12 +98,15 @@ def clock(target: Target) -> str:
     return f"{target.frequency.megahertz} MHz{f' ({_CLOCKS[status]} clock)' if status in _CLOCKS else ''}"
 
 
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_MOST_WHOLE = 1000
+
+
 def duration(seconds: float) -> str:
-    """Return a time in the largest unit in which it is at least 1."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3f} {unit}"
-    return f"{seconds / 1e-9:.3f} ns"
+    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
+    unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
+    number = seconds / scale
+    return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
 HEAD = ReportSection(_head_text, _head_data)
@@ -189,7 +192,7 @@ WIDE = 130
 _LISTED = 1 << 16
 """Executions up to which the JSON document lists every one."""
 
-_LEGEND = "cycles: start to end, may overlap; pipe cycles: spent by the pipe on the line; share: pipe cycles of the run"
+_LEGEND = "work, waits: cycles of its pipe; share: work, of the run's cycles"
 
 
 def _lines_data(report: RunReport) -> Document:
@@ -228,37 +231,42 @@ def _instructions(result: Result) -> list[Document]:
 
 
 def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    yield _line_table(report, width)
+    shown = sorted((line for line in report.lines if line.work), key=lambda line: -line.work) or report.lines
+    yield _line_table(report, shown, width)
     yield indented(Text(_LEGEND, style="dim"))
     executions, cycles = report.bookkeeping
     if executions:
         yield indented(
             Text(f"not listed: index arithmetic and loops, {grouped(executions)} executions, {grouped(cycles)} cycles")
         )
-    executions, cycles = report.inserted
-    if executions:
-        yield indented(
-            Text(
-                f"not listed: inserted flags and barriers, {grouped(executions)} executions, {grouped(cycles)} cycles "
-                "waited"
-            )
+    # What several pipes waited is no part of the run: the causes above have it, by pipe.
+    others = [line for line in report.lines if line not in shown]
+    if others:
+        yield _unlisted(
+            f"{grouped(len(others))} lines without work (flags, waits, nop)", sum(each.executions for each in others)
         )
+    if report.inserted:
+        yield _unlisted("inserted flags and barriers", report.inserted)
     yield Text()
 
 
-def _line_table(report: RunReport, width: int) -> Table:
+def _unlisted(what: str, executions: int) -> RenderableType:
+    return indented(Text(f"not listed: {what}, {grouped(executions)} execution{'s' * (executions != 1)}"))
+
+
+def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int) -> Table:
     wide = width >= WIDE
-    numbers = ("line", "times", "first start", "last end", "cycles", "pipe cycles", "share")
+    numbers = ("line", "times", "first start", "last end", "work", "waits", "share")
     made = table("line", "instruction", "pipe", *numbers[1:], *(("source",) if wide else ()), numbers=numbers)
-    for line in report.lines:
-        counts = (line.executions, line.first_start, line.last_end, line.cycles, line.pipe_cycles)
+    for line in shown:
+        counts = (line.executions, line.first_start, line.last_end, line.work, line.pipe_cycles - line.work)
         source = [Text(line.span.excerpt(), no_wrap=True, overflow="ellipsis")] if wide else []
         made.add_row(
             str(line.span.line),
             line.text,
             line.pipe,
             *map(grouped, counts),
-            share(line.pipe_cycles, report.result.cycles),
+            share(line.work, report.result.cycles),
             *source,
         )
     return made
@@ -414,7 +422,8 @@ def _buffers_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     for use in report.buffers:
         used = use.end - use.start
         yield Text(
-            f"buffer {use.name}: bytes {use.start} .. {use.end - 1} touched, {used} of {use.capacity} "
+            f"buffer {use.name}: bytes {grouped(use.start)} .. {grouped(use.end - 1)} touched, "
+            f"{grouped(used)} of {grouped(use.capacity)} "
             f"({share(used, use.capacity)})"
         )
     if not report.buffers:

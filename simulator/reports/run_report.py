@@ -138,7 +138,7 @@ class RunReport:
     seconds: float
     lines: tuple[SourceLine, ...]
     bookkeeping: tuple[int, int]
-    inserted: tuple[int, int]
+    inserted: int
     lost_most: Loss | None
     """The cause of most cycles in which no pipe worked; None if there are none."""
     latencies: LatencyBound | None
@@ -188,7 +188,7 @@ class RunReport:
             seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
-            inserted=inserted(loaded.tree, timing),
+            inserted=inserted(loaded.tree, timing)[0],
             lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
             latencies=None if result.untimed else loaded.latencies(timing),
             buffers=buffer_use(loaded.tree, target),

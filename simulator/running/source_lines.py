@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from castsim.execution.tree import Instruction, Role, Tree
 from castsim.isa.errors import Span
-from castsim.timing import Cause, Timing, repeated
+from castsim.timing import WAITING, Cause, Timing, repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class SourceLine:
     """All executions of one source instruction.
 
     `cycles` adds up their spans from start to end, which may overlap each other; `pipe_cycles` are those that the pipe
-    of each operation spent on its behalf, work and waiting, which do not.
+    of each operation spent on its behalf, work and waiting, which do not; `work` are those of them that it worked.
     """
 
     text: str
@@ -25,6 +25,7 @@ class SourceLine:
     last_end: int
     cycles: int
     pipe_cycles: int
+    work: int
 
 
 def listed(instruction: Instruction) -> bool:
@@ -36,7 +37,7 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
     """Return one row per source instruction that was executed, in the order of the source; those that are `listed`."""
     spent = _pipe_cycles(timing)
     found = [
-        _line(tree.instructions[number], spans, spent.get(number, 0))
+        _line(tree.instructions[number], spans, *spent.get(number, (0, 0)))
         for number, spans in _by_instruction(timing).items()
         if listed(tree.instructions[number])
     ]
@@ -53,7 +54,7 @@ def inserted(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions of inserted flags and barriers, and the cycles that pipes waited at them."""
     spent, spans = _pipe_cycles(timing), _by_instruction(timing)
     executions = sum(each.count for number, each in spans.items() if tree.instructions[number].inserted)
-    return executions, sum(cycles for number, cycles in spent.items() if tree.instructions[number].inserted)
+    return executions, sum(cycles for number, (cycles, _) in spent.items() if tree.instructions[number].inserted)
 
 
 def causes_by_line(tree: Tree, timing: Timing) -> dict[int, dict[Cause, int]]:
@@ -90,16 +91,20 @@ def _by_instruction(timing: Timing) -> dict[int, _Spans]:
     return found
 
 
-def _pipe_cycles(timing: Timing) -> dict[int, int]:
-    found: dict[int, int] = {}
+def _pipe_cycles(timing: Timing) -> dict[int, tuple[int, int]]:
+    """Return the cycles that pipes spent on each instruction, and those of them that they worked."""
+    found: dict[int, tuple[int, int]] = {}
     executions = timing.executions
     for operation, _, times in repeated(timing.operations):
         number = executions[operation.execution].instruction
-        found[number] = found.get(number, 0) + times * sum(operation.causes.values())
+        spent, worked = found.get(number, (0, 0))
+        waited = sum(cycles for cause, cycles in operation.causes.items() if cause in WAITING)
+        whole = sum(operation.causes.values())
+        found[number] = spent + times * whole, worked + times * (whole - waited)
     return found
 
 
-def _line(instruction: Instruction, spans: _Spans, pipe_cycles: int) -> SourceLine:
+def _line(instruction: Instruction, spans: _Spans, pipe_cycles: int, work: int) -> SourceLine:
     return SourceLine(
         text=instruction.text,
         pipe=instruction.pipe,
@@ -109,4 +114,5 @@ def _line(instruction: Instruction, spans: _Spans, pipe_cycles: int) -> SourceLi
         last_end=spans.last_end,
         cycles=spans.cycles,
         pipe_cycles=pipe_cycles,
+        work=work,
     )

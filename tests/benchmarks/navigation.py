@@ -3,8 +3,9 @@
 python tests/benchmarks/navigation.py [QUESTIONS]
 
 Every question follows an edit, so that nothing of the answer can be kept from the one before. The lines of a text
-differ from each other, and a value is used in many of them. Times are from the question to its decoded answer; those
-of the server's processor alone, of Linux's `schedstat`, do not rest on what else the machine does.
+differ from each other, and a value is used in many of them. Times are from the question to its answer as read JSON;
+the objects that the client's library then makes of it are left out. Those of the server's processor alone, of Linux's
+`schedstat`, do not rest on what else the machine does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from lsprotocol import types as lsp
 
@@ -86,6 +88,20 @@ def processor(pid: int) -> float:
     return sum(int(each.read_text(encoding="ascii").split()[0]) for each in tasks) / 1e6
 
 
+def arrivals(protocol: Any) -> list[float]:
+    """Return a list that gets the time of each answer, when it is read and before objects are made of it."""
+    found: list[float] = []
+    structured = protocol.structure_message
+
+    def read(message: dict[str, object]) -> object:
+        if "jsonrpc" in message and "method" not in message:
+            found.append(time.perf_counter())
+        return structured(message)
+
+    protocol.structure_message = read
+    return found
+
+
 async def measured(name: str, lines: list[str], questions: int) -> Times:
     """Return the times of the answers by question."""
     editor = import_module("lsp_client").editor  # of the tests, whose folder is on the path by now
@@ -94,6 +110,7 @@ async def measured(name: str, lines: list[str], questions: int) -> Times:
     document = lsp.TextDocumentIdentifier(uri)
     found: Times = {each: [] for each in LIMITS}
     async with editor() as one:
+        arrived = arrivals(one.client.protocol)
         one.open(uri, "\n".join(lines))
         await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
         places = [n for n, line in enumerate(lines) if any(word in line for word in WORDS)]
@@ -126,8 +143,7 @@ async def measured(name: str, lines: list[str], questions: int) -> Times:
                 colours = await one.client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
                 assert colours is not None and len(colours.data) > 5 * 3 * len(lines)
                 held = colours.result_id or ""
-            passed = 1000 * (time.perf_counter() - began)
-            found[what].append((passed, processor(pid) - used))
+            found[what].append((1000 * (arrived[-1] - began), processor(pid) - used))
     return found
 
 

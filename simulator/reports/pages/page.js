@@ -37,7 +37,7 @@ page.percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %
 const TONES = {
   mixed: ["#5f6b7a", "#98a5b6"],
   window: ["#8fb4dc", "#3d6896"],
-  chain: ["#a93b66", "#e58bb0"],
+  chain: ["#222b38", "#e8edf4"], // no cause has it
   live: ["#bcd2ea", "#33506f"],
   read: ["#63a375", "#79c08d"],
   write: ["#e08a1e", "#f0a64a"],

@@ -44,6 +44,8 @@ page.blocks.table = (block) => {
       rest.remove();
     });
     page.add(found, rest);
+    const few = block.rows.length - block.most <= 100;
+    addEventListener("beforeprint", () => { if (few && rest.isConnected) rest.click(); });
   }
   return found;
 };
@@ -59,11 +61,14 @@ page.wide = (name, content) => {
   return frame;
 };
 
+const LONG = /\S{18}/; // with a word that paper may break
+
 page.tableRow = (block, row, numeric, most) => {
   const found = page.make("tr");
   row.forEach((value, column) => {
     const isLine = column === block.lines && typeof value === "number" && value > 0;
-    const cell = page.make("td", numeric.has(column) ? "number" : "", isLine ? null : page.number(value));
+    const kind = numeric.has(column) ? "number" : LONG.test(value) ? "long" : "";
+    const cell = page.make("td", kind, isLine ? null : page.number(value));
     if (isLine) page.add(cell, page.lineButton(value));
     if (column === block.heat && most) {
       cell.classList.add("heat");
@@ -206,6 +211,12 @@ page.blocks.folded = (block, section) => {
   const found = page.make("details", "offer");
   page.add(found, page.make("summary", "", block.title));
   for (const each of block.blocks) page.add(found, page.blocks[each.kind](each, section));
+  const isShort = (each) => each.kind === "listing" && each.text.split("\n").length <= 40;
+  if (block.blocks.some(isShort)) { // paper shows a change, not its title alone
+    let wasOpen = false;
+    addEventListener("beforeprint", () => { wasOpen = found.open; found.open = true; });
+    addEventListener("afterprint", () => { found.open = wasOpen; });
+  }
   return found;
 };
 

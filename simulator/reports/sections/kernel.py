@@ -390,8 +390,8 @@ def _lines(report: KernelReport) -> Table:
     made = table("line", "instruction", "pipe", *numbers[1:], "mostly", numbers=numbers)
     for cost in report.lines:
         line = cost.line
-        each = f"{line.cycles / line.executions:.1f}"
-        cells = (str(line.executions), each, str(line.pipe_cycles), f"{100 * cost.share:.1f} %")
+        each = f"{line.cycles / line.executions:,.1f}"
+        cells = (grouped(line.executions), each, grouped(line.pipe_cycles), f"{100 * cost.share:.1f} %")
         made.add_row(str(line.span.line), line.text, line.pipe, *cells, str(cost.mostly or ""))
     return made
 
@@ -399,18 +399,18 @@ def _lines(report: KernelReport) -> Table:
 def _launches(launches: Launches) -> Iterator[RenderableType]:
     """Yield the instructions of launches behind each cause, of a tile operation also those that it consists of."""
     own = launches.text == LAUNCH
-    times = f"{launches.executions} time{'s' * (launches.executions != 1)}"
+    times = f"{grouped(launches.executions)} time{'s' * (launches.executions != 1)}"
     which = "" if own or launches.executions == 1 else ", the first of them"
-    yield Text(f"line {launches.line}, {launches.text}, {times}{which}: {launches.cycles} cycles")
+    yield Text(f"line {launches.line}, {launches.text}, {times}{which}: {grouped(launches.cycles)} cycles")
     if launches.cycles != launches.pipe_cycles:
-        yield indented(Text(f"of its instructions one by one; {launches.pipe_cycles} as it is counted above"))
+        yield indented(Text(f"of its instructions one by one; {grouped(launches.pipe_cycles)} as it is counted above"))
     if not own:
         yield launch_table(launches, "step")
         yield Text()
     made = table("cause", "cycles", "instructions behind it", numbers=("cycles",))
     for cause, lines in launches.behind_causes():
         cells = (f"{_named(line)} {cycles}" for line, cycles in lines)
-        made.add_row(str(cause), str(sum(cycles for _, cycles in lines)), ", ".join(cells))
+        made.add_row(str(cause), grouped(sum(cycles for _, cycles in lines)), ", ".join(cells))
     yield made
 
 
@@ -420,17 +420,17 @@ def _named(line: LaunchLine) -> str:
 
 def _buffer(each: BufferMap, total: int, width: int) -> Iterator[RenderableType]:
     yield Text(
-        f"buffer {each.name} over time: at most {each.peak_bytes} of {each.capacity} bytes in use "
-        f"({share(each.peak_bytes, each.capacity)}), first in cycle {each.peak_cycle}"
+        f"buffer {each.name} over time: at most {grouped(each.peak_bytes)} of {grouped(each.capacity)} bytes in use "
+        f"({share(each.peak_bytes, each.capacity)}), first in cycle {grouped(each.peak_cycle)}"
     )
     shown = each.stretches[:_ROWS]
-    names = [f"{s.start} .. {s.end - 1}{' s' if s.scratch else ''}" for s in shown]
+    names = [f"{grouped(s.start)} .. {grouped(s.end - 1)}{' s' if s.scratch else ''}" for s in shown]
     users = [f"{_numbers(s.written_by)} > {_numbers(s.read_by)}" for s in shown]
     wide, used = max(map(len, names)), max(len("lines"), *map(len, users))
     columns = max(_NARROWEST, min(_WIDEST, width - wide - used - 14))
     buckets = min(columns, max(1, total))
-    per = f"{total / buckets:.0f} cycles per column" if total > buckets else "one cycle per column"
-    head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 .. {total}, {per}"
+    per = f"{total / buckets:,.0f} cycles per column" if total > buckets else "one cycle per column"
+    head = f"{'bytes':<{wide}}  {'lines':<{used}}  {'in use':>7}  0 .. {grouped(total)}, {per}"
     yield indented(Text(head, style="bold"))
     for stretch, name, lines in zip(shown, names, users, strict=True):
         live = share(stretch.live_cycles, total)
