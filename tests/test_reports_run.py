@@ -235,7 +235,7 @@ def test_wide_terminals_quote_the_source(
         (243.243e-9, "243.2 ns"),
         (13.8198e-6, "13.82 us"),
         (12345.6, "12,346 s"),
-    ],  # fmt: skip
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
