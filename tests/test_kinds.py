@@ -124,7 +124,7 @@ READERS = {
     "simulator/machines/vector_function/expanded_program.py": "reads words of program text",
     "simulator/machines/vector_function/instruction_scoreboard.py": "reads words of program text",
     "simulator/machines/vector_function/scope_recorder.py": "reads words of program text",
-    "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",
+    "simulator/machines/vliw/semantics/__init__.py": "reads mnemonics",
     "simulator/numerics/codec.py": "reads the sign of a number in text",
     "simulator/numerics/compiled/loading.py": "reads the name of the processor",
     "simulator/planning/conformance/matrix.py": "reads numbers from text",
