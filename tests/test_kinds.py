@@ -61,7 +61,7 @@ READERS = {
     "simulator/commands/execution/builtin_function.py": "reads words of the command line",
     "simulator/machines/vector_function/nest_writer.py": "reads types of the text that it writes",
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
-    "simulator/machines/vliw/lookups.py": "reads names of files, and numbers of program text",
+    "simulator/machines/vliw/lookup_tables.py": "reads names of files, and numbers of program text",
     "simulator/tpc_compiler/special_functions/calling.py": "reads names of functions, and lines of assembly",
     "simulator/tpc_compiler/special_functions/descriptors.py": "reads names of the compiler's functions",
     "simulator/tpc_compiler/special_functions/finding.py": "reads names of functions as users type them",

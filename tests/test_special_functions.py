@@ -20,7 +20,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lookups import BINARY, KNOWN, rounded
+from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.tpc_special_functions import FunctionKind, library_functions
 from castsim.targets.vliw import VliwTarget
@@ -180,7 +180,7 @@ def test_correct_rounding_where_f64_does_not_decide() -> None:
 
 @pytest.mark.parametrize("function", KNOWN)
 def test_decimal_arithmetic_agrees_with_f64(function: str) -> None:
-    from castsim.machines.vliw import lookups as calling  # noqa: PLC0415 - its inner rule is tried here
+    from castsim.machines.vliw import lookup_tables as calling  # noqa: PLC0415 - its inner rule is tried here
 
     x = np.random.default_rng(8).uniform(0.01, 0.99, 12).astype(np.float32)
     given = (x, x[::-1].copy()) if function in BINARY else (x,)

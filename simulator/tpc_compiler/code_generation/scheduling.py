@@ -10,13 +10,13 @@ from collections.abc import Sequence as Items
 
 from castsim.isa.tpc import Bundle, Slot, Special, TpcProgram, parse
 from castsim.isa.tpc.forms import TENSORS, MemoryOperation
-from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_checking import issue_distance
 from castsim.machines.vliw.lint_flow import Flow
-from castsim.machines.vliw.lookups import LOOKUPS
+from castsim.machines.vliw.lookup_tables import LOOKUPS
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.stage_latency import horizon
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation.allocation import allocate, spelled, text_of
 from castsim.tpc_compiler.code_generation.kernel import NOTHING, AccessPlan, Line, ScheduledKernel, planned

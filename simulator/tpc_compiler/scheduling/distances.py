@@ -8,11 +8,11 @@ from __future__ import annotations
 from castsim.isa.tpc import Immediate, Special
 from castsim.isa.tpc.forms import STORES, TENSORS, Family, MemoryOperation
 from castsim.isa.tpc.program import JUMPS, Slot
-from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.latency_bound import Placed as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier
+from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.targets.vliw import names
 from castsim.tpc_compiler.scheduling.operations import (
     Operation,

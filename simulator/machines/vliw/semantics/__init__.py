@@ -32,8 +32,8 @@ from castsim.machines.vliw.semantics.convert import (
     prepare_convert_integer,
     prepare_nearbyint,
 )
+from castsim.machines.vliw.semantics.element_lanes import destination_file
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
-from castsim.machines.vliw.semantics.lanes import destination_file
 from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move, prepare_rearrange
 from castsim.machines.vliw.semantics.policies import Notice
 from castsim.machines.vliw.semantics.products import prepare_product
