@@ -59,9 +59,9 @@ READERS = {
     "targets/tpc_compiler.py": "reads names of the compiler's functions",
     "simulator/machines/vector_function/nest_writer.py": "reads types of the text that it writes",
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
-    "simulator/machines/vliw/lookups.py": "reads names of files, and numbers of program text",
     "simulator/tpc_compiler/special_function_calls.py": "reads names of functions, and lines of assembly",
     "simulator/tpc_compiler/special_function_bodies.py": "reads names of functions as users type them",
+    "simulator/machines/vliw/lookup_tables.py": "reads names of files, and numbers of program text",
     "isa/spellings.py": "reads names of types and numbers as users type them",
     "simulator/reports/target_template.py": "reads lines of descriptions",
     "isa/sources.py": "reads the first bytes of a file",
@@ -122,7 +122,7 @@ READERS = {
     "simulator/machines/vector_function/instruction_scoreboard.py": "reads words of program text",
     "simulator/machines/vector_function/scope_recorder.py": "reads words of program text",
     "simulator/graphs/tosa_reader.py": "reads program text",
-    "simulator/machines/vliw/semantics/dispatch.py": "reads mnemonics; recorded proofs are about the file as it is",
+    "simulator/machines/vliw/semantics/__init__.py": "reads mnemonics",
     "simulator/numerics/codec.py": "reads the sign of a number in text",
     "simulator/numerics/compiled/loading.py": "reads the name of the processor",
     "simulator/planning/conformance/matrix.py": "reads numbers from text",
@@ -138,7 +138,6 @@ READERS = {
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",
     "simulator/commands/compiled.py": "reads names of files",
     "simulator/reports/run_findings.py": "reads lines of program text",
-    "simulator/commands/execution/compiled.py": "reads names of files",
 }
 """Modules that look at how a text begins or ends, each with its reason."""
 

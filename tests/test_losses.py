@@ -17,7 +17,7 @@ from castsim.__main__ import main
 from castsim.engines.fast_vliw import simulate_bundles
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
-from castsim.machines.vliw.latency import BundleOperation
+from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import Loss, lost_most
 from castsim.running.source_lines import source_lines
 from castsim.targets import load_target

@@ -176,7 +176,7 @@ def test_correct_rounding_where_f64_does_not_decide() -> None:
 
 @pytest.mark.parametrize("function", KNOWN)
 def test_decimal_arithmetic_agrees_with_f64(function: str) -> None:
-    from castsim.machines.vliw import lookups as calling  # noqa: PLC0415 - its inner rule is tried here
+    from castsim.machines.vliw import lookup_tables as calling  # noqa: PLC0415 - its inner rule is tried here
 
     x = np.random.default_rng(8).uniform(0.01, 0.99, 12).astype(np.float32)
     given = (x, x[::-1].copy()) if function in BINARY else (x,)

@@ -13,7 +13,7 @@ from castsim.execution.dataflow import transfer_timing as transfers
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 from castsim.machines.strided import repeat_timing as strided
 from castsim.machines.vector_function import function_timing as functions
-from castsim.machines.vliw import latency as vliw
+from castsim.machines.vliw import stage_latency as vliw
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "simulator").rglob("*.py"))

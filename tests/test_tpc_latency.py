@@ -9,7 +9,7 @@ import pytest
 from tpc_text import GENERATIONS, dialect, table, target
 
 from castsim.isa.tpc import Slot, TpcInstruction, parse
-from castsim.machines.vliw.latency import latency, read_distances
+from castsim.machines.vliw.stage_latency import latency, read_distances
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Mark, OperandKey, stage_name
 

@@ -17,7 +17,7 @@ from tpc_text import dialect, target
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import TableDeclaration, canonical_text, parse
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lookups import Tables
+from castsim.machines.vliw.lookup_tables import Tables
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import OperandValues
 

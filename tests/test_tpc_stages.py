@@ -13,7 +13,7 @@ from published_latency import Operand
 from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, table, target
 
-from castsim.machines.vliw.latency import operand_key
+from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets.vliw_latency import Latencies, Mark, OperandKey
 
 MARKS = {

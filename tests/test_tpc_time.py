@@ -15,7 +15,7 @@ from castsim import run
 from castsim.engines import simulate
 from castsim.execution.tree import Block, Loop, Tree, instances
 from castsim.isa.errors import EngineError, IllegalError, ReadError
-from castsim.machines.vliw.latency import SLOTS
+from castsim.machines.vliw.stage_latency import SLOTS
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Timing
 

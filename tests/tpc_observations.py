@@ -25,10 +25,10 @@ from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, avail
 from castsim.isa.tpc.encoding import encode_bundle
 from castsim.isa.tpc.encoding.assembler import program_bytes
 from castsim.isa.tpc.program import Immediate
-from castsim.machines.vliw.latency import operand_key
 from castsim.machines.vliw.latency_bound import Placed, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
+from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets import load_target
 from castsim.targets.options import lifted, with_options
 from castsim.targets.tpc_encoding import encoding_of

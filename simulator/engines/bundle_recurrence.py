@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from castsim.execution.tree import Block, Instruction, Lowered, Node, operations
 from castsim.isa.errors import EngineError
-from castsim.machines.vliw.latency import SLOTS, BundleOperation
+from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
 from castsim.timing import Cause, Listener
 
 # What happened, in columns: a row per bundle that was really stepped through, and the repetitions between them.

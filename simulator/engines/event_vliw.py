@@ -17,11 +17,18 @@ from simpy import AnyOf, Environment, Event, Store
 from castsim.engines.event_pipes import PipeAccount
 from castsim.execution.tree import Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import EngineError, IllegalError
-from castsim.machines.vliw.latency import MEMORY_FACTS, SEPARATE_PORTS, SHARED_PORT, SLOTS, BundleOperation, load_cycles
+from castsim.machines.vliw.stage_latency import (
+    MEMORY_FACTS,
+    SEPARATE_PORTS,
+    SHARED_PORT,
+    SLOTS,
+    BundleOperation,
+    load_cycles,
+)
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Execution, Listener, Observer, OperationTiming, Timing, Watcher
 
-# Global memory: accesses wait in a queue and cross a port one after the other (`vliw.latency`).
+# Global memory: accesses wait in a queue and cross a port one after the other (`vliw.stage_latency`).
 #
 # Until they are done they hold a place in the queue.
 

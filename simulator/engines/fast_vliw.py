@@ -28,7 +28,14 @@ from castsim.engines.bundle_recurrence import (
 )
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import IllegalError
-from castsim.machines.vliw.latency import MEMORY_FACTS, SEPARATE_PORTS, SHARED_PORT, SLOTS, BundleOperation, load_cycles
+from castsim.machines.vliw.stage_latency import (
+    MEMORY_FACTS,
+    SEPARATE_PORTS,
+    SHARED_PORT,
+    SLOTS,
+    BundleOperation,
+    load_cycles,
+)
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause, Execution, Listener, OperationTiming, PipeTiming, Timing
 

@@ -19,7 +19,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
-from castsim.machines.vliw.lookups import computed_by, rounded
+from castsim.machines.vliw.lookup_tables import computed_by, rounded
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets.tpc_compiler import (
     FunctionKind,

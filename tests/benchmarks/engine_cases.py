@@ -11,7 +11,7 @@ from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.strided.operations import VectorOperation
 from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vliw.latency import BundleOperation
+from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.targets import Target, load_target
 from castsim.targets.dataflow import DataflowTarget
 

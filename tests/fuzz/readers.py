@@ -248,7 +248,7 @@ READERS: dict[str, Reader] = {
     ),
     "lookup-table": Reader(
         study_readers.read_lookup_table, lambda: (b"0,1,2,3,4,5,6,7", b"0x0\n" * 8), study_grammar.lookup_table,
-        ("simulator/machines/vliw/lookups.py",),
+        ("simulator/machines/vliw/lookup_tables.py",),
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,

@@ -16,7 +16,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vector_function.kernel_nests import LAYOUTS, TIMED, Kernel, are_contiguous
+from castsim.machines.vector_function.kernel_nests import LAYOUTS, TIMED, KernelLayout, are_contiguous
 from castsim.machines.vector_function.kernel_rearranging import REARRANGING_LAYOUTS
 from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
 from castsim.machines.vector_function.plan import backend_effect, backend_matters, control_writes, start_ctrl
@@ -48,7 +48,7 @@ def lower_work(target: VectorFunctionTarget, work: ResolvedTileOp) -> Block:
     if kernel.structure == "ramp" and not (work.names_tmp or target.option("ramp_without_tmp") == "vector"):
         trip = Block((ScalarWork("write", pipe=target.pipes.scalar), ScalarWork("loop", pipe=target.pipes.scalar)))
         return Block(tuple(loop_of(work.dst.valid_cols, lambda _: trip)))
-    laid_out = Kernel(target, work, kernel, kernel_variant(target, work))
+    laid_out = KernelLayout(target, work, kernel, kernel_variant(target, work))
     nests = _LAYOUTS[kernel.structure](laid_out)
     timed = (TIMED[kernel.structure](laid_out) if kernel.structure in TIMED else ()) or nests
     first, *others = laid_out.addresses or [work.dst.address]

@@ -42,7 +42,7 @@ Nests = tuple[Nest, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class NestRegion:
     """Elements of `width` bits that a nest walks over: `rows` rows of `cols`, as many per trip as `trip_bytes` hold.
 
     `flat` walks over all of them as one row.
@@ -82,9 +82,9 @@ class Region:
         return *steps, self.store(steps[-1].results[0])
 
     @property
-    def down(self) -> Region:
+    def down(self) -> NestRegion:
         """A vector of columns after the other, as many trips as rows."""
-        return Region(self.width, self.width // 8, -(-self.cols // self.elements), self.rows)
+        return NestRegion(self.width, self.width // 8, -(-self.cols // self.elements), self.rows)
 
     def nest(
         self,
@@ -121,7 +121,7 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelLayout:
     """An operation whose kernel is laid out: its row of the table, the code variant that runs, what it works on.
 
     `addresses` are those that the function works on, in the order in which its loads number them.
@@ -180,29 +180,29 @@ class Kernel:
         """Return a load of a further operand into register `name`."""
         return Load((name,), distribution, self.add(address), steps)
 
-    def rows(self, tile: Tile, rows: int | None = None, cols: int | None = None, trip_bytes: int = 0) -> Region:
+    def rows(self, tile: Tile, rows: int | None = None, cols: int | None = None, trip_bytes: int = 0) -> NestRegion:
         """Return elements of a tile, its valid ones by default, a register per trip; packed pairs count as bytes."""
         width = max(8, tile.element_bits)
         cols = tile.valid_cols if cols is None else cols
-        return Region(
+        return NestRegion(
             width,
             trip_bytes or self.register_bytes,
             tile.valid_rows if rows is None else rows,
             -(-cols * tile.element_bits // width),
         )
 
-    def region(self, tile: Tile, rows: int | None = None, cols: int | None = None) -> Region:
+    def region(self, tile: Tile, rows: int | None = None, cols: int | None = None) -> NestRegion:
         """Return the same, as one row where the variant walks so."""
         return replace(self.rows(tile, rows, cols), flat=self.variant in FLAT)
 
-    def whole(self, region: Region, tile: Tile, name: str = "v0", offset: int = 0) -> Load:
+    def whole(self, region: NestRegion, tile: Tile, name: str = "v0", offset: int = 0) -> Load:
         """Return a full load, `offset` bytes on; elements of half the width are spread on the way."""
         if tile.element_bits >= region.width:
             return self.load(name, "NORM", tile.address + offset, region.steps(tile))
         steps = tile.row_pitch, region.trip_bytes * tile.element_bits // region.width
         return self.load(name, f"UNPK_B{tile.element_bits}", tile.address, steps)
 
-    def wholes(self, region: Region, tiles: Sequence[Tile]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
+    def wholes(self, region: NestRegion, tiles: Sequence[Tile]) -> tuple[tuple[Load, ...], tuple[str, ...]]:
         """Return a full load of every tile, and the registers they fill."""
         names = tuple(f"v{number}" for number in range(len(tiles)))
         return tuple(self.whole(region, tile, name) for name, tile in zip(names, tiles, strict=True)), names
@@ -237,7 +237,7 @@ def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Comp
 
 
 def _joined(
-    k: Kernel, region: Region, sources: Sequence[Tile], compute: tuple[str, ...] = (), *, peeled: bool = False
+    k: KernelLayout, region: NestRegion, sources: Sequence[Tile], compute: tuple[str, ...] = (), *, peeled: bool = False
 ) -> Nest:
     """Loads of all sources, the instructions, one store.
 
@@ -249,7 +249,7 @@ def _joined(
     return region.nest((*loads, predicate, *region.stored(steps)), region.steps(k.dst), post_update=k.post_update)
 
 
-def _elementwise(k: Kernel) -> Nests:
+def _elementwise(k: KernelLayout) -> Nests:
     dst, sources = k.dst, k.work.sources or (k.dst,)  # texpands loads what it overwrites
     if k.rule.scalar_integers is not None and isinstance(dst.format, IntFormat):
         return (_scalar_elements(k, k.rows(dst), k.rule.scalar_integers),)
@@ -261,7 +261,7 @@ def _elementwise(k: Kernel) -> Nests:
     return (nest,)
 
 
-def _scalar_elements(k: Kernel, region: Region, mnemonic: str) -> Nest:
+def _scalar_elements(k: KernelLayout, region: NestRegion, mnemonic: str) -> Nest:
     """A scalar loop over the elements: each is a trip that loads and stores one."""
     single = replace(region, trip_bytes=region.width // 8)
     load = k.load("v0", f"BRC_B{region.width}", k.source.address, single.steps(k.source))
@@ -269,14 +269,14 @@ def _scalar_elements(k: Kernel, region: Region, mnemonic: str) -> Nest:
     return single.nest(trip, single.steps(k.dst))
 
 
-def _compare(k: Kernel) -> Nests:
+def _compare(k: KernelLayout) -> Nests:
     region = k.region(k.source)
     if k.dst.row_pitch * 8 != region.cols:  # each row stands at its row of the result
         region = replace(region, flat=False)
     return (_compared(k, region),)
 
 
-def _compared(k: Kernel, region: Region) -> Nest:
+def _compared(k: KernelLayout, region: NestRegion) -> Nest:
     """As elementwise, but what is stored is a predicate: one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
@@ -284,7 +284,7 @@ def _compared(k: Kernel, region: Region) -> Nest:
     return region.nest(trip, (k.dst.row_pitch, region.elements // 8))
 
 
-def _compared_in_pairs(k: Kernel, region: Region) -> Nest:
+def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
     """The same on 32 bits: two vectors a trip, whose predicates are stored as one.
 
     Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
@@ -302,7 +302,7 @@ def _compared_in_pairs(k: Kernel, region: Region) -> Nest:
     return pairs.nest(trip, (k.dst.row_pitch, pairs.elements // 8))
 
 
-def _select(k: Kernel) -> Nests:
+def _select(k: KernelLayout) -> Nests:
     """Under a mask loaded as a predicate: one vector per trip.
 
     On 32 bits two vectors per trip, then the one that is left of every row.
@@ -323,7 +323,7 @@ def _select(k: Kernel) -> Nests:
     return tuple(nests)
 
 
-def _select_one(k: Kernel, region: Region, first: int, mask: Tile) -> Nest:
+def _select_one(k: KernelLayout, region: NestRegion, first: int, mask: Tile) -> Nest:
     """One vector per trip, from column `first` on; on 32 bits the mask has to be spread over the lanes."""
     offset = first * region.width // 8
     masked = k.load("m", f"MASK_B{region.width}", mask.address + first // 8, (mask.row_pitch, region.elements // 8))
@@ -339,7 +339,7 @@ def _select_one(k: Kernel, region: Region, first: int, mask: Tile) -> Nest:
     return region.nest(trip, region.steps(k.dst), writes=writes)
 
 
-def _select_two(k: Kernel, region: Region, mask: Tile) -> Nest:
+def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
     """Two vectors per trip, whose masks are loaded as one."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
     masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
@@ -356,18 +356,18 @@ def _select_two(k: Kernel, region: Region, mask: Tile) -> Nest:
     return region.nest((*trip, *work, *stores), region.steps(k.dst))
 
 
-def moved(k: Kernel, region: Region, source: Tile) -> Nest:
+def moved(k: KernelLayout, region: NestRegion, source: Tile) -> Nest:
     """One load, one store."""
     load = k.load("v0", "NORM", source.address, region.steps(source))
     return region.nest((load, region.predicate, region.store("v0")), region.steps(k.dst))
 
 
-def _move(k: Kernel) -> Nests:
+def _move(k: KernelLayout) -> Nests:
     rows, cols = min(k.source.valid_rows, k.dst.valid_rows), min(k.source.valid_cols, k.dst.valid_cols)
     return (moved(k, k.region(k.dst, rows, cols), k.source),)
 
 
-def _fill(k: Kernel) -> Nests:
+def _fill(k: KernelLayout) -> Nests:
     """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
 
     A flush behind the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
@@ -392,13 +392,13 @@ def _fill(k: Kernel) -> Nests:
         nests.append(right)
     below = dst.valid_rows - region.rows
     if below > 0:
-        bottom = Region(region.width, region.trip_bytes, below, dst.row_pitch // size, flat=True)
+        bottom = NestRegion(region.width, region.trip_bytes, below, dst.row_pitch // size, flat=True)
         place = k.add(dst.address + region.rows * dst.row_pitch)
         nests.append(bottom.nest((bottom.predicate, bottom.store("pad")), (0, region.trip_bytes), writes=place))
     return tuple(nests)
 
 
-def _part(k: Kernel) -> Nests:
+def _part(k: KernelLayout) -> Nests:
     """A tile with a tile that covers as much, or a copy of the larger one joined with the smaller: assumed."""
     smaller, larger = sorted(k.work.sources, key=lambda one: one.valid_rows * one.valid_cols)
     rows, cols = smaller.valid_rows, smaller.valid_cols
@@ -423,7 +423,7 @@ _WIDENED = "w0 = vcvt v0; w1 = vcvt v0; t0 = {0} w0; t1 = {0} w1; t = {1} t0 t1;
 """The reduction of eight-bit elements: widened before it and narrowed after it."""
 
 
-def _row_reduction(k: Kernel) -> Nests:
+def _row_reduction(k: KernelLayout) -> Nests:
     """Per trip a reduction and an accumulation, per row a store of one element.
 
     Sums of 16-bit integers, which are of 32 bits, are narrowed before the store.
@@ -444,7 +444,7 @@ def _row_reduction(k: Kernel) -> Nests:
     return (nest,)
 
 
-def _row_product(k: Kernel) -> Nests:
+def _row_product(k: KernelLayout) -> Nests:
     """Products lane by lane, then of the halves of a vector until one lane is left."""
     region = k.region(k.source)
     width, mnemonics = region.width, k.rule.instructions
@@ -462,7 +462,7 @@ def _row_product(k: Kernel) -> Nests:
     return (nest,)
 
 
-def _column_reduction(k: Kernel) -> Nests:
+def _column_reduction(k: KernelLayout) -> Nests:
     """Vector by vector: a load and an accumulation per row, then a store."""
     region = k.region(k.source)
     if k.work.binary and k.work.tmp is not None:
@@ -473,7 +473,7 @@ def _column_reduction(k: Kernel) -> Nests:
     return (region.down.nest(trip, (size, 0), close=(region.store("acc"),), close_bytes=size),)
 
 
-def _row_argument(k: Kernel) -> Nests:
+def _row_argument(k: KernelLayout) -> Nests:
     """Per trip a reduction to value and place, a comparison with the best so far, the choice of both; a store per row.
 
     Source: none; assumed, on the structure of a row reduction.
@@ -491,7 +491,7 @@ def _row_argument(k: Kernel) -> Nests:
     return (nest,)
 
 
-def _column_argument(k: Kernel) -> Nests:
+def _column_argument(k: KernelLayout) -> Nests:
     """Vector by vector: per row a load, a comparison, the choice of value and row number; then the row numbers stored.
 
     Source: none; assumed, on the structure of a column reduction. Numbers of narrower elements take several stores.
@@ -506,7 +506,7 @@ def _column_argument(k: Kernel) -> Nests:
     return (region.down.nest(trip, (wide, 0), close=parts, close_bytes=wide),)
 
 
-def _column_halving(k: Kernel, region: Region, tmp: Tile) -> Nests:
+def _column_halving(k: KernelLayout, region: NestRegion, tmp: Tile) -> Nests:
     """Neighbouring rows in pairs into tmp, an odd last row onto the first sum, until one is left: that to dst."""
     nests: list[Nest] = []
     rows, source = region.rows, k.source
@@ -537,7 +537,7 @@ BLOCK_LOAD = "BLK"
 """Distribution of a load of one block, repeated over the register."""
 
 
-def _row_broadcast(k: Kernel) -> Nests:
+def _row_broadcast(k: KernelLayout) -> Nests:
     """The row's element, loaded once per row, against every vector of the row; without a tile it is only stored.
 
     Narrow contiguous tiles take a row per trip of one loop and load the element in each. The element goes to all lanes,
@@ -547,7 +547,7 @@ def _row_broadcast(k: Kernel) -> Nests:
     per_row = full is None or k.dst.cols >= region.elements or not are_contiguous(k.dst, full)
     walk, step = region, element_steps(vector)[0]
     if not per_row:
-        walk = Region(region.width, k.dst.row_pitch, 1, region.rows * k.dst.cols, flat=True)
+        walk = NestRegion(region.width, k.dst.row_pitch, 1, region.rows * k.dst.cols, flat=True)
     distribution = f"BRC_B{region.width}" if vector.type.block_layout == "col_major" else BLOCK_LOAD
     load = k.load("b", distribution, vector.address, (step, 0) if per_row else (0, step))
     trip: Trip = (walk.predicate, walk.store("b"))
@@ -561,7 +561,7 @@ def _row_broadcast(k: Kernel) -> Nests:
     return (walk.nest((trip[0], load, *trip[1:]), walk.steps(k.dst)),)
 
 
-def _column_broadcast(k: Kernel) -> Nests:
+def _column_broadcast(k: KernelLayout) -> Nests:
     """The vector's piece, loaded in every trip, against every row; without a tile it is only stored."""
     region, (full, vector) = k.region(k.dst), _full_and_vector(k.work)
     again = k.load("b", "NORM", vector.address, (0, region.trip_bytes))
@@ -589,7 +589,7 @@ def are_contiguous(*tiles: Tile) -> bool:
     return all(tile.type.valid_cols == tile.cols for tile in tiles) or all(tile.rows == 1 for tile in tiles)
 
 
-LAYOUTS: Mapping[str, Callable[[Kernel], Nests]] = {
+LAYOUTS: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "elementwise": _elementwise,
     "compare": _compare,
     "select": _select,
@@ -616,7 +616,7 @@ LAYOUTS: Mapping[str, Callable[[Kernel], Nests]] = {
 _EXTREMES = ("vmax", "vmin")
 
 
-def _timed_elementwise(k: Kernel) -> Nests:
+def _timed_elementwise(k: KernelLayout) -> Nests:
     region = k.region(k.dst)
     if k.divides_integers and k.rule.scalar_integers is None:
         return (_joined(k, region, k.work.sources, (INTEGER_DIVISION,)),)
@@ -627,7 +627,7 @@ def _timed_elementwise(k: Kernel) -> Nests:
     return (replace(spread, broadcasts=k.rule.broadcasts, paced="reload" if reloads else None),)
 
 
-def _timed_column_expansion(k: Kernel) -> Nests:
+def _timed_column_expansion(k: KernelLayout) -> Nests:
     """Vector by vector: loaded once, stored to every row.
 
     Source: vendor's simulator, 8 rows of a vector take 60 cycles, 16 rows of four 135.
@@ -638,12 +638,12 @@ def _timed_column_expansion(k: Kernel) -> Nests:
     return (region.down.nest((region.store("b"),), (size, k.dst.row_pitch), row=(load,)),)
 
 
-def _timed_compare(k: Kernel) -> Nests:
+def _timed_compare(k: KernelLayout) -> Nests:
     region = k.region(k.source)
     return ((_compared_in_pairs if region.width == 32 else _compared)(k, region),)
 
 
-def _timed_part(k: Kernel) -> Nests:
+def _timed_part(k: KernelLayout) -> Nests:
     """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
 
     Extremes take a pass for each source, which loads the destination too: 2.06 cycles a vector each. Source: pto-isa
@@ -663,7 +663,7 @@ def _timed_part(k: Kernel) -> Nests:
     return joined, replace(copied, writes=k.add(dst.address + rows * dst.row_pitch))
 
 
-TIMED: Mapping[str, Callable[[Kernel], Nests]] = {
+TIMED: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "elementwise": _timed_elementwise,
     "column_expansion": _timed_column_expansion,
     "compare": _timed_compare,

@@ -16,7 +16,7 @@ from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
 from castsim.isa.pto.vector_operations import PAIR_BYTES
 from castsim.machines.vector_function.function_operations import Compute, Load, MemoryBarrier, Nest, Store
-from castsim.machines.vector_function.kernel_nests import Kernel, Nests, Region, Trip, chain, moved, steps_of
+from castsim.machines.vector_function.kernel_nests import KernelLayout, NestRegion, Nests, Trip, chain, moved, steps_of
 
 # Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
 #
@@ -24,14 +24,14 @@ from castsim.machines.vector_function.kernel_nests import Kernel, Nests, Region,
 # of its own here: the parts are nests one behind the other.
 
 
-def _ramp(k: Kernel) -> Nests:
+def _ramp(k: KernelLayout) -> Nests:
     """An ascending vector and its store."""
     region = k.rows(k.dst, 1)
     made = steps_of("v0 = {0}", region.width, k.rule.instructions)
     return (region.nest((region.predicate, *region.stored(made)), region.steps(k.dst)),)
 
 
-def _gather(k: Kernel) -> Nests:
+def _gather(k: KernelLayout) -> Nests:
     """Row by row, a register of numbers per trip."""
     source, places = k.work.sources
     k.add(source.address)
@@ -42,7 +42,7 @@ def _gather(k: Kernel) -> Nests:
     return (region.nest((load, region.predicate, *region.stored(fetched)), stored),)
 
 
-def _pattern_gather(k: Kernel) -> Nests:
+def _pattern_gather(k: KernelLayout) -> Nests:
     """Loaded, squeezed under the pattern and stored; rows that are kept whole are copied."""
     source, dst = k.source, k.dst
     if k.work.by_columns:
@@ -55,7 +55,7 @@ def _pattern_gather(k: Kernel) -> Nests:
     return (region.nest(trip, (dst.row_pitch, region.trip_bytes // times)),)
 
 
-def _compare_gather(k: Kernel) -> Nests:
+def _compare_gather(k: KernelLayout) -> Nests:
     """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
     region = k.rows(k.source)
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
@@ -65,11 +65,11 @@ def _compare_gather(k: Kernel) -> Nests:
     return (region.nest(trip, (k.dst.row_pitch, 0)),)
 
 
-def _sort(k: Kernel) -> Nests:
+def _sort(k: KernelLayout) -> Nests:
     """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
     source, places = k.work.sources
     step = GROUP * source.element_bits // 8
-    region = Region(source.element_bits, step, source.valid_rows, source.valid_cols)
+    region = NestRegion(source.element_bits, step, source.valid_rows, source.valid_cols)
     elements = k.load("v0", "NORM", source.address, (source.row_pitch, step))
     numbered = places.row_pitch if places.valid_rows > 1 else 0
     numbers = k.load("v1", "NORM", places.address, (numbered, GROUP * 4))
@@ -78,11 +78,11 @@ def _sort(k: Kernel) -> Nests:
     return (region.nest(trip, (k.dst.row_pitch, GROUP * PAIR_BYTES)),)
 
 
-def _merge(k: Kernel) -> Nests:
+def _merge(k: KernelLayout) -> Nests:
     """Four blocks per trip; the first vector of each stands for all of it."""
     first = k.source
     length = 4 * block_pairs(k.work) * PAIR_BYTES if k.work.scalars else first.valid_cols * first.element_bits // 8
-    region = Region(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
+    region = NestRegion(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
     names = tuple(f"v{number}" for number in range(len(k.work.sources)))
     loads = tuple(
         k.load(name, "NORM", tile.address, (tile.row_pitch, length))
@@ -92,7 +92,7 @@ def _merge(k: Kernel) -> Nests:
     return (region.nest((*loads, region.predicate, *region.stored((made,))), (k.dst.row_pitch, length)),)
 
 
-def _transposition(k: Kernel) -> Nests:
+def _transposition(k: KernelLayout) -> Nests:
     """Rows that are shorter than columns are scattered; else the columns are gathered, by addresses made on the way.
 
     Columns of bytes are always gathered, into lanes of 16 bits: inferred from the cycles of such rows.
@@ -114,7 +114,7 @@ def _transposition(k: Kernel) -> Nests:
     return (region.nest(trip, region.steps(dst)),)
 
 
-def _spread_cycles(k: Kernel, region: Region, count: int, pitch: int) -> int:
+def _spread_cycles(k: KernelLayout, region: NestRegion, count: int, pitch: int) -> int:
     """Return the cycles for which an access of a trip's lanes, `pitch` bytes apart, holds the port of its kind.
 
     The lanes are those that the trips of a row of `count` elements have on average. Blocks that share a bank group pass
@@ -128,7 +128,7 @@ def _spread_cycles(k: Kernel, region: Region, count: int, pitch: int) -> int:
     return 1 + max(2, min(2 * busiest, len(blocks)))
 
 
-def _concatenation(k: Kernel) -> Nests:
+def _concatenation(k: KernelLayout) -> Nests:
     """The first part loaded and stored, the second scattered to addresses made on the way.
 
     Counts are loaded once per row; that they change nothing else is assumed.
@@ -176,7 +176,7 @@ _PACED = {"PK4_B32": "quarter_store", "PK_B16": "byte_store"}
 """The fact that keeps the trips of a packing apart, by the distribution of its store."""
 
 
-def _packing(k: Kernel) -> Nests:
+def _packing(k: KernelLayout) -> Nests:
     region = k.rows(k.source)
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     packed = _PACKED[k.source.element_bits, k.dst.element_bits]
@@ -184,7 +184,7 @@ def _packing(k: Kernel) -> Nests:
     return (region.nest((region.predicate, load, Store("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
 
 
-def _quantisation(k: Kernel) -> Nests:
+def _quantisation(k: KernelLayout) -> Nests:
     """Parameters are loaded again in every trip."""
     source, *parameters = k.work.sources
     region = k.rows(source)
@@ -202,10 +202,10 @@ def _quantisation(k: Kernel) -> Nests:
     return (region.nest(trip, (k.dst.row_pitch, region.elements), paced=paced),)
 
 
-def _dequantisation(k: Kernel) -> Nests:
+def _dequantisation(k: KernelLayout) -> Nests:
     """Parameters are loaded once per row; bytes are widened in two steps."""
     source, scale, offset = k.work.sources
-    region = Region(32, k.register_bytes, k.dst.valid_rows, k.dst.valid_cols)
+    region = NestRegion(32, k.register_bytes, k.dst.valid_rows, k.dst.valid_cols)
     row = tuple(
         k.load(name, "BRC_B32", tile.address, (4 if tile.type.block_layout == "col_major" else tile.row_pitch, 0))
         for name, tile in (("s0", scale), ("s1", offset))
@@ -257,7 +257,7 @@ _ROWS_AT_ONCE = 4
 """Rows of a group whose magnitudes are compared in one trip."""
 
 
-def block_nests(k: Kernel) -> Nests:
+def block_nests(k: KernelLayout) -> Nests:
     """Return the three passes over memory of one function.
 
     Of short tiles of f32 each register gives the maxima of two groups by two reductions; of others four give those of
@@ -269,13 +269,13 @@ def block_nests(k: Kernel) -> Nests:
             _codes(k))  # fmt: skip
 
 
-def _maxima(k: Kernel) -> Nests:
+def _maxima(k: KernelLayout) -> Nests:
     source, (_, maxima, _) = k.work.sources[0], k.work.further
     width, groups, count = source.element_bits, grouping_of(k.work), source.valid_rows * source.valid_cols
     lanes = k.register_bytes * 8 // width
     short = width == 32 and (count <= _SHORT or groups.by_rows)
     vectors = 1 if short else 256 // lanes
-    region = Region(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
+    region = NestRegion(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
     loads = _registers(k, region, source.address, source.row_pitch, vectors)
     cut = _CUT if source.format.name == "f16" and k.work.mode == "ocp" else ()
     magnitude = "vabs" if width == 32 else "vand"
@@ -289,12 +289,12 @@ def _maxima(k: Kernel) -> Nests:
     return (region.nest(trip, moved, writes=k.add(maxima.address)),)
 
 
-def _shared(k: Kernel) -> Nest:
+def _shared(k: KernelLayout) -> Nest:
     """One register of groups a trip; where exponents lie in rows one group."""
     (_, maxima, scaling), groups, width = k.work.further, grouping_of(k.work), k.work.sources[0].element_bits
     widened = width == 16 and k.work.mode == "nv"
     trip_bytes = width // 8 if groups.by_rows else k.register_bytes // (2 if widened else 1)
-    region = Region(width, trip_bytes, 1, groups.count, flat=True)
+    region = NestRegion(width, trip_bytes, 1, groups.count, flat=True)
     kind = f"BRC_B{width}" if groups.by_rows else "UNPK_B16" if widened else "NORM"
     read = k.load("m", kind, maxima.address, (0, trip_bytes))
     steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
@@ -302,11 +302,11 @@ def _shared(k: Kernel) -> Nest:
     return replace(region.nest(trip, (0, trip_bytes), writes=k.add(scaling.address)), paced="after_stores")
 
 
-def _codes(k: Kernel) -> Nest:
+def _codes(k: KernelLayout) -> Nest:
     source, (_, _, scaling), groups = k.work.sources[0], k.work.further, grouping_of(k.work)
     width, narrow = source.element_bits, is_narrow(k.work)
     vectors = 2 if width == 16 or repeats_scaling(k.work) else 1
-    region = Region(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
+    region = NestRegion(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
     row = groups.across * width // 8 if groups.by_rows else 0
     steps_of = (row, region.elements // MX_GROUP * width // 8)
     factors = ("s0",) if vectors == 2 else ("s0", "s1")
@@ -337,7 +337,7 @@ def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
     return *("vcvt",) * 5, *("vmul",) * 4, *found, "vintlv"
 
 
-def _by_columns(k: Kernel) -> Nests:
+def _by_columns(k: KernelLayout) -> Nests:
     """Groups of rows: of each register of columns four rows a trip, then all groups of a row, then row after row."""
     source, (_, maxima, scaling), groups = k.work.sources[0], k.work.further, grouping_of(k.work)
     width, size = source.element_bits, source.element_bits // 8
@@ -348,7 +348,7 @@ def _by_columns(k: Kernel) -> Nests:
     first, last = [], []
     for number in columns:
         at = number * k.register_bytes
-        region = Region(width, _ROWS_AT_ONCE * size, down, MX_GROUP)  # as many trips as steps of four rows
+        region = NestRegion(width, _ROWS_AT_ONCE * size, down, MX_GROUP)  # as many trips as steps of four rows
         loads = tuple(
             k.load(
                 f"v{row}", "NORM", source.address + at + row * source.row_pitch,
@@ -368,7 +368,7 @@ def _by_columns(k: Kernel) -> Nests:
             )
         )
         last.append(_column_of_codes(k, number))
-    region = Region(width, k.register_bytes, down, groups.across)
+    region = NestRegion(width, k.register_bytes, down, groups.across)
     read = k.load("m", "NORM", maxima.address, (maxima.row_pitch, k.register_bytes))
     steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
     trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
@@ -376,12 +376,12 @@ def _by_columns(k: Kernel) -> Nests:
     return (*first, replace(made, paced="after_stores"), *last)
 
 
-def _column_of_codes(k: Kernel, number: int) -> Nest:
+def _column_of_codes(k: KernelLayout, number: int) -> Nest:
     """Every group loads its reciprocals once, then 32 rows one after the other."""
     source, dst, scaling = k.work.sources[0], k.work.dst, k.work.further[2]
     width, size, narrow = source.element_bits, source.element_bits // 8, is_narrow(k.work)
     at, half = number * k.register_bytes, source.element_bits == 16
-    region = Region(width, size, grouping_of(k.work).down, MX_GROUP)
+    region = NestRegion(width, size, grouping_of(k.work).down, MX_GROUP)
     spread = k.load("s0", "NORM", scaling.address + at, (scaling.row_pitch, 0))
     row: Trip = (spread, *(chain(("vcvt",) * 2, ("s0",), 32) if half else ()))
     load = k.load("v0", "NORM", source.address + at, (MX_GROUP * source.row_pitch, source.row_pitch))
@@ -403,7 +403,7 @@ def _column_of_codes(k: Kernel, number: int) -> Nest:
     return replace(nest, paced="codes_after_stores" if not number else None)
 
 
-def box_nests(k: Kernel) -> Nests:
+def box_nests(k: KernelLayout) -> Nests:
     """Return the passes of a move into boxes.
 
     Codes: a load and a store of blocks for each register of a row. Exponents by rows: the offsets of the boxes are
@@ -412,13 +412,13 @@ def box_nests(k: Kernel) -> Nests:
     source = k.work.sources[0]
     if not is_exponents(k.work):
         registers = -(-source.valid_cols * source.element_bits // (8 * k.register_bytes))
-        region = Region(8, 1, registers, source.valid_rows)  # as many trips as rows
+        region = NestRegion(8, 1, registers, source.valid_rows)  # as many trips as rows
         load = k.load("v0", "NORM", source.address, (k.register_bytes, source.row_pitch))
         column = -(-source.valid_rows // 16) * 16 * k.register_bytes
         return (region.nest((load, Store("v0", "p", "NORM_B8")), (column, BLOCK)),)
     rows, groups = exponent_shape(k.work)
     if k.work.by_columns:
-        region = Region(8, k.register_bytes // 2, groups // 2, rows)
+        region = NestRegion(8, k.register_bytes // 2, groups // 2, rows)
         pair = tuple(
             k.load(f"v{row}", "NORM", source.address + row * rows, (2 * rows, region.trip_bytes)) for row in range(2)
         )
@@ -428,11 +428,11 @@ def box_nests(k: Kernel) -> Nests:
     assert k.work.tmp is not None
     blocks = -(-rows // 16)
     made, *moved = k.rule.instructions
-    ramp = Region(16, groups, blocks, groups // 2)
+    ramp = NestRegion(16, groups, blocks, groups // 2)
     offsets = ramp.nest(
         (*chain((made,), (), 16), ramp.predicate, ramp.store("r0")), (groups, 0), writes=k.add(k.work.tmp.address)
     )
-    region = Region(8, k.register_bytes, 1, blocks * 16 * groups, flat=True)
+    region = NestRegion(8, k.register_bytes, 1, blocks * 16 * groups, flat=True)
     read = k.load("i", "BRC_B16", k.work.tmp.address, (0, k.register_bytes // 16))
     steps = chain(moved, ("i",), 16)
     trip: Trip = (read, *steps, region.predicate, region.store(steps[-1].results[0]))
@@ -447,7 +447,7 @@ def _extent(work: ResolvedTileOp) -> tuple[int, int]:
     return 1, source.valid_rows * source.valid_cols
 
 
-def _registers(k: Kernel, region: Region, address: int, pitch: int, count: int) -> tuple[Load, ...]:
+def _registers(k: KernelLayout, region: NestRegion, address: int, pitch: int, count: int) -> tuple[Load, ...]:
     step = region.trip_bytes // count
     row = 0 if region.flat else pitch
     return tuple(
@@ -455,7 +455,7 @@ def _registers(k: Kernel, region: Region, address: int, pitch: int, count: int) 
     )
 
 
-REARRANGING_LAYOUTS: Mapping[str, Callable[[Kernel], Nests]] = {
+REARRANGING_LAYOUTS: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "ramp": _ramp,
     "gather": _gather,
     "pattern_gather": _pattern_gather,

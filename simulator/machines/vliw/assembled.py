@@ -39,7 +39,7 @@ from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.findings import StaleRead
-from castsim.machines.vliw.lookups import Tables, declared_codes
+from castsim.machines.vliw.lookup_tables import Tables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
 from castsim.machines.vliw.program_sources import chosen_target

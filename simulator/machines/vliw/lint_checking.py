@@ -21,12 +21,12 @@ from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, 
 from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File
 from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
-from castsim.machines.vliw.latency import STORED, horizon
 from castsim.machines.vliw.latency_bound import Placed, applies
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, Reading, WriteHistory, Writers
 from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
 from castsim.machines.vliw.registers import is_constant
+from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.targets.vliw import BundleDistance, VliwTarget, names
 
 # Results that nothing reads: liveness of registers over all paths.

@@ -21,10 +21,10 @@ from castsim.isa.tpc import TensorDeclaration
 from castsim.isa.tpc.memory_forms import packed_widths
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, WORD_BITS, WORD_MASK, File, Register, TpcInstruction
 from castsim.machines.vliw.findings import Findings, Site
-from castsim.machines.vliw.latency import STORED, Distances, constant
-from castsim.machines.vliw.lookups import NO_TABLES, Tables
+from castsim.machines.vliw.lookup_tables import NO_TABLES, Tables
 from castsim.machines.vliw.registers import RegisterCell, Write
 from castsim.machines.vliw.semantics import Coordinates
+from castsim.machines.vliw.stage_latency import STORED, Distances, constant
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_compiler import Descriptors
 from castsim.targets.vliw import VliwTarget

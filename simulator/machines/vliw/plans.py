@@ -14,17 +14,7 @@ from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
-from castsim.machines.vliw.latency import (
-    ACCUMULATOR,
-    STORED,
-    Distances,
-    commit_stage,
-    constant,
-    is_vector,
-    operand_key,
-    read_distances,
-)
-from castsim.machines.vliw.lookups import LOOKUPS, NO_TABLES, Rounded, Tables, prepare_lookup
+from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, Rounded, Tables, prepare_lookup
 from castsim.machines.vliw.registers import (
     CONSTANT,
     INCOME,
@@ -36,7 +26,7 @@ from castsim.machines.vliw.registers import (
 )
 from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
-from castsim.machines.vliw.semantics.lanes import merged, plain_registers
+from castsim.machines.vliw.semantics.element_lanes import merged, plain_registers
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
 from castsim.machines.vliw.semantics.products import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.special_results import (
@@ -47,6 +37,16 @@ from castsim.machines.vliw.semantics.special_results import (
     prepare_division,
     prepare_entry,
     prepare_special,
+)
+from castsim.machines.vliw.stage_latency import (
+    ACCUMULATOR,
+    STORED,
+    Distances,
+    commit_stage,
+    constant,
+    is_vector,
+    operand_key,
+    read_distances,
 )
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE, Commit

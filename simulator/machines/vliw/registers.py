@@ -15,8 +15,8 @@ import numpy as np
 
 from castsim.isa.tpc.program import GROUPED, PREDICATES, WORD_BITS, WORD_MASK, File, Register, Special
 from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
-from castsim.machines.vliw.latency import Distances
 from castsim.machines.vliw.semantics import Mask, Value, Vector
+from castsim.machines.vliw.stage_latency import Distances
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit
 

@@ -28,7 +28,7 @@ from castsim.machines.vliw.semantics.configuration import (
     element_format,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.lanes import (
+from castsim.machines.vliw.semantics.element_lanes import (
     destination_file,
     elements,
     given,

@@ -27,7 +27,7 @@ from castsim.machines.vliw.semantics.configuration import (
     stepped,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.lanes import (
+from castsim.machines.vliw.semantics.element_lanes import (
     WORD_MASK,
     broadcast,
     given,

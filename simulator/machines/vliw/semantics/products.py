@@ -23,6 +23,19 @@ from castsim.machines.vliw.semantics.configuration import (
     whole_bytes,
 )
 from castsim.machines.vliw.semantics.convert import ElementPlacement, place, scattered
+from castsim.machines.vliw.semantics.element_lanes import (
+    broadcast,
+    codes_of,
+    destination_file,
+    elements,
+    given,
+    integers,
+    lanes_of,
+    merged,
+    plain_registers,
+    vector_of,
+    vectors,
+)
 from castsim.machines.vliw.semantics.elementwise import (
     FloatRules,
     add,
@@ -35,19 +48,6 @@ from castsim.machines.vliw.semantics.elementwise import (
     rules_of,
     settle,
     subtract,
-)
-from castsim.machines.vliw.semantics.lanes import (
-    broadcast,
-    codes_of,
-    destination_file,
-    elements,
-    given,
-    integers,
-    lanes_of,
-    merged,
-    plain_registers,
-    vector_of,
-    vectors,
 )
 from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.numerics import Policy, cast_codes

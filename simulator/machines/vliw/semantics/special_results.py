@@ -26,7 +26,7 @@ from castsim.machines.vliw.semantics.configuration import (
     element_format,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.lanes import (
+from castsim.machines.vliw.semantics.element_lanes import (
     WORD_MASK,
     broadcast,
     destination_file,

@@ -20,7 +20,7 @@ from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.tpc import Declaration, Feature, Immediate, Register, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import WORD_BITS
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
-from castsim.machines.vliw.semantics.lanes import elements, merged, plain_registers, vector_of
+from castsim.machines.vliw.semantics.element_lanes import elements, merged, plain_registers, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
