@@ -214,6 +214,17 @@ def elements(node: Node) -> Iterator[Lowered | Operation]:
         yield node
 
 
+def issued(node: Node, times: int = 1) -> Iterator[tuple[int, Lowered]]:
+    """Yield each instruction in `node` once, with how often it is executed."""
+    if isinstance(node, Block):
+        for item in node.items:
+            yield from issued(item, times)
+    elif isinstance(node, Loop):
+        yield from issued(node.body, times * node.trips)
+    elif isinstance(node, Lowered):
+        yield times, node
+
+
 def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:
     """Yield `trips` executions of `build(trip)` as one loop; the addresses must be affine in the trip number."""
     if trips <= 0:

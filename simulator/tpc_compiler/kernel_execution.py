@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
+from castsim.execution.tree import Tree, issued
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
@@ -108,17 +108,7 @@ def vector_operations(tree: Tree, program: TpcProgram) -> int:
         bundle.slots[Slot.VPU] is not None and bundle.slots[Slot.VPU].mnemonic not in _UNCOUNTED  # type: ignore[union-attr]
         for bundle in program.bundles
     ]
-    return sum(trips for trips, lowered in _issued(tree.root, 1) if counted[lowered.instruction])
-
-
-def _issued(node: Node, trips: int) -> Iterator[tuple[int, Lowered]]:
-    if isinstance(node, Lowered):
-        yield trips, node
-    elif isinstance(node, Loop):
-        yield from _issued(node.body, trips * node.trips)
-    elif isinstance(node, Block):
-        for item in node.items:
-            yield from _issued(item, trips)
+    return sum(trips for trips, lowered in issued(tree.root) if counted[lowered.instruction])
 
 
 def _codes(kernel: ScheduledKernel, name: str, array: Codes) -> Codes:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from time import process_time
 
-from castsim.execution.tree import Block as TreeBlock
-from castsim.execution.tree import Loop, Lowered, Node
+from castsim.execution.tree import issued
 from castsim.isa.errors import CastsimError, EngineError, IllegalError
 from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc import (
@@ -76,17 +75,7 @@ def executed_bundles(program: TpcProgram, file: str, target: VliwTarget) -> int 
         ran = execute(assembled, {}, values=False, checked=False, max_bundles=_MOST_BUNDLES, max_walk=_MOST_WALK)
     except (CastsimError, EngineError):
         return None
-    return _issued(ran.tree.root)
-
-
-def _issued(node: Node) -> int:
-    if isinstance(node, Lowered):
-        return 1
-    if isinstance(node, Loop):
-        return node.trips * _issued(node.body)
-    if isinstance(node, TreeBlock):
-        return sum(map(_issued, node.items))
-    return 0
+    return sum(times for times, _ in issued(ran.tree.root))
 
 
 # Real registers for virtual ones: liveness over all paths, interference bundle by bundle, colours by position.

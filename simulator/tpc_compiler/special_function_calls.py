@@ -10,7 +10,6 @@ from struct import pack, unpack
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
@@ -31,7 +30,7 @@ from castsim.targets.tpc_compiler import (
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Timing
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
-from castsim.tpc_compiler.kernel_execution import MAX_BUNDLES
+from castsim.tpc_compiler.kernel_execution import MAX_BUNDLES, issue
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
 
 F32 = FORMATS["f32"]
@@ -128,7 +127,7 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
         sequence, tables = writer.sequence, tuple(known[name] for name in writer.tables)
     kernel = schedule(sequence, target, name=row.builtin)
     operations = sum(not (step.slot is Slot.LOAD and step.head.startswith("mov")) for step in sequence.steps)
-    timing = simulate(_issued(kernel, target), target)
+    timing = simulate(issue(kernel).tree, target)
     return FunctionProgram(row, target, kernel, lanes, tables, operations, timing)
 
 
@@ -188,14 +187,9 @@ def _vector_division() -> Sequence:
     return sequence
 
 
-def _issued(kernel: ScheduledKernel, target: VliwTarget) -> Tree:
-    assembled = assemble(kernel.text(), f"<{kernel.name}>", target, {})
-    return run_assembled(assembled, {}, values=False, checked=False, max_bundles=MAX_BUNDLES).tree
-
-
 def _ran(text: str, program: FunctionProgram, arrays: Mapping[str, Codes], *, values: bool) -> Ran:
     assembled = assemble(text, f"<{program.row.builtin}>", program.target, {})
-    return run_assembled(assembled, arrays, values=values, checked=True, max_bundles=MAX_BUNDLES)
+    return execute(assembled, arrays, values=values, checked=True, max_bundles=MAX_BUNDLES)
 
 
 def _operands(program: FunctionProgram, given: Mapping[str, Codes]) -> tuple[dict[str, Codes], tuple[int, ...]]:

@@ -10,19 +10,6 @@ from castsim.isa.tpc.encoding.bundle_encoding import Decoded, UnknownBundle, dec
 from castsim.isa.tpc.encoding.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
 
 __all__ = [
-    "AssembledBinary",
-    "CompressedLayout",
-    "Decoded",
-    "Disassembly",
-    "Encoding",
-    "FieldBits",
-    "ItemPlacement",
-    "Layout",
-    "Line",
-    "UnknownBundle",
-    "assemble",
-    "decode_bundle",
-    "disassemble",
-    "encode_bundle",
-    "program_bytes",
-]
+    "AssembledBinary", "CompressedLayout", "Decoded", "Disassembly", "Encoding", "FieldBits", "ItemPlacement",
+    "Layout", "Line", "UnknownBundle", "assemble", "decode_bundle", "disassemble", "encode_bundle", "program_bytes",
+]  # fmt: skip
