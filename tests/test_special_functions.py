@@ -20,7 +20,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lookups import BINARY, KNOWN, rounded
+from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, library_functions
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget

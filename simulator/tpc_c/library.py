@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
-from castsim.machines.vliw.lookups import computed_by
+from castsim.machines.vliw.lookup_tables import computed_by
 from castsim.targets.tpc_compiler import descriptors_of, function_tables
 from castsim.tpc_c.arithmetic import type_word
 from castsim.tpc_c.code import VOID_VALUE, WORD, Value, member_text

@@ -24,13 +24,13 @@ from castsim.isa.formats import format_named
 from castsim.isa.tpc import Bundle, Special, TpcProgram, parse
 from castsim.isa.tpc.forms import TENSORS, MemoryOperation
 from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, WORD_BITS, File, Slot
-from castsim.machines.vliw.latency import horizon
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_checking import issue_distance
 from castsim.machines.vliw.lint_flow import Flow
-from castsim.machines.vliw.lookups import LOOKUPS
+from castsim.machines.vliw.lookup_tables import LOOKUPS
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.stage_latency import horizon
 from castsim.targets.vliw import VliwTarget
 
 

@@ -16,7 +16,6 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.assembled import Ran, assemble, execute
-from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import computed_by, rounded
 from castsim.numerics import array_from_codes, codes_from_array
