@@ -8,9 +8,8 @@ from collections import Counter
 import pytest
 from test_views_windows import NAMES, drawn, parsed, sample, spans
 
-from castsim.reports.views.pipeline_text import pipeline_lines
 from castsim.reports.views.recording import Window
-from castsim.reports.views.timeline import Timeline
+from castsim.reports.views.timeline import Timeline, pipeline_lines
 
 ROW = re.compile(r"\[(\d+)\] ")
 

@@ -137,7 +137,7 @@ def timeline_text(
 
     yield from (Text(line) for line in notes)
     if options.timeline and timeline is not None:
-        from castsim.reports.views.pipeline_text import pipeline_lines  # noqa: PLC0415 - as above
+        from castsim.reports.views.timeline import pipeline_lines  # noqa: PLC0415 - as above
 
         end = timeline.end if options.window is not None else min(timeline.end, timeline.start + SHOWN)
         rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.suggestion import Suggestion, SuggestionEvidence
-from castsim.reports.documents import VERSIONS, Document
+from castsim.reports.documents import VERSIONS, Document, document, json_of
 from castsim.reports.terminal import table
 
 
@@ -17,33 +17,21 @@ def advice_document(advice: Advice, applied: int | None = None, output: Path | N
     """Return what `castsim advise --json` writes."""
     return {
         "schema_version": VERSIONS["advise"],
-        "file": advice.file,
-        "target": advice.target,
-        "cycles": advice.cycles,
-        "looked_at": advice.looked_at,
+        **document(advice, "file", "target", "cycles", "looked_at"),
         "offers": [
             {
                 "number": number,
-                "kind": offer.change.kind,
-                "title": offer.change.title,
-                "reason": offer.change.reason,
-                "line": offer.change.line,
-                "how": offer.how.value,
-                "runs": offer.runs,
-                "cycles": offer.cycles,
-                "gained": offer.gained,
-                "gained_percent": offer.gained_percent,
-                "diff": offer.diff,
+                **document(offer.change, "kind", "title", "reason", "line"),
+                **document(offer, "how", "runs", "cycles", "gained", "gained_percent", "diff"),
             }
             for number, offer in enumerate(advice.offers, 1)
         ],
         "rejected": [
-            {"kind": one.change.kind, "title": one.change.title, "line": one.change.line, "why": one.why}
-            for one in advice.rejected
+            {**document(one.change, "kind", "title", "line"), **document(one, "why")} for one in advice.rejected
         ],
-        "unfinished": advice.unfinished,
+        **document(advice, "unfinished"),
         "applied": applied,
-        "output": None if output is None else str(output),
+        "output": json_of(output),
     }
 
 

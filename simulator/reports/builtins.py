@@ -34,11 +34,14 @@ def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, fi
         **document(row, "status", "note"),
         "assembly": text,
     }
+    return {**told, **_called(result, found.built.signature.result.format, files)}
+
+
+def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapping[str, Path]) -> Document:
+    """Return what calls gave, nothing if there were none."""
     if result is None:
-        return told
-    fmt = found.built.signature.result.format
+        return {}
     return {
-        **told,
         **document(result, "calls", "cycles", cycles="total_cycles"),
         "outputs": [document(output_of(name, array, fmt, files)) for name, array in result.outputs.items()],
         "stale_reads": [stale_entry(each) for each in result.stale_reads],
@@ -49,12 +52,12 @@ def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, fi
 # What calls of builtins and special functions gave, as lines of text.
 
 
-def duration_line(result: BuiltinResult | FunctionResult) -> str:
+def _duration_line(result: BuiltinResult | FunctionResult) -> str:
     """Return how many calls there were, and the cycles of all of them."""
     return f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
 
 
-def output_lines(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _output_lines(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the outputs of a document: format, shape, digest, file."""
     for output in outputs:
         shape = " x ".join(map(str, output["shape"]))
@@ -62,7 +65,7 @@ def output_lines(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  written to {output['file']}" if output["file"] else "  not written; --out DIR writes DIR/NAME.npy"
 
 
-def notice_lines(result: BuiltinResult | FunctionResult) -> Iterator[str]:
+def _notice_lines(result: BuiltinResult | FunctionResult) -> Iterator[str]:
     """Yield the warnings, and the reads of registers that came too early."""
     yield from (f"warning: {warning}" for warning in result.warnings)
     if not result.stale_reads:
@@ -110,9 +113,9 @@ def _values(document: Mapping[str, Any], result: BuiltinResult | None) -> Iterat
     if result is None:
         yield "values: not computed; --in x=FILE.npy|random:SEED|zeros calls it"
         return
-    yield duration_line(result)
-    yield from output_lines(document["outputs"])
-    yield from notice_lines(result)
+    yield _duration_line(result)
+    yield from _output_lines(document["outputs"])
+    yield from _notice_lines(result)
 
 
 # A special function of TPC-C, emitted or called, as JSON and as text.
@@ -141,15 +144,7 @@ def function_document(program: FunctionProgram, result: FunctionResult | None, f
         "status": str(row.status),
         "assembly": program.text() if result is None else result.text,
     }
-    if result is None:
-        return told
-    return {
-        **told,
-        **document(result, "calls", "cycles", cycles="total_cycles"),
-        "outputs": [document(output_of(name, each, "f32", files)) for name, each in result.outputs.items()],
-        "stale_reads": [stale_entry(each) for each in result.stale_reads],
-        "warnings": list(result.warnings),
-    }
+    return {**told, **_called(result, "f32", files)}
 
 
 def function_text(program: FunctionProgram, told: Document, result: FunctionResult | None) -> Text:
@@ -180,13 +175,13 @@ def _operand_values(told: Document, result: FunctionResult | None) -> Iterator[s
     if result is None:
         yield "values: not computed; --in NAME=FILE.npy|random:SEED|zeros calls it"
         return
-    yield duration_line(result)
+    yield _duration_line(result)
     claimed = "computed by the instructions" if result.claimed else "correctly rounded, not claimed to be the chip's"
     yield f"values: {claimed}"
     outputs = told["outputs"]
     assert isinstance(outputs, list)
-    yield from output_lines(outputs)
-    yield from notice_lines(result)
+    yield from _output_lines(outputs)
+    yield from _notice_lines(result)
 
 
 def descriptor_document(call: DescriptorCall) -> Document:

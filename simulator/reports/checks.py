@@ -11,7 +11,7 @@ from urllib.parse import quote
 from castsim import __version__
 from castsim.checking import Finding, Severity
 from castsim.isa.errors import escaped, pointed_at
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,13 +24,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 def finding_entry(found: Finding) -> Document:
     """Return a finding as JSON; places are null if it is about the whole file, `help` if there is none."""
     return {
-        "severity": found.severity.value,
-        "kind": found.kind,
-        "message": found.message,
-        "file": found.file,
-        "line": found.line,
-        "column": found.column,
-        "end_column": found.end_column,
+        **document(found, "severity", "kind", "message", "file", "line", "column", "end_column"),
         "help": found.help or None,
         "legal": list(found.legal),
     }

@@ -58,20 +58,13 @@ def lower_document(found: Plan, out: str | None) -> Document:
         "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
         "counterexample": counterexample_document(found.counterexample, demand.dst),
         "refuted": [refuted_document(one, demand.dst) for one in found.refuted],
-        **document(
-            found,
-            "searched",
-            "reason",
-            "nearest",
-            "text",
-            searched="steps_searched",
-            nearest="nearest_format",
-            text="program",
-        ),
+        **document(found, *_OUTCOME, **_OUTCOME_KEYS),
         "file": out if found.text is not None else None,
     }
 
 
+_OUTCOME = ("searched", "reason", "nearest", "text")
+_OUTCOME_KEYS = {"searched": "steps_searched", "nearest": "nearest_format", "text": "program"}
 _COST = ("cycles", "elements", "cycles_per_element", "scratch_bytes", "buffer_bytes", "registers")
 
 
@@ -143,24 +136,16 @@ def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
     """Return the document; `out` is the file that the first program was written to."""
     return {
         "schema_version": VERSIONS.get("lower-blocks", 1),
-        "src": found.src,
-        "format": found.format,
-        "target": found.target,
-        "rows": found.rows,
-        "cols": found.cols,
+        **document(found, "src", "format", "target", "rows", "cols"),
         "ways": [
             {
-                "kind": way.kind,
-                "rule": way.rule,
-                "operations": list(way.operations),
-                "cycles": way.cycles,
+                **document(way, "kind", "rule", "operations", "cycles"),
                 "cycles_per_element": way.cycles / (found.rows * found.cols),
-                "differs": list(way.differs),
-                "program": way.program,
+                **document(way, "differs", "program"),
             }
             for way in found.ways
         ],
-        "refused": list(found.refused),
+        **document(found, "refused"),
         "file": out if found.ways else None,
     }
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from castsim.exploration.tuning_candidates import Kind, Row
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
-from castsim.reports.documents import Document
+from castsim.reports.documents import Document, document
 from castsim.reports.numbers import grouped
 from castsim.reports.terminal import indented, table
 
@@ -29,9 +29,7 @@ def tuning_document(found: Tuning) -> Document:
     best = found.best
     return {
         "program": found.study.source.file,
-        "space": [
-            {"name": axis.name, "kind": axis.kind.value, "values": list(axis.values)} for axis in found.study.space.axes
-        ],
+        "space": [document(axis, "name", "kind", "values") for axis in found.study.space.axes],
         "conditions": [condition.text for condition in found.study.space.conditions],
         "combinations": found.study.space.combinations,
         "left_out": found.left_out,
@@ -52,11 +50,7 @@ def row_entry(row: Row, front: set[int]) -> Document:
     """Return a row as JSON; `front` are the numbers of those on the front."""
     return {
         "choices": dict(row.choices),
-        "cycles": row.cycles,
-        "at_least": row.at_least,
-        "cycles_per_element": row.cycles_per_element,
-        "buffer_bytes": row.buffer_bytes,
-        "bound_by": row.bound_by,
+        **document(row, "cycles", "at_least", "cycles_per_element", "buffer_bytes", "bound_by"),
         "pareto": row.number in front,
         "outputs": dict(row.outputs),
         "reason": row.reason or None,
@@ -201,24 +195,12 @@ def _known(value: int | None) -> str:
     return "-" if value is None else grouped(value)
 
 
-# The outcome of a sweep as JSON.
+# The outcome of a sweep.
 
 
 def sweep_document(found: Sweep) -> Document:
     """Return what was swept and where the results are; the rows stand in the Parquet file."""
-    return {
-        "out": str(found.path),
-        "ledger": str(found.ledger),
-        "rows": found.rows,
-        "failed": found.failed,
-        "chunks": found.chunks,
-        "resumed_chunks": found.resumed,
-        "version": found.version,
-        "facts_digest": found.facts_digest,
-    }
-
-
-# The outcome of a sweep in words.
+    return document(found, path="out", resumed="resumed_chunks")
 
 
 def sweep_text(found: Sweep) -> Text:
