@@ -184,9 +184,8 @@ def test_a_row_is_complete(name: str, table: Parts[Any], offered: type) -> None:
 
 def test_a_mechanism_is_a_folder() -> None:
     assert len(FOLDERS) == len(MECHANISMS)
-    assert {place.rpartition(".")[0].rpartition(".")[2] for place in MACHINES.places.values()} == {
-        folder.name for folder in FOLDERS
-    }
+    rows = [machine_of(load_target(name)).parts for name in target_names()]
+    assert {row.cast_elements.split(".")[2] for row in rows} == {folder.name for folder in FOLDERS}
 
 
 @pytest.mark.parametrize("name", target_names())

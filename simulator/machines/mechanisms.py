@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.machines.registry import loaded
+from castsim.machines.registry import Parts, loaded
 from castsim.targets import Target, TileTarget
 from castsim.timing import Cause, Timing
 
@@ -212,22 +212,29 @@ class MechanismParts:
 
 
 _ROOM = "castsim.machines"
-MECHANISMS: Mapping[str, MechanismParts] = {
-    "strided-repeat": MechanismParts(
-        cast_elements=f"{_ROOM}.strided.sequences:cast_elements",
-        lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
-        compute=f"{_ROOM}.strided.values:compute",
-    ),
-    "vector-function": MechanismParts(
-        cast_elements=f"{_ROOM}.vector_function.lowering:cast_elements",
-        lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
-        compute=f"{_ROOM}.vector_function.values:compute",
-        vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
-        launches=f"{_ROOM}.vector_function.function_launches",
-        cast_forms=("1d", "2d"),
-    ),
-    "vliw": MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics.policies:cast_elements"),
-}
+STRIDED_REPEAT = MechanismParts(
+    cast_elements=f"{_ROOM}.strided.sequences:cast_elements",
+    lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
+    compute=f"{_ROOM}.strided.values:compute",
+)
+VECTOR_FUNCTION = MechanismParts(
+    cast_elements=f"{_ROOM}.vector_function.lowering:cast_elements",
+    lowerer=f"{_ROOM}.vector_function.function_lowering:VectorFunctionLowerer",
+    compute=f"{_ROOM}.vector_function.values:compute",
+    vector_units=f"{_ROOM}.vector_function.micro_unit:LaneUnits",
+    launches=f"{_ROOM}.vector_function.function_launches",
+    cast_forms=("1d", "2d"),
+)
+VLIW = MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics.policies:cast_elements")
+
+MACHINES: Parts[MechanismParts] = Parts(
+    "machine",
+    {
+        "strided-repeat": f"{_ROOM}.mechanisms:STRIDED_REPEAT",
+        "vector-function": f"{_ROOM}.mechanisms:VECTOR_FUNCTION",
+        "vliw": f"{_ROOM}.mechanisms:VLIW",
+    },
+)
 """The parts of every mechanism."""
 
 
@@ -240,7 +247,7 @@ class Machine:
     @property
     def parts(self) -> MechanismParts:
         """The parts of the target's mechanism."""
-        return MECHANISMS[self.target.mechanism]
+        return MACHINES.of(self.target)
 
     def lowerer(self, *, unsafe_scratch: bool = False) -> Lowerer:
         """Return the lowering of tile programs; `unsafe_scratch` lets tmp tiles pass that are too small.
