@@ -145,3 +145,21 @@ def test_no_page_is_wider_than_the_window(site: Path, page: Any, complaints: lis
         page.goto((site / name).as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
     assert not complaints
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("axe_playwright_python") is None, reason="needs axe-playwright-python, of the extra `test`"
+)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 400)])
+def test_axe_finds_nothing_on_the_site(site: Path, page: Any, complaints: list[str], scheme: str, width: int) -> None:
+    found = importlib.util.find_spec("axe_playwright_python")
+    rules = Path(str(found.submodule_search_locations[0])) / "axe.min.js"  # type: ignore[union-attr,index]
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    for name in ("index.html", "casts.html", "playground.html", "accuracy.html"):
+        page.goto((site / name).as_uri())
+        page.wait_for_timeout(500)  # the theme adds buttons and frames when a page is there
+        page.add_script_tag(path=str(rules))
+        violations = page.evaluate("() => axe.run({ preload: false })")["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == [], name
+    assert not complaints
