@@ -51,16 +51,9 @@ class Candidate:
 
 def blanked(text: str) -> str:
     """Return a text of the same length with comments, strings and directives as blanks, lines kept."""
-
-    def blank(found: re.Match[str]) -> str:
-        return re.sub(r"[^\n]", " ", found.group())
-
-    return _DIRECTIVE.sub(blank, _HIDDEN.sub(blank, text))
-
-
-def included(text: str) -> list[str]:
-    """Return the headers that a text includes, as it names them."""
-    return _INCLUDE.findall(text)
+    for hidden in (_HIDDEN, _DIRECTIVE):
+        text = hidden.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    return text
 
 
 def for_host(text: str) -> str:
@@ -239,17 +232,16 @@ _STANDING_IN = (
 """Headers of the device's tools, in whose place castsim's own stand; found after the user's folders."""
 
 _ARCHITECTURES = {
-    False: (
-        "__CCE_AICORE__=220",
-        "__DAV_VEC__",
-        "__DAV_C220__",
-        "__DAV_C220_VEC__",
-        "PTO_NPU_ARCH_A2A3",
-        "MEMORY_BASE",
-    ),
-    True: ("__CCE_AICORE__=310", "__DAV_VEC__", "__DAV_C310__", "__DAV_C310_VEC__", "PTO_NPU_ARCH_A5", "REGISTER_BASE"),
+    False: "__CCE_AICORE__=220 __DAV_VEC__ __DAV_C220__ __DAV_C220_VEC__ PTO_NPU_ARCH_A2A3 MEMORY_BASE",
+    True: "__CCE_AICORE__=310 __DAV_VEC__ __DAV_C310__ __DAV_C310_VEC__ PTO_NPU_ARCH_A5 REGISTER_BASE",
 }
 """Macros that the device's compiler defines for the vector half of a chip, by whether it is A5."""
+
+_WITHOUT_MEANING = (
+    "__global__ __aicore__ AICORE PTO_INST __tf__ __in__ __out__ __gm__ __ubuf__ __cbuf__ __ca__ __cb__ __cc__ "
+    "__fbuf__ __biasbuf__"
+)
+"""Words of the device's language that say nothing to the host's compiler."""
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
@@ -293,7 +285,7 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     Raises:
         ReadError: there is no compiler, or it reports an error; the first is told with its place.
     """
-    library = [name for name in included(kernel.text) if name.startswith("pto/") and ".." not in name]
+    library = [name for name in _INCLUDE.findall(kernel.text) if name.startswith("pto/") and ".." not in name]
     for name in {*_STANDING_IN, *library}:
         path = folder / "headers" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -311,7 +303,8 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     command = [compiler()]
     command += ["-std=c++20", "-O0", "-g1", "-w", "-fno-pie", "-no-pie", "-fno-omit-frame-pointer"]
     command += [] if "clang" in Path(os.path.realpath(command[0])).name else ["-fpermissive"]
-    command += [f"-D{macro}" for macro in (*_ARCHITECTURES[kernel.a5], *kernel.macros)]
+    command += [f"-D{word}=" for word in _WITHOUT_MEANING.split()]
+    command += [f"-D{macro}" for macro in (*_ARCHITECTURES[kernel.a5].split(), *kernel.macros)]
     command += [f"-I{path}" for path in (kernel.file.parent, *kernel.folders, folder / "headers", HEADERS)]
     command += ["-o", str(program), str(main)]
     try:
@@ -343,17 +336,21 @@ def _refusal(kernel: Kernel, said: str) -> ReadError:
         if place is None:
             return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}")
         file, line, column = place[1], place[2], place[3]
-    path = kernel.file if file == str(kernel.file) else Path(file)
-    return ReadError(f"does not compile: {message[:300]}{hint}", span=_span(path, int(line), int(column or 1)))
+    text = Path(file).read_text(encoding="utf-8", errors="replace") if Path(file).is_file() else ""
+    span = line_span(SourceText(file, text), int(line), int(column or 1)) or Span(file, int(line), 1, "")
+    return ReadError(f"does not compile: {message[:300]}{hint}", span=span)
 
 
-def _span(path: Path, line: int, column: int = 1) -> Span:
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        lines = []
-    text = lines[line - 1] if 0 < line <= len(lines) else ""
-    return Span(str(path), line, min(column, len(text) + 1), text)
+def line_span(source: SourceText, line: int, column: int | None = None) -> Span | None:
+    """Return a place in a line, or without a column what the line says; None: the text has no such line."""
+    starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
+    if not 0 < line <= len(starts):
+        return None
+    start = starts[line - 1]
+    text = source.text[start : source.line_end(start)]
+    if column is not None:
+        return Span.within(source, start + min(column - 1, len(text)))
+    return Span.within(source, start + len(text) - len(text.lstrip()), max(1, len(text.strip())))
 
 
 @dataclass(slots=True)
@@ -386,18 +383,11 @@ class Lines:
         for address in addresses:
             file, _, line = self._ask(address).partition(":")
             number = re.match(r"\d+", line)
-            if not file or file.startswith("?") or number is None or Path(file).parent == HEADERS:
+            if number is None or Path(file).parent == HEADERS or (str(self.file) != file and not Path(file).is_file()):
                 continue
-            if Path(file).is_absolute() and str(self.file) != file and not Path(file).exists():
-                continue
-            source = self._source(file)
-            starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
-            if int(number[0]) > len(starts):
-                continue
-            start = starts[int(number[0]) - 1]
-            text = source.text[start : source.line_end(start)]
-            blank = len(text) - len(text.lstrip())
-            return Span.within(source, start + blank, max(1, len(text.strip())))
+            found = line_span(self._source(file), int(number[0]))
+            if found is not None:
+                return found
         return Span.within(self._source(str(self.file)), 0)
 
     def _source(self, file: str) -> SourceText:

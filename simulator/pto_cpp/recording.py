@@ -157,12 +157,9 @@ SILENT_SECONDS = 60
 _MEMORY = 2 << 30
 _FILES = 1 << 26
 
-Answer = Callable[[str], bytes]
-"""Returns the bytes that a question (a line that begins with `q` or `p`) is answered with."""
 
-
-def recorded_lines(program: Path, words: Sequence[str], answer: Answer, most: int) -> Iterator[str]:
-    """Run a compiled kernel and yield what it sends, line by line.
+def recorded_lines(program: Path, words: Sequence[str], answer: Callable[[str], bytes], most: int) -> Iterator[str]:
+    """Run a compiled kernel and yield what it sends, line by line; questions begin with `q` or `p`.
 
     Raises:
         LimitError: it does not end, or sends more than `most` lines.
@@ -323,7 +320,7 @@ class _Core:
         given_types = {position: _DTYPES[kind] for position, kind in kinds.items() if kind in _DTYPES}
         elements: dict[int, str] = {}
         sizes = {name: int(array.size) for name, array in arrays.items()}
-        a5, chip = _is_a5(self.target), tile_target(self.target)
+        a5, chip = _A5 in self.target.architectures, tile_target(self.target)
 
         def maker() -> Maker:
             capacity = chip.memories["ub"].capacity_bytes
@@ -375,7 +372,8 @@ class _Core:
     def _words(self) -> list[str]:
         request = self.request
         core = [str(request.block), str(request.blocks or 0), str(request.sub), str(request.subs)]
-        return core + [word for name, value in request.args.items() for word in (name, _word(value))]
+        args = {name: repr(int(value) if isinstance(value, bool) else value) for name, value in request.args.items()}
+        return core + [word for pair in args.items() for word in pair]
 
     def _refused(self, line: str) -> CastsimError:
         _, place, *words = line.split(" ")
@@ -410,7 +408,8 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
     for name in request.inputs:
         if isinstance(request.inputs[name], str) and not _is_drawn(str(request.inputs[name])):
             read_input(str(request.inputs[name]), name)  # before anything is compiled
-    kernel = Kernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, _is_a5(target))
+    a5 = _A5 in target.architectures
+    kernel = Kernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, a5)
     found: list[Recording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
         program = compile_kernel(replace(kernel, folders=tuple(p.resolve() for p in kernel.folders)), Path(folder))
@@ -499,13 +498,5 @@ def run(
     )
 
 
-def _is_a5(target: Target) -> bool:
-    return _A5 in target.architectures
-
-
 def _bytes_of(array: Codes) -> NDArray[np.uint8]:
     return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-
-
-def _word(value: float) -> str:
-    return str(int(value)) if isinstance(value, bool) else repr(value)

@@ -6,28 +6,9 @@
 
 // ------------------------------------------------------------------------------------------------ words of the device
 
-#define AICORE
-#define PTO_INST
 #define PTO_INTERNAL inline
 #define OP_NAME(NAME)
 #define OP_TYPE(NAME)
-#define __tf__
-#define __in__
-#define __out__
-#define __gm__
-#define __ubuf__
-#define __cbuf__
-#define __ca__
-#define __cb__
-#define __cc__
-#define __fbuf__
-#define __biasbuf__
-#ifndef __global__
-#define __global__
-#endif
-#ifndef __aicore__
-#define __aicore__
-#endif
  using half = castsim::Float16<5, 10>;
 using bfloat16_t = castsim::Float16<8, 7>;
 using float8_e4m3_t = castsim::Byte<0>;
@@ -74,12 +55,9 @@ inline void flag(const void *place, const char *what, pipe_t from, pipe_t to, in
   order(place, what, PIPES[from], PIPES[to], event);
 }
 }  // namespace castsim
- CASTSIM_CALL inline void set_flag(pipe_t from, pipe_t to, int event) {
-  castsim::flag(CASTSIM_HERE, "set", from, to, event);
-}
-CASTSIM_CALL inline void wait_flag(pipe_t from, pipe_t to, int event) {
-  castsim::flag(CASTSIM_HERE, "wait", from, to, event);
-}
+ #define CASTSIM_FLAG(NAME, WORD) \
+  CASTSIM_CALL inline void NAME(pipe_t from, pipe_t to, int event) { castsim::flag(CASTSIM_HERE, WORD, from, to, event); }
+CASTSIM_FLAG(set_flag, "set") CASTSIM_FLAG(wait_flag, "wait")
 CASTSIM_CALL inline void pipe_barrier(pipe_t pipe) { castsim::barrier(CASTSIM_HERE, pipe); }
 template <typename... A> CASTSIM_CALL void dsb(A...) { castsim::barrier(CASTSIM_HERE, PIPE_ALL); }
 template <typename... A> void dcci(A...) {}
@@ -88,14 +66,10 @@ template <typename... A> void set_vector_mask(A...) {}
 template <typename... A> void set_atomic_none(A...) {}
 
 // The core: variables, since kernels have parameters of these names.
-inline int64_t get_block_idx() { return castsim::core.block; }
-inline int64_t get_block_num() { return castsim::core.blocks; }
-inline int64_t get_subblockid() { return castsim::core.sub; }
-inline int64_t get_subblockdim() { return castsim::core.subs; }
-inline int64_t get_coreid() { return castsim::core.block; }
-template <typename A> inline int64_t get_block_idx(A *) { return castsim::core.block; }
-template <typename A> inline int64_t get_block_num(A *) { return castsim::core.blocks; }
-template <typename A> inline int64_t get_sub_block_id(A *) { return castsim::core.sub; }
+#define CASTSIM_CORE(NAME, MEMBER) inline int64_t NAME() { return castsim::core.MEMBER; } \
+  template <typename A> inline int64_t NAME(A *) { return castsim::core.MEMBER; }
+CASTSIM_CORE(get_block_idx, block) CASTSIM_CORE(get_block_num, blocks) CASTSIM_CORE(get_coreid, block)
+CASTSIM_CORE(get_subblockid, sub) CASTSIM_CORE(get_subblockdim, subs) CASTSIM_CORE(get_sub_block_id, sub)
 #define CASTSIM_LESS(T) constexpr T min(T one, T other) { return other < one ? other : one; } \
   constexpr T max(T one, T other) { return one < other ? other : one; }
 CASTSIM_LESS(int) CASTSIM_LESS(unsigned) CASTSIM_LESS(long) CASTSIM_LESS(unsigned long) CASTSIM_LESS(long long)
@@ -132,8 +106,7 @@ CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set
  using event_t = ::event_t;
 
 // ------------------------------------------------------------------------------------------------ enumerations
- constexpr int DYNAMIC = -1;
-constexpr int SCALAR_TILE_DIM = 1;
+ constexpr int DYNAMIC = -1, SCALAR_TILE_DIM = 1;
 constexpr int BLOCK_BYTE_SIZE = 32, REPEAT_BYTE = 256, REPEAT_MAX = 255, BLOCK_MAX_PER_REPEAT = 8;
 struct TileConfig {
   static constexpr int alignedSize = 32, fixedRowSize = 16, fixedColSize = 16, fractalABSize = 512, fractalCSize = 1024;
@@ -166,38 +139,28 @@ template <typename T> constexpr PadValue PadValueCustom(T value) {
 };
 
 // ------------------------------------------------------------------------------------------------ global memory
- namespace castsim_shapes {
-template <int64_t... Stated> struct Five {
-  static constexpr std::array<int64_t, 5> stated{Stated...};
-  static constexpr int open = ((Stated == DYNAMIC) + ... + 0);
-  int64_t numbers[5];
-  constexpr Five() {
-    for (int place = 0; place < 5; ++place) numbers[place] = stated[place] == DYNAMIC ? 1 : stated[place];
-  }
-  constexpr Five(std::array<int64_t, 5> all) {
-    for (int place = 0; place < 5; ++place) numbers[place] = stated[place] == DYNAMIC ? all[place] : stated[place];
-  }
-  template <size_t Count> static constexpr Five some(std::array<int64_t, Count> values) {
-    Five made;
-    for (int place = 0, next = 0; place < 5 && next < int(Count); ++place)
-      if (stated[place] == DYNAMIC) made.numbers[place] = values[next++];
-    return made;
-  }
-};
+namespace castsim_shapes {
+// Those that are not stated take all five values, or as many as there are of them in turn, or without values 1.
+constexpr void fill(int64_t *numbers, const std::array<int64_t, 5> &stated, std::initializer_list<int64_t> given) {
+  const int64_t *next = given.begin();
+  for (size_t place = 0; place < 5; ++place)
+    numbers[place] = stated[place] != DYNAMIC ? stated[place]
+                     : given.size() == 5      ? given.begin()[place]
+                     : given.size()           ? *next++
+                                              : 1;
+}
 }  // namespace castsim_shapes
 
 #define CASTSIM_FIVE(NAME, MEMBER)                                                                            \
   template <int64_t N1 = DYNAMIC, int64_t N2 = DYNAMIC, int64_t N3 = DYNAMIC, int64_t N4 = DYNAMIC,            \
-            int64_t N5 = DYNAMIC> struct NAME { using Numbers = castsim_shapes::Five<N1, N2, N3, N4, N5>; \
-    static constexpr std::array<int64_t, 5> static##NAME{N1, N2, N3, N4, N5}; int64_t MEMBER[5]; \
-    constexpr NAME() : NAME(Numbers()) {} constexpr NAME(Numbers five) { \
-      for (int place = 0; place < 5; ++place) MEMBER[place] = five.numbers[place]; } template <typename... N> \
-      requires(sizeof...(N) == 5 && (std::is_convertible_v<N, int64_t> && ...))                               \
-    constexpr NAME(N... all) : NAME(Numbers(std::array<int64_t, 5>{int64_t(all)...})) {} template <typename... N> \
-      requires(sizeof...(N) > 0 && sizeof...(N) < 5 && sizeof...(N) == Numbers::open &&                       \
-               (std::is_convertible_v<N, int64_t> && ...)) constexpr NAME(N... open) \
-        : NAME(Numbers::some(std::array<int64_t, sizeof...(N)>{int64_t(open)...})) {} }; template <typename... N> \
-    requires(sizeof...(N) == 5) NAME(N...) -> NAME<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
+            int64_t N5 = DYNAMIC> struct NAME { int64_t MEMBER[5]{};                                           \
+    static constexpr std::array<int64_t, 5> static##NAME{N1, N2, N3, N4, N5};                                  \
+    static constexpr size_t open = (size_t(N1 < 0) + (N2 < 0) + (N3 < 0) + (N4 < 0) + (N5 < 0));               \
+    template <typename... N> requires((sizeof...(N) == 0 || sizeof...(N) == 5 || sizeof...(N) == open) &&      \
+                                      (std::is_convertible_v<N, int64_t> && ...))                              \
+    constexpr NAME(N... given) { castsim_shapes::fill(MEMBER, static##NAME, {int64_t(given)...}); } };         \
+  template <typename... N> requires(sizeof...(N) == 5)                                                         \
+  NAME(N...) -> NAME<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>;
 CASTSIM_FIVE(Shape, shape) CASTSIM_FIVE(Stride, stride)
  template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct TileShape2D : Shape<1, 1, 1, Rows, Cols> {
@@ -214,11 +177,9 @@ using Pitches = std::conditional_t<L == Layout::DN, Stride<times(R, C), times(R,
 struct BaseShape2D : castsim_shapes::Pitches<Rows, Cols, L> {
   static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
   BaseShape2D() = default;
-  BaseShape2D(int64_t rows, int64_t cols) {
-    const int64_t all = rows * cols;
-    const int64_t numbers[5] = {all, all, all, L == Layout::DN ? 1 : cols, L == Layout::DN ? rows : 1};
-    for (int place = 0; place < 5; ++place) this->stride[place] = numbers[place];
-  }
+  BaseShape2D(int64_t rows, int64_t cols)
+      : castsim_shapes::Pitches<Rows, Cols, L>(rows * cols, rows * cols, rows * cols, L == Layout::DN ? 1 : cols,
+                                               L == Layout::DN ? rows : 1) {}
 };
  template <typename T, typename ShapeT, typename StrideT, Layout L = Layout::ND>
 struct GlobalTensor : castsim::GlobalState {
@@ -268,8 +229,7 @@ struct Tile : castsim::TileState {
   static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
   static_assert(VR <= R && VC <= C, "the valid region is larger than the tile");
   Tile() { describe(); }
-  template <typename N>
-    requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
+  template <typename N> requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
   CASTSIM_CALL Tile(N extent) {
     describe();
     resize(CASTSIM_HERE, VR < 0 ? int64_t(extent) : VR, VC < 0 ? int64_t(extent) : VC);
@@ -327,12 +287,7 @@ CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
  template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
 template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
- template <AnyTile T, typename A>
-  requires(std::is_integral_v<A> || std::is_enum_v<A>)
-void TASSIGN(T &tile, A address) { tile.address = (long long)(address); }
-template <AnyTile T, typename A> void TASSIGN(T &tile, A *address) {
-  tile.address = (long long)(reinterpret_cast<uintptr_t>(address));
-}
+template <AnyTile T, typename A> void TASSIGN(T &tile, A address) { tile.address = (long long)(address); }
 template <uint64_t Address, AnyTile T> void TASSIGN(T &tile) { tile.address = (long long)(Address); }
 template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
   global.address = reinterpret_cast<uintptr_t>(pointer);
@@ -366,12 +321,8 @@ template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
 }
 
 // The token that an operation returns. Waiting on it directly signals and waits at once.
-struct RecordEvent {
-  pipe_t from = PIPE_ALL;
-};
-namespace castsim_events {
-inline std::array<int, 256> counters{};
-}
+struct RecordEvent { pipe_t from = PIPE_ALL; };
+namespace castsim_events { inline std::array<int, 256> counters{}; }  // of flags, by pairs of pipes
  template <Op SrcOp, Op DstOp, bool AutoToken = true, event_t Id = EVENT_ID0> struct Event {
   static constexpr pipe_t from = CastsimPipeOf(SrcOp), to = CastsimPipeOf(DstOp);
   int token;

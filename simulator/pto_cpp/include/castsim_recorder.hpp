@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -269,15 +270,10 @@ template <int Kind> struct Byte {
   constexpr operator uint8_t() const { return code; }
 };
  template <typename T> struct Element;
-template <typename T>
-  requires std::is_integral_v<T>
-struct Element<T> {
+template <typename T> requires std::is_integral_v<T> struct Element<T> {
   static const char *name() {
-    constexpr bool is_signed = std::is_signed_v<T>;
-    if constexpr (sizeof(T) == 1) return is_signed ? "i8" : "u8";
-    if constexpr (sizeof(T) == 2) return is_signed ? "i16" : "u16";
-    if constexpr (sizeof(T) == 4) return is_signed ? "i32" : "u32";
-    return is_signed ? "i64" : "u64";
+    static const char *const names[] = {"u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"};
+    return names[std::is_signed_v<T> * 4 + std::countr_zero(sizeof(T))];
   }
 };
 #define CASTSIM_ELEMENT(TYPE, NAME) template <> struct Element<TYPE> { static const char *name() { return NAME; } };
