@@ -99,19 +99,11 @@ ABSTRACT = "abstract"
 """Stands for the abstract cast among targets."""
 
 
-def parse_request(
-    *,
-    src: str,
-    dst: str,
-    values: Sequence[str],
-    targets: Sequence[str] = (),
-    roundings: Sequence[str] = (),
-    overflows: Sequence[str] = (),
-    saturation: str | None = None,
-    scratch: bool = False,
-    specifications: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
-) -> ValueCastRequest:
+CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
+"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
+
+
+def _request(options: Namespace) -> ValueCastRequest:
     """Read a request from words.
 
     Raises:
@@ -119,16 +111,23 @@ def parse_request(
         IllegalError: a specification does not have the cast.
         TargetDataError: a bad target description.
     """
-    source, destination = format_spelled(src), format_spelled(dst)
+    values = [text.strip() for text in options.values]
+    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
+    overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
+    targets = take_words(values, options.target, [*target_names(), ALL, ABSTRACT])
+    set_options = assignments("--option", options.options)
+    named = [text.lower() for text in values if re.split("[@:]", text.lower())[0] in specification_names()]
+    specifications = take_words(values, options.spec, named)
+    source, destination = format_spelled(options.src), format_spelled(options.dst)
     chips = [name for name in targets if name.lower() not in (ALL, ABSTRACT)]
     everything = ALL in map(str.lower, targets)
     if everything:
         chips = list(dict.fromkeys([*target_names(), *chips]))
     if chips and overflows:
         raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
-    if not chips and (saturation is not None or scratch or options):
-        given = [f"--option {name}={value}" for name, value in (options or {}).items()]
-        given += ["--scratch"] * bool(scratch) + ["--saturation"] * (saturation is not None)
+    if not chips and (options.saturation is not None or options.scratch or set_options):
+        given = [f"--option {name}={value}" for name, value in set_options.items()]
+        given += ["--scratch"] * options.scratch + ["--saturation"] * (options.saturation is not None)
         raise ReadError(
             f"{', '.join(given)}: such options belong to a target; name one by --target", legal=target_names()
         )
@@ -136,13 +135,13 @@ def parse_request(
         src=source,
         dst=destination,
         sources=tuple(read_value(text, source) for text in values),
-        targets=_with_options([load_target(name) for name in chips], options or {}),
+        targets=_with_options([load_target(name) for name in chips], set_options),
         abstract=everything or not chips or ABSTRACT in map(str.lower, targets),
         lenient=everything,
         roundings=tuple(roundings) if chips else tuple(mode_named(Rounding, word, "rounding") for word in roundings),
         overflows=tuple(mode_named(Overflow, word, "overflow") for word in overflows),
-        saturation=None if saturation is None else mode_named(Saturation, saturation, "saturation"),
-        scratch=scratch,
+        saturation=None if options.saturation is None else mode_named(Saturation, options.saturation, "saturation"),
+        scratch=options.scratch,
         specified=tuple(
             specified_cast(spec, source, destination, version=version, attributes=attributes)
             for spec, version, attributes in map(parse_specification, specifications)
@@ -402,10 +401,6 @@ def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
     return {"given": text, "text": str(written), "output_bits": None, "value": None}
 
 
-CHIP_WORDS = ("none", "rhne", "rz", "ru", "rd", "sr", "csr", "rhaz", "sr_rne")
-"""Rounding modes in the words of instruction sets, beside those of the abstract cast."""
-
-
 def execute(options: Namespace) -> Outcome:
     """Cast the values.
 
@@ -415,26 +410,7 @@ def execute(options: Namespace) -> Outcome:
     """
     if STRING in (options.src.lower(), options.dst.lower()):
         return cast_strings(options)
-    values = [text.strip() for text in options.values]
-    roundings = take_words(values, options.rounding, [mode.value for mode in Rounding] + list(CHIP_WORDS))
-    overflows = take_words(values, options.overflow, [policy.value for policy in Overflow])
-    request = parse_request(
-        src=options.src,
-        dst=options.dst,
-        values=values,
-        targets=take_words(values, options.target, [*target_names(), ALL, ABSTRACT]),
-        roundings=roundings,
-        overflows=overflows,
-        saturation=options.saturation,
-        scratch=options.scratch,
-        options=assignments("--option", options.options),
-        specifications=take_words(
-            values,
-            options.spec,
-            [text.lower() for text in values if re.split("[@:]", text.lower())[0] in specification_names()],
-        ),
-    )
-    table = cast_values(request)
+    table = cast_values(_request(options))
 
     def text(_: int) -> Any:
         from castsim.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed

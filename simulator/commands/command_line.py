@@ -10,11 +10,11 @@ import shutil
 import sys
 from argparse import Namespace
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from castsim import __version__
+from castsim import __version__, commands
 from castsim.commands.shared_options import OptionParser
 
 if TYPE_CHECKING:
@@ -269,7 +269,9 @@ def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
     Both are taken out of the compiled module, which is not executed: its imports are for the work. So `declare` knows
     nothing but its parser.
     """
-    loader = cast("InspectLoader", cast("ModuleSpec", find_spec(f"castsim.commands.{name}")).loader)
+    loader = cast(
+        "InspectLoader", cast("ModuleSpec", PathFinder.find_spec(f"castsim.commands.{name}", commands.__path__)).loader
+    )
     code = cast("CodeType", loader.get_code(f"castsim.commands.{name}"))
     text = "" if sys.flags.optimize > 1 else next(each for each in code.co_consts if isinstance(each, str))
     found = next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == "declare")

@@ -26,7 +26,6 @@ from castsim.commands.assembly_files import refuse_source
 from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalar
 from castsim.commands.outcome import Outcome, plain, write_program
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.tilelang_kernels import kernel_of
 from castsim.isa.reading import STDIN
 from castsim.running.expanding import expand
 from castsim.running.loaded import LoadRequest
@@ -63,6 +62,8 @@ def execute(options: Namespace) -> Outcome:
     )
     refuse_source(options.out, options.file)
     if is_tilelang(options.file):
+        from castsim.commands.tilelang_kernels import kernel_of  # noqa: PLC0415 - loads the front end
+
         found = kernel_of(options, options.file).text
     else:
         refuse_tilelang(options, options.file)

@@ -4,15 +4,18 @@ Nothing else executes one.
 """
 
 from __future__ import annotations
+from castsim.tilelang import programs
+from castsim.tilelang import running
+from castsim.tilelang import arrays
+from castsim.tilelang.lowering import lowered_of
 
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +29,6 @@ from castsim.execution.input_data import from_memory, make_inputs, read_input
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import Source
 from castsim.running import Result, load
 from castsim.synchronisation.race_findings import STOP
 
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from castsim.tilelang.programs import Converted
 
 RunSource = Callable[..., Outcome]
-RUNNING = "castsim.tilelang.running"
+
+
 ALL_CORES = "all"
 
 
@@ -49,8 +52,7 @@ def kernel_of(options: Namespace, program: str) -> Converted:
         CastsimError: as `castsim.tilelang.lowering.lowered_of` and `castsim.tilelang.programs.converted`.
     """
     lowered, given, dims = _asked(options, program)
-    found: Converted = import_module(RUNNING).program_for(lowered, _core(options.core), given, dims)
-    return found
+    return running.program_for(lowered, _core(options.core), given, dims)
 
 
 def _asked(options: Namespace, program: str) -> tuple[Lowered, dict[str, Codes], dict[str, float]]:
@@ -58,11 +60,10 @@ def _asked(options: Namespace, program: str) -> tuple[Lowered, dict[str, Codes],
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
         raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
-    lowering = import_module("castsim.tilelang.lowering")
     args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
-    lowered, taken = lowering.lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
-    arrays = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
-    given = {name: array for name, array in arrays.items() if array is not None}
+    lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
+    read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
+    given = {name: array for name, array in read.items() if array is not None}
     return lowered, given, {name: value for name, value in args.items() if name not in taken}
 
 
@@ -104,7 +105,7 @@ def _told(
         seen.append(settle(result))
         return seen[-1]
 
-    outcome = run(settled, source_of(converted), see)
+    outcome = run(settled, converted.source(), see)
 
     def text(width: int) -> RenderableType:
         return Group(outcome.text(width), *(table for result in seen for table in _functions(result, converted)))
@@ -114,7 +115,6 @@ def _told(
 
 def _on_all(options: Namespace, run: RunSource) -> Outcome:
     """Run every core; the longest is told, with what all of them have stored."""
-    running = import_module(RUNNING)
     lowered, given, dims = _asked(options, options.program)
     specifications = assignments("--in", options.inputs)
     if not options.timing_only:
@@ -136,7 +136,7 @@ def _on_all(options: Namespace, run: RunSource) -> Outcome:
         inputs = [f"{name}={folder}/{name}.npy" for name in given]
         outcome = _told(
             Namespace(**{**vars(options), "inputs": inputs}), found.programs[found.longest], run,
-            result_as_is if options.timing_only else settle,
+            (lambda result: result) if options.timing_only else settle,
         )  # fmt: skip
     cycles = [None if each.untimed else each.cycles for each in found.results]
     timed = None not in cycles
@@ -162,7 +162,6 @@ def _drawn(
     lowered: Lowered, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
 ) -> dict[str, Codes]:
     """Return arrays with those that are drawn (`random:SEED`, `zeros`), the same for all cores."""
-    arrays, programs = import_module("castsim.tilelang.arrays"), import_module("castsim.tilelang.programs")
     bound = arrays.bind(lowered, given, dims)
     used = load(programs.converted(lowered, 0, arrays.used_numbers(bound)).source(), None, None, {}).arguments
     shapes = {
@@ -178,19 +177,9 @@ def _drawn(
     return {**given, **make_inputs({name: specifications[name] for name in uses}, uses)}
 
 
-def result_as_is(result: Result) -> Result:
-    """Return a result as it is."""
-    return result
-
-
-def source_of(converted: Converted) -> Source:
-    """Return a kernel as castsim loads it."""
-    return converted.source()
-
-
 def _functions(result: Result, converted: Converted) -> list[RenderableType]:
     """Return the table of vector functions for which the source names cycles; nothing if it does for none."""
-    rows = [row for row in import_module("castsim.tilelang.running").function_cycles(result, converted) if row.latency]
+    rows = [row for row in running.function_cycles(result, converted) if row.latency]
     if not rows:
         return []
     table = Table("vector function", "launches", "cycles each", "latency=", box=None, header_style="")
