@@ -4,10 +4,6 @@ Nothing else executes one.
 """
 
 from __future__ import annotations
-from castsim.tilelang import programs
-from castsim.tilelang import running
-from castsim.tilelang import arrays
-from castsim.tilelang.lowering import lowered_of
 
 import tempfile
 from argparse import Namespace
@@ -31,10 +27,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import Result, load
 from castsim.synchronisation.race_findings import STOP
-
-if TYPE_CHECKING:
-    from castsim.tilelang.lowering import Lowered
-    from castsim.tilelang.programs import Converted
+from castsim.tilelang import arrays, programs, running
+from castsim.tilelang.lowering import Lowered, lowered_of
+from castsim.tilelang.programs import Converted
 
 RunSource = Callable[..., Outcome]
 
