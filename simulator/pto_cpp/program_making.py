@@ -234,7 +234,7 @@ class Maker:
             return "tquant", [*outputs, *tmp], [source, scale, *pointed], {"quant_type": _QUANTISED[kind]}
         return "tquant.mx", [*outputs, *pointed], given, {
             "quant_type": "MXFP4_E2M1" if narrow else "MXFP8",
-            "quantScaleAlg": "nv" if attributes.get("rule") == "1" or algorithm % 2 == 1 else "ocp",
+            "quantScaleAlg": "nv" if attributes.get("rule") == "1" or (algorithm > 0 and algorithm % 2) else "ocp",
             "grpAxis": attributes.get("grpAxis", "1"), "interleave": attributes.get("interleave", "0")
         }  # fmt: skip
 
