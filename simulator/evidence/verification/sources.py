@@ -63,8 +63,7 @@ SUBSTITUTED = (
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),
     *("castsim.execution.dataflow.", "castsim.execution.tiles", "castsim.execution.tree"),
-    *(f"castsim.machines.vliw.semantics.{name}" for name in ("convert", "indices", "moves", "placement", "policies")),
-    *(f"castsim.machines.vliw.semantics.{name}" for name in ("products", "rearrange", "scalars")),
+    "castsim.machines.vliw.semantics.moves",
 )
 """Beginnings of modules that decide nothing: they read text or say what a target is, and what a proof takes from them
 stands in its entry; or they do other instructions than arithmetic with a constant."""
